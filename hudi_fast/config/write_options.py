@@ -84,6 +84,9 @@ class WriteOptions:
     bulk_insert_partitioner: str | None = option_field("hoodie.bulkinsert.user.defined.partitioner.class")
     bulk_insert_sort_suffix_record_key: bool = option_field("hoodie.bulkinsert.sort.suffix.record_key")
     bulk_insert_parallelism: int = option_field("hoodie.bulkinsert.shuffle.parallelism")
+    upsert_parallelism: int = option_field("hoodie.upsert.shuffle.parallelism")
+    insert_parallelism: int = option_field("hoodie.insert.shuffle.parallelism")
+    delete_parallelism: int = option_field("hoodie.delete.shuffle.parallelism")
     # table
     table_name: str | None = option_field("hoodie.table.name")
     database: str | None = option_field("hoodie.database.name")

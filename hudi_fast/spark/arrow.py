@@ -130,4 +130,5 @@ def parallelism(spark: Any) -> int:
 
 def is_local(spark: Any) -> bool:
     """Whether the session has no executors but the driver."""
-    return str(spark.conf.get("spark.master", "local")).startswith("local")
+    master = str(spark.conf.get("spark.master", "local"))
+    return master.startswith("local") and not master.startswith("local-cluster")

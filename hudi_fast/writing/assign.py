@@ -141,8 +141,22 @@ def assign_rows(
     found: PartitionMatches,
     token: TaskToken,
     first_sequence: int = 0,
+    inserts_into: str | None = None,
 ) -> list[FileGroupWork]:
-    """Turn matches and inserts into work, one per file group."""
+    """Turn matches and inserts into work, one per file group.
+
+    Args:
+        plan: the write.
+        partition: partition path.
+        incoming: rows of the write.
+        found: matches and inserts of the partition.
+        token: write token.
+        first_sequence: first sequence number to assign.
+        inserts_into: file id that takes all inserts; None to assign them by file size.
+
+    Raises:
+        CommitConflictError: a row's file group is in a pending clustering.
+    """
     updates = {match.slice.file_id: (match, moved) for match, moved in zip(found.matches, found.moved, strict=True)}
     _refuse_pending(plan, partition, updates)
     inserts = found.inserts
@@ -152,7 +166,11 @@ def assign_rows(
     by_id = {one.file_id: one for one in found.slices}
     dealt: dict[str, tuple[FileSlice | None, Rows]] = {}
     start, new = 0, 0
-    for assignment in _assignments(plan, partition, found.slices, len(inserts)):
+    if inserts_into is None:
+        assignments = _assignments(plan, partition, found.slices, len(inserts))
+    else:
+        assignments = [InsertAssignment(inserts_into, len(inserts))] if len(inserts) else []
+    for assignment in assignments:
         file_id = assignment.file_id
         if file_id is None:
             file_id, new = _new_file_id(plan, partition, token, new), new + 1

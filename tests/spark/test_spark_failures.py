@@ -113,7 +113,6 @@ def counted(spark, log, times=1):
         "fused",
         "auto",
         pytest.param("driver", marks=pytest.mark.long),
-        pytest.param("routed", marks=pytest.mark.long),
     ],
 )
 def test_the_source_runs_once(spark, tmp_path, plan):
@@ -122,11 +121,11 @@ def test_the_source_runs_once(spark, tmp_path, plan):
     assert len(list(log.iterdir())) == 2
 
 
-def test_a_source_that_is_larger_than_it_seemed_runs_twice(spark, tmp_path):
+def test_a_source_that_is_larger_than_it_seemed_runs_for_its_size_its_partitions_and_its_rows(spark, tmp_path):
     log = tmp_path / "log"
     result = hf.write(counted(spark, log, times=50), tmp_path / "t", options() | {"hudi_fast.driver.max.bytes": "9000"})
     assert (result.plan, result.inserts) == ("fused", 60)
-    assert len(list(log.iterdir())) == 4
+    assert len(list(log.iterdir())) == 6
     assert_tidy(tmp_path / "t")
 
 

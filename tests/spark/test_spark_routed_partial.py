@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.spark.writing.routed_tasks import BIN, MOVED, SLICE, write_slices
+from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
@@ -37,8 +37,8 @@ def test_new_keys_that_wait_for_a_small_file_blend_with_each_other(tmp_path: Pat
     make_marker_folder(plan.storage, plan.instant)
     slices = latest_slices(plan.view, "p")
     routed = given.append_column(SLICE, pa.array([None, None, 0, 0], pa.int32()))
-    routed = routed.append_column(MOVED, pa.array([False] * 4)).append_column(BIN, pa.array([0] * 4, pa.int32()))
-    answer = write_slices(plan, slices, [0])(iter(routed.to_batches()))
+    routed = routed.append_column(MOVED, pa.array([False] * 4)).append_column(BUCKET, pa.array([0] * 4, pa.int32()))
+    answer = write_buckets(plan, slices)(iter(routed.to_batches()))
     assert [(stat.num_inserts, stat.num_update_writes) for stat in answer.stats] == [(1, 1)]
     written = pq.read_table(tmp_path / "t" / answer.stats[0].path, columns=["id", "ts", "text", "n"]).to_pylist()
     assert [tuple(row.values()) for row in written] == [("old", 3, "a", 5), ("other", 1, "b", 2), ("new", 2, "x", 3)]

@@ -35,7 +35,6 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
     (
         "The plan of a write determines parallelism and memory.",
         """
-        hoodie.upsert.shuffle.parallelism hoodie.insert.shuffle.parallelism hoodie.delete.shuffle.parallelism
         hoodie.finalize.write.parallelism hoodie.rollback.parallelism hoodie.markers.delete.parallelism
         hoodie.archive.delete.parallelism hoodie.file.listing.parallelism hoodie.write.buffer.limit.bytes
         hoodie.write.buffer.record.sampling.rate hoodie.write.buffer.record.cache.limit hoodie.write.executor.type

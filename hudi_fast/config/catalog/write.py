@@ -116,6 +116,17 @@ OPERATION_OPTIONS = (
         unit="tasks",
         minimum=0,
     ),
+    *(
+        Option(
+            f"hoodie.{name}.shuffle.parallelism",
+            Kind.INT,
+            0,
+            f"Spark tasks that write {which}; 0 = chosen by cores and size of the input.",
+            unit="tasks",
+            minimum=0,
+        )
+        for name, which in (("upsert", "an upsert"), ("insert", "an insert or overwrite"), ("delete", "a delete"))
+    ),
 )
 """Options of the operation."""
 

@@ -1,6 +1,6 @@
-"""Applies a function of the core to one text column, as a Spark column of integers.
+"""Applies a function of the core to text columns, as a Spark column of integers.
 
-Only this column is sent to Python and only numbers are returned. Uses an Arrow UDF from PySpark 4.1 on, a pandas UDF
+Only these columns are sent to Python and only numbers are returned. Uses an Arrow UDF from PySpark 4.1 on, a pandas UDF
 before; the function gets an iterator over all batches of a task, and may read ahead.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-__all__ = ["IntFunction", "int_column"]
+__all__ = ["IntFunction", "int_column", "int_of_columns"]
 
 IntFunction = Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
 """Maps batches of text (with nulls) to batches of int32 of the same length, without nulls."""
@@ -35,6 +35,32 @@ def int_column(function: IntFunction, column: Any) -> Any:
     else:
         made = F.pandas_udf(_over_series(function), "int")
     return made.asNondeterministic()(column)  # otherwise filters above it would evaluate it again
+
+
+def int_of_columns(function: Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]], *columns: Any) -> Any:
+    """Like :func:`int_column`, for a function of several columns.
+
+    Args:
+        function: maps batches with an array of each column; picklable.
+        columns: two or more, of Spark's type string.
+    """
+    if hasattr(F, "arrow_udf"):
+
+        def over_arrow(batches: Any) -> Any:
+            yield from function(tuple(each.cast(pa.string()) for each in batch) for batch in batches)
+
+        over_arrow.__annotations__ = {"batches": Iterator[tuple[pa.Array, ...]], "return": Iterator[pa.Array]}
+        made = F.arrow_udf(over_arrow, "int")
+    else:
+        import pandas as pd
+
+        def over_series(batches: Any) -> Any:
+            for answer in function(tuple(pa.array(each, pa.string()) for each in batch) for batch in batches):
+                yield pd.Series(answer.to_numpy())
+
+        over_series.__annotations__ = {"batches": Iterator[tuple[pd.Series, ...]], "return": Iterator[pd.Series]}
+        made = F.pandas_udf(over_series, "int")
+    return made.asNondeterministic()(*columns)
 
 
 def _over_series(function: IntFunction) -> Any:

@@ -26,7 +26,6 @@ from hudi_fast.index.consistent import HashingMetadata, first_hashing, load_hash
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.columns import key_text, partition_text
 from hudi_fast.spark.writing.routing import addresses
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, answers, write_partitions
@@ -36,12 +35,10 @@ __all__ = ["lanes_of_buckets", "run_bucketed"]
 
 _PATH, _LANE, _ADDRESS = "__hudi_fast_path", "__hudi_fast_lane", "__hudi_fast_address"
 
-TASKS_PER_CORE = 2
 
-
-def run_bucketed(df: Any, plan: WritePlan) -> list[Any]:
-    """Shuffle rows to the tasks that own their buckets; returns the tasks' results."""
-    tasks, names = parallelism(df.sparkSession) * TASKS_PER_CORE, df.columns
+def run_bucketed(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
+    """Shuffle rows to ``tasks`` tasks that own their buckets; returns the tasks' results."""
+    names = df.columns
     path = partition_text(df, plan.key_config, plan.input_schema)
     placed = df.withColumn(_PATH, F.lit("") if path is None else path)
     lane = _lane_udf(plan, tasks)(

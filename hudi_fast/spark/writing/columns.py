@@ -28,7 +28,7 @@ from hudi_fast.keys.partition_path import encode
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import arrow_types
 
-__all__ = ["arrow_type", "key_text", "nested_column", "partition_text"]
+__all__ = ["arrow_type", "content_hash", "key_text", "nested_column", "partition_text"]
 
 Compute = Callable[[KeyConfig, pa.Table], pa.Array]
 
@@ -65,9 +65,24 @@ def key_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
     return F.when(F.coalesce(*texts).isNotNull(), F.concat_ws(",", *parts))
 
 
+def content_hash(df: Any) -> Any:
+    """A hash of each row's columns, to distribute rows without keys: equal whenever Spark computes the row again.
+
+    Maps are left out, because Spark does not hash them.
+    """
+    hashed = [f"`{field.name}`" for field in df.schema.fields if not _holds_map(field.dataType)]
+    return F.xxhash64(*hashed) if hashed else F.lit(0).cast("long")
+
+
 def nested_column(name: str) -> Any:
     """The column called ``name``; a dot selects a field of a struct."""
     return F.col(".".join(f"`{part}`" for part in name.split(".")))
+
+
+def _holds_map(kind: Any) -> bool:
+    if isinstance(kind, T.StructType):
+        return any(_holds_map(field.dataType) for field in kind.fields)
+    return isinstance(kind, T.MapType) or (isinstance(kind, T.ArrayType) and _holds_map(kind.elementType))
 
 
 # ---- in Spark's expressions

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from hudi_fast.spark.writing.columns import key_text
+from hudi_fast.spark.writing.columns import content_hash, key_text
 from hudi_fast.spark.writing.routed_tasks import MOVED, SLICE
 from hudi_fast.spark.writing.stored import OWNER, STORED_KEY, STORED_PATH, stored_keys_frame
 from hudi_fast.view.slices import FileSlice
@@ -38,7 +38,7 @@ def places_of_changes(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], o
         owners: the task that owns each of them.
     """
     keyed = bool(plan.key_config.record_key_fields)
-    made = key_text(rows, plan.key_config, plan.schema) if keyed else F.uuid()
+    made = key_text(rows, plan.key_config, plan.schema) if keyed else content_hash(rows).cast("string")
     rows = rows.withColumn(_KEY, F.coalesce(F.col(KEY), made))
     rows = rows.withColumn(_PATH, F.coalesce(F.col(PATH), F.col(_PATH)))
     rows = rows.withColumn(MOVED, F.col(ACTION) == F.lit(DELETE))

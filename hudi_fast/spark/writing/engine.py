@@ -6,13 +6,14 @@ plan     moved rows                                                             
 driver   all rows, to the driver; the local engine writes them                       input below a bound, local master
 broadcast the same rows, as Arrow, to tasks that own table partitions                input below a bound, on a cluster
 direct   none: each task writes the rows that it reads                               bulk_insert
-fused    full rows, one shuffle by table partition; a task tags, assigns, writes     all other writes
-routed   keys looked up or joined to stored keys, then one shuffle by file group     global index, or no partitions
+fused    full rows, one shuffle by table partition; a task tags, assigns, writes     many partitions of similar size
+routed   keys looked up or joined to stored keys, then one shuffle by file group     all other writes
 bucketed full rows, one shuffle by the bucket of the key; a task assigns, writes     bucket index, few partitions
 ======== =========================================================================== ===================================
 
-Each full row is sent to Python once and never returned. The source runs once, or twice if it is larger than Spark's
-optimizer estimated. Nothing is persisted.
+Each full row is sent to Python once and never returned. The source runs once for its rows, and once more for its
+partition columns to count the rows of each partition, unless a plan is forced. If it is larger than Spark's optimizer
+estimated, some of its rows are read a further time. Nothing is persisted.
 """
 
 from __future__ import annotations
@@ -36,15 +37,17 @@ from hudi_fast.spark.arrow import (
     parallelism,
 )
 from hudi_fast.spark.writing.broadcast import run_broadcast
-from hudi_fast.spark.writing.bucketed import TASKS_PER_CORE, run_bucketed
+from hudi_fast.spark.writing.bucketed import run_bucketed
 from hudi_fast.spark.writing.fused import run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
-from hudi_fast.spark.writing.tasks import Answer
+from hudi_fast.spark.writing.tasks import ROW_BUDGET, Answer
+from hudi_fast.spark.writing.workload import count_rows, task_count
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import columns_for
+from hudi_fast.writing.profile import WorkloadProfile, encoded_row_size, load_factor, with_row_size
 
 __all__ = ["PLANS", "SparkEngine"]
 
@@ -59,6 +62,27 @@ TINY = 1000
 estimate would have to be wrong by a factor of a thousand."""
 
 _TAGGED = frozenset({"upsert", "delete"})
+
+_UNEVEN = {True: 2.2, False: 1.3}
+"""Tasks for whole partitions may keep the busiest core busy for this many times an even share; True: for a write that
+looks keys up, which takes a further shuffle."""
+
+_EVEN_FROM = 32 << 20
+"""With fewer Arrow bytes than this, uneven tasks cost less than a join."""
+
+_ROW_BYTES = 256
+"""Arrow size of a row, while nothing is known."""
+
+_SAMPLE_ROWS = 20_000
+"""Rows that are encoded to measure the size of a stored row."""
+
+_RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
+_PARALLELISM = {
+    "upsert": "upsert_parallelism",
+    "delete": "delete_parallelism",
+    "bulk_insert": "bulk_insert_parallelism",
+}
+"""Option fields with the number of tasks by operation; inserts and overwrites have ``insert_parallelism``."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,9 @@ class SparkEngine:
         self._options = options
         self._choice: _Choice | None = None
         self._local: LocalEngine | None = None
+        self._sample: pa.Table | None = None
+        self._profile: WorkloadProfile | None = None
+        self._row_size: float | None = None
         self._too_large = ""
 
     def input_schema(self) -> pa.Schema:
@@ -102,6 +129,8 @@ class SparkEngine:
         choice = self._choice
         assert choice is not None, "write requires prepare"
         plan = with_usable_index(plan)
+        if self._row_size is not None:
+            plan = with_row_size(plan, self._row_size)
         if self._local is not None and choice.name == "driver":
             return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
         with arrow_batches_of(self._df.sparkSession):
@@ -113,13 +142,24 @@ class SparkEngine:
         if name == "broadcast":
             assert self._local is not None
             return run_broadcast(self._df.sparkSession, plan, self._local.source)
+        requested = self._requested_tasks(plan)
         if name == "direct":
-            return run_direct(self._df, plan, self._options.bulk_insert_parallelism)
+            return run_direct(self._df, plan, requested)
+        tasks = task_count(self._df.sparkSession, self._expected_bytes(), requested)
         if name == "routed":
-            return run_routed(self._df, plan)
+            return run_routed(self._df, plan, self._profile, tasks)
         if name == "bucketed":
-            return run_bucketed(self._df, plan)
-        return run_fused(self._df, plan)
+            return run_bucketed(self._df, plan, tasks)
+        return run_fused(self._df, plan, tasks)
+
+    def _requested_tasks(self, plan: WritePlan) -> int:
+        return int(getattr(self._options, _PARALLELISM.get(plan.operation, "insert_parallelism")))
+
+    def _expected_bytes(self) -> int:
+        """Arrow size of all rows, as far as it is known; otherwise 0."""
+        if self._profile is not None:
+            return self._profile.total_bytes
+        return (estimated_bytes(self._source if self._sized_by is None else self._sized_by) or 0) * ARROW_GROWTH
 
     def _choose(self, plan: WritePlan) -> _Choice:
         forced = self._options.plan
@@ -147,14 +187,57 @@ class SparkEngine:
         compares_inserts = plan.operation == "insert" and plan.duplicates != "none"
         if compares_inserts and forced == "routed":
             raise ConfigError("hudi_fast.plan=routed cannot serve hoodie.datasource.insert.dup.policy; use fused.")
-        if forced in ("fused", "routed"):
+        if forced == "fused":
+            return _Choice(forced, f"hudi_fast.plan={forced}")
+        if (by_partition and plan.operation in _TAGGED) or compares_inserts:
+            return _Choice("fused", self._too_large)
+        self._profile = self._count(plan)
+        self._row_size = self._measured_row_size(plan, self._profile)
+        if forced == "routed":
             return _Choice(forced, f"hudi_fast.plan={forced}")
         if needs_routing:
             where = "finds keys by the metadata table" if plan.index.uses_records else "looks in all partitions"
             return _Choice("routed", f"the index {plan.index.kind} {where}")
-        if not _is_partitioned(plan) and not compares_inserts:
+        if not _is_partitioned(plan):
             return _Choice("routed", f"the table is not partitioned; {self._too_large}")
-        return _Choice("fused", self._too_large)
+        return self._choose_by_profile(self._profile, plan.operation in _TAGGED)
+
+    def _choose_by_profile(self, profile: WorkloadProfile, looks_up: bool) -> _Choice:
+        """Tasks for whole partitions, if each has few rows and together they keep all cores busy."""
+        largest = profile.largest * profile.row_bytes
+        shape = f"{profile.total:,} rows in {len(profile.rows):,} partitions, {profile.largest:,} in the largest"
+        if largest > ROW_BUDGET:
+            return _Choice("routed", f"{shape}, about {largest:,} bytes in memory; {self._too_large}")
+        load = load_factor(profile.rows.values(), parallelism(self._df.sparkSession))
+        if load > _UNEVEN[looks_up] and profile.total_bytes > _EVEN_FROM:
+            return _Choice("routed", f"{shape}: tasks for whole partitions would be uneven; {self._too_large}")
+        return _Choice("fused", f"{shape}; {self._too_large}")
+
+    def _count(self, plan: WritePlan) -> WorkloadProfile:
+        rows = count_rows(self._df, plan)
+        sample = self._sampled()
+        row_bytes = sample.nbytes // sample.num_rows if sample.num_rows else _ROW_BYTES
+        return WorkloadProfile(rows, max(1, row_bytes), {})
+
+    def _sampled(self) -> pa.Table:
+        """The first rows, to measure their size; Spark's estimate of it ignores filters."""
+        if self._sample is None:
+            self._sample = collect(self._df.limit(_SAMPLE_ROWS))
+        return self._sample
+
+    def _measured_row_size(self, plan: WritePlan, profile: WorkloadProfile) -> float | None:
+        """Bytes of a stored row; None if the table's commits or the user tell it, or it does not matter.
+
+        Apache Hudi takes 1024 bytes until a commit has written enough.
+        """
+        sizing = plan.files.sizing
+        known = plan.files.average_record_size != sizing.record_size_estimate or _RECORD_SIZE in self._options.explicit
+        if known or plan.operation == "delete" or not sizing.auto_split:
+            return None
+        if profile.largest * sizing.record_size_estimate <= sizing.max_file_size:
+            return None
+        sample = self._sampled()
+        return encoded_row_size(plan, sample) if sample.num_rows else None
 
     def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
         """Route by table partition if there are enough partitions: this needs no keys in Python before the shuffle."""
@@ -162,7 +245,7 @@ class SparkEngine:
             return _Choice("bucketed", f"hudi_fast.plan={forced}, and the hash of a key is its route")
         if forced == "fused":
             return _Choice(forced, f"hudi_fast.plan={forced}")
-        lanes = parallelism(self._df.sparkSession) * TASKS_PER_CORE
+        lanes = task_count(self._df.sparkSession, self._expected_bytes(), self._requested_tasks(plan))
         if _is_partitioned(plan) and len(plan.view.lister.partitions()) >= lanes:
             return _Choice("fused", f"{lanes} tasks have table partitions of their own; {self._too_large}")
         return _Choice("bucketed", f"fewer table partitions than {lanes} tasks; {self._too_large}")
@@ -183,6 +266,7 @@ class SparkEngine:
                     f"hudi_fast.plan=broadcast takes at most {DRIVER_ROWS} rows and {bound} bytes; the input is larger."
                 )
             self._too_large = f"more than {DRIVER_ROWS:,} rows or {bound:,} bytes of input"
+            self._sample = rows.slice(0, _SAMPLE_ROWS)
             return None
         self._local = LocalEngine(rows)
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"

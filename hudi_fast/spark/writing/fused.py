@@ -22,6 +22,7 @@ from hudi_fast.spark.writing.tasks import (
     task_token,
     write_partitions,
 )
+from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.assign import assign_partition
@@ -33,19 +34,17 @@ __all__ = ["run_direct", "run_fused"]
 
 _PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
 
-TASKS_PER_CORE = 2
 _MAPPED_PARTITIONS = 1000
 """More table partitions are distributed by hash: an expression that maps them would be slow to plan."""
 
 
-def run_fused(df: Any, plan: WritePlan) -> list[Any]:
-    """Shuffle rows to tasks that own whole table partitions; returns the tasks' results."""
+def run_fused(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
+    """Shuffle rows to ``tasks`` tasks that own whole table partitions; returns the tasks' results."""
     names = df.columns
     path = partition_text(df, plan.key_config, plan.input_schema)
     if path is None:
         routed = df.repartition(1)
     else:
-        tasks = parallelism(df.sparkSession) * TASKS_PER_CORE
         placed = df.withColumn(_PATH, path)
         placed = placed.withColumn(_ADDRESS, _address(plan, tasks))
         routed = placed.repartition(tasks, _ADDRESS).sortWithinPartitions(_PATH).select(*[f"`{n}`" for n in names])

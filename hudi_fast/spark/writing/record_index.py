@@ -32,7 +32,7 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.located import metadata_for
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["LANE", "UNREADABLE", "by_index_group", "with_slices"]
+__all__ = ["LANE", "NOT_STORED", "UNREADABLE", "by_index_group", "with_slices"]
 
 LANE = "__hudi_fast_lane"
 """Column with the number of the task that looks up a key."""
@@ -40,7 +40,8 @@ LANE = "__hudi_fast_lane"
 UNREADABLE = -2
 """The slice of rows whose index could not be read."""
 
-_NOT_STORED = -1
+NOT_STORED = -1
+"""The slice of rows whose key is not stored."""
 
 _KEYS_AT_ONCE = 1 << 20
 
@@ -81,7 +82,7 @@ def with_slices(rows: Any, key: str, plan: WritePlan, slices: Sequence[FileSlice
     table = metadata_for(plan)
     numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
     found = int_column(_slice_of(table, numbers, _data_partition(table)), F.col(key))
-    return rows.withColumn(name, found).withColumn(name, F.nullif(F.col(name), F.lit(_NOT_STORED)))
+    return rows.withColumn(name, found).withColumn(name, F.nullif(F.col(name), F.lit(NOT_STORED)))
 
 
 def _group_count(table: MetadataTable) -> int:
@@ -111,11 +112,11 @@ def _slice_of(
     def slices(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for part in _parts(batches):
             keys = pa.concat_arrays(part)
-            found = np.full(len(keys), _NOT_STORED, dtype=np.int32)
+            found = np.full(len(keys), NOT_STORED, dtype=np.int32)
             valid = np.flatnonzero(keys.is_valid())
             try:
                 where = locate_keys(table, keys.drop_null(), data_partition)
-                places = np.array([numbers.get(group, _NOT_STORED) for group in where.groups] + [_NOT_STORED], np.int32)
+                places = np.array([numbers.get(group, NOT_STORED) for group in where.groups] + [NOT_STORED], np.int32)
                 found[valid] = places[where.numbers]  # -1, not found, is the last place
             except HudiError:
                 found[valid] = UNREADABLE

@@ -1,23 +1,25 @@
-"""The routed plan: tags all rows first, then sends each row to the task of its file group.
+"""The routed plan: finds the file group of each row, then sends each file group's rows to one task.
 
-For global indexes, whose keys may be stored in any partition, and for tables without partitions, where the fused plan
-would use a single task.
+For global indexes, whose keys may be stored in any partition; and where some partitions have so many rows that tasks
+for whole partitions would be too large or too few.
 
 ::
 
-    incoming rows + key ─┐
-                         ├─ left join on the key ─► slice of each row, or none ─► one shuffle ─► tasks
-    stored keys + slice ─┘
+    local index:   rows + key ─► lookup in the partition (key_lookup.py) ─┐
+    record index:  rows + key ─► lookup (record_index.py) ────────────────┼─► slice, or none ─► bucket ─► one shuffle
+    others:        rows + key ─► join with stored keys (stored.py) ───────┘                       ▲           │
+    workload profile ─► small files and new files of each partition ──────────────────────────────┘           ▼
+                                                                                                            tasks
 
-    incoming rows + key ─► record index (hudi_fast.spark.writing.record_index) ─► slice of each row, or none ─► the same
-
-A row with a slice is sent to the task that owns the slice; other rows are sent by the hash of their key to a task that
-fills its small files before it creates new ones. Up to one additional partly filled file results per task. Operations
-without key lookup need no join: all their rows are sent by the hash of the key.
+A bucket is one file group. A row with a slice is in the bucket of its slice. Another row is inserted: a hash of its key
+selects one of the files that the profile provides for its partition, so rows with one key stay together. Operations
+without key lookup need no join.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,64 +27,254 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from hudi_fast.merging.rules import DELETED_FLAG
-from hudi_fast.spark.arrow import parallelism
-from hudi_fast.spark.writing.columns import arrow_type, key_text, nested_column, partition_text
+from hudi_fast.spark.writing.columns import arrow_type, content_hash, key_text, nested_column, partition_text
 from hudi_fast.spark.writing.dml_rows import places_of_changes
+from hudi_fast.spark.writing.key_lookup import Lanes, by_lanes, lanes_of_partitions, with_looked_up_slices
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slices
-from hudi_fast.spark.writing.routed_tasks import BIN, MOVED, SLICE, write_slices
+from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
 from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, answers
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, insert_files
 
 __all__ = ["run_routed"]
 
 _KEY, _PATH = "__hudi_fast_key", "__hudi_fast_path"
 _SIDE, _ORDER = "__hudi_fast_side", "__hudi_fast_order"
 _STAYS, _FIRST, _CLEARED = "__hudi_fast_stays", "__hudi_fast_first", "__hudi_fast_cleared"
+_PLACE, _HASH, _TARGET = "__hudi_fast_place", "__hudi_fast_hash", "__hudi_fast_target"
 
-TASKS_PER_CORE = 2
 _LOOKS_KEYS_UP = frozenset({"upsert", "delete"})
 
+_FEW_FILES = 4
+"""New files of a partition that may be planned without knowing how many rows are new."""
 
-def run_routed(df: Any, plan: WritePlan) -> list[Any]:
-    """Join, shuffle, write; returns the tasks' results."""
-    spark, names = df.sparkSession, df.columns
-    tasks = parallelism(spark) * TASKS_PER_CORE
-    slices = [one for name in plan.view.lister.partitions() for one in latest_slices(plan.view, name)]
-    owners = _owners(slices, tasks)
+_SAMPLED_KEYS = 50_000
+"""Keys that are looked up to estimate the share of new ones."""
+_FEWEST_SAMPLED = 50
+"""With fewer sampled rows a partition gets the share of the whole write."""
+
+_HASH_RANGE = 1 << 31
+_SLOTS_PER_FILE = 8
+"""Small files take inserts in proportion to their free space, to the precision of this many slots per file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Routes:
+    """The file groups of a write, and the tasks that own them.
+
+    Attributes:
+        slices: existing file groups; a slice's bucket is its position.
+        owners: the task of each slice.
+        tasks: number of tasks. The task of a new file group is its bucket modulo this number.
+        complete: whether these are all slices of the table; otherwise those of the partitions in the profile.
+        lanes: the tasks that look keys up; None to join them with all stored keys.
+    """
+
+    slices: Sequence[FileSlice]
+    owners: Sequence[int]
+    tasks: int
+    complete: bool
+    lanes: Lanes | None
+
+
+def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> list[Any]:
+    """Find file groups, shuffle, write; returns the tasks' results.
+
+    Args:
+        df: the rows.
+        plan: the write.
+        profile: rows per partition; None if unknown. New rows are then spread over all tasks, and each task creates
+            files of its own.
+        tasks: number of tasks that write.
+    """
+    routes = _routes(plan, profile, tasks)
     path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
-    if GROUP in names:
-        placed = places_of_changes(rows, plan, slices, owners)
-    elif plan.operation in _LOOKS_KEYS_UP:
-        rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.input_schema))
-        if plan.index.uses_records and slices:
-            rows = by_index_group(rows, _KEY, plan, tasks)
-        rows = _newest_of_each_key(rows, plan) if plan.index.is_global and not plan.is_dml else rows
-        placed = _placed(rows, plan, slices, owners) if slices else _all_new(rows, plan)
-    else:
-        placed = _all_new(rows.withColumn(_KEY, _spread(df, plan)), plan)
-    lane = F.coalesce(F.col(OWNER), F.pmod(F.hash(_KEY), F.lit(tasks)))
-    placed = placed.withColumn(BIN, lane)
-    table = F.array(*[F.lit(number) for number in addresses(tasks)])
-    addressed = placed.withColumn(OWNER, F.element_at(table, (F.col(BIN) + F.lit(1)).cast("int")))
-    routed = addressed.repartition(tasks, OWNER).sortWithinPartitions(F.col(SLICE).asc_nulls_first(), _PATH)
-    routed = routed.select(*[f"`{name}`" for name in names], SLICE, MOVED, BIN)
-    work = write_slices(plan, slices, owners)
+    if profile is not None and plan.operation == "upsert" and routes.slices:
+        profile = _with_new_share(rows, plan, routes, profile)
+    files = {} if profile is None else _insert_files(plan, routes.slices, profile)
+    placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
+    routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
+    routed = routed.select(*[f"`{name}`" for name in df.columns], SLICE, MOVED, BUCKET)
+    work = write_buckets(plan, routes.slices, None if routes.complete else _first_uncounted(routes, files))
     collected: list[Any] = routed.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
     return collected
 
 
+def _routes(plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> _Routes:
+    """The slices that may hold keys of the rows, or take inserts."""
+    known = plan.view.lister.partitions()
+    complete = profile is None or plan.index.is_global or not plan.config.is_partitioned
+    if profile is not None and not complete:
+        known = [name for name in known if name in profile.rows]
+    slices = [one for name in known for one in latest_slices(plan.view, name)]
+    local = profile is not None and not (plan.index.is_global or plan.index.uses_records)
+    lanes = lanes_of_partitions(profile.rows, slices, tasks) if profile is not None and local else None
+    return _Routes(slices, _owners(slices, tasks), tasks, complete, lanes)
+
+
+def _tagged(rows: Any, plan: WritePlan, routes: _Routes, sample: int = 1) -> Any:
+    """Rows with slice, owner and whether they leave the slice.
+
+    Args:
+        rows: have :data:`_PATH`.
+        plan: the write.
+        routes: the file groups.
+        sample: 1 for all rows; n for the rows of one key in n.
+    """
+    slices, owners = routes.slices, routes.owners
+    if GROUP in rows.columns:
+        return places_of_changes(rows, plan, slices, owners)
+    if plan.operation not in _LOOKS_KEYS_UP:
+        return _all_new(rows.withColumn(_KEY, _spread(rows, plan)))
+    rows = rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema))
+    rows = _sampled(rows, _KEY, sample)
+    if plan.index.uses_records and slices:
+        rows = by_index_group(rows, _KEY, plan, routes.tasks)
+    if sample > 1:
+        return (
+            _located(rows, plan, slices, owners)
+            if plan.index.uses_records
+            else _joined_sample(rows, plan, routes, sample)
+        )
+    rows = _newest_of_each_key(rows, plan) if plan.index.is_global and not plan.is_dml else rows
+    if slices and routes.lanes is not None:
+        placed = _looked_up(rows, plan, routes, routes.lanes)
+    else:
+        placed = _placed(rows, plan, slices, owners) if slices else _all_new(rows)
+    return _without_idle(placed) if plan.operation == "delete" and routes.complete else placed
+
+
+def _sampled(rows: Any, key: str, sample: int) -> Any:
+    """The rows of one key in ``sample``."""
+    return rows if sample == 1 else rows.filter(F.pmod(F.hash(key), F.lit(sample)) == 0)
+
+
+def _looked_up(rows: Any, plan: WritePlan, routes: _Routes, lanes: Lanes) -> Any:
+    rows = by_lanes(rows, _KEY, _PATH, lanes)
+    found = with_looked_up_slices(rows, _KEY, _PATH, plan, routes.slices, SLICE)
+    places = places_frame(rows.sparkSession, routes.slices, routes.owners)
+    return found.join(F.broadcast(places), SLICE, "left").withColumn(MOVED, F.lit(False))
+
+
+def _joined_sample(rows: Any, plan: WritePlan, routes: _Routes, sample: int) -> Any:
+    stored = stored_keys_frame(rows.sparkSession, plan, routes.slices, routes.owners)
+    return _joined(rows, _sampled(stored, STORED_KEY, sample), plan)
+
+
+def _with_new_share(rows: Any, plan: WritePlan, routes: _Routes, profile: WorkloadProfile) -> WorkloadProfile:
+    """The profile with the share of new keys, if that decides the number of files."""
+    files = _insert_files(plan, routes.slices, profile)
+    if GROUP in rows.columns or all(one.new_files <= _FEW_FILES for one in files.values()):
+        return profile
+    kept = [name for name in rows.columns if name in _key_roots(plan) or name == _PATH]
+    tagged = _tagged(rows.select(*[f"`{name}`" for name in kept]), plan, routes, max(2, profile.total // _SAMPLED_KEYS))
+    counted = tagged.groupBy(_PATH).agg(F.count(F.lit(1)), F.count(SLICE)).collect()
+    seen = {row[0]: (row[1], row[2]) for row in counted if row[0] is not None}
+    total, stored = sum(each for each, _ in seen.values()), sum(found for _, found in seen.values())
+    overall = (total - stored) / total if total else 1.0
+    shares = {
+        name: (seen[name][0] - seen[name][1]) / seen[name][0]
+        if name in seen and seen[name][0] >= _FEWEST_SAMPLED
+        else overall
+        for name in profile.rows
+    }
+    return replace(profile, new_share=shares)
+
+
+def _key_roots(plan: WritePlan) -> set[str]:
+    """The columns from which keys and partition paths are computed."""
+    return {name.split(".")[0] for name in (*plan.key_config.record_key_fields, *plan.key_config.partition_fields)}
+
+
+def _insert_files(plan: WritePlan, slices: Sequence[FileSlice], profile: WorkloadProfile) -> dict[str, InsertFiles]:
+    """The files for inserts, by partition path."""
+    present: dict[str, list[tuple[int, FileSlice]]] = {}
+    for number, one in enumerate(slices):
+        present.setdefault(one.partition, []).append((number, one))
+    return {
+        name: insert_files(plan, name, present.get(name, []), profile.inserts(name)) for name in sorted(profile.rows)
+    }
+
+
+def _first_uncounted(routes: _Routes, files: Mapping[str, InsertFiles]) -> int:
+    """The first bucket after the slices and the new files of the profile."""
+    return len(routes.slices) + sum(one.new_files for one in files.values())
+
+
+def _with_buckets(placed: Any, routes: _Routes, files: Mapping[str, InsertFiles]) -> Any:
+    """Rows with :data:`BUCKET`, and in :data:`OWNER` a number that Spark's shuffle sends to the task of the bucket.
+
+    Args:
+        placed: tagged rows.
+        routes: the file groups.
+        files: for inserts, by partition. Rows of other partitions stay together by partition; without any ``files``
+            they are spread by key.
+    """
+    tasks = routes.tasks
+    by = _PATH if files else _KEY
+    spread = (F.lit(_first_uncounted(routes, files)) + F.pmod(F.hash(by), F.lit(tasks))).cast("int")
+    chosen = _new_group(spread, tasks)
+    if files:
+        places = _insert_places(placed.sparkSession, files, routes)
+        placed = placed.join(F.broadcast(places), _PATH, "left")
+        placed = placed.withColumn(_HASH, F.pmod(F.xxhash64(_KEY), F.lit(_HASH_RANGE)) / F.lit(float(_HASH_RANGE)))
+        chosen = F.coalesce(F.when(F.col(_PLACE).isNotNull(), _insert_target(F.col(_HASH), tasks)), chosen)
+    stored = F.struct(F.col(SLICE).alias("bucket"), F.coalesce(F.col(OWNER), F.lit(0)).alias("task"))
+    placed = placed.withColumn(_TARGET, F.when(F.col(SLICE).isNotNull(), stored).otherwise(chosen))
+    numbers = F.array(*[F.lit(one) for one in addresses(tasks)])
+    address = F.element_at(numbers, F.col(f"{_TARGET}.task") + F.lit(1))
+    return placed.withColumn(BUCKET, F.col(f"{_TARGET}.bucket")).withColumn(OWNER, address)
+
+
+def _new_group(bucket: Any, tasks: int) -> Any:
+    """Bucket and task of a new file group."""
+    return F.struct(bucket.alias("bucket"), F.pmod(bucket, F.lit(tasks)).cast("int").alias("task"))
+
+
+def _insert_target(at: Any, tasks: int) -> Any:
+    """Bucket and task of a new row in its :data:`_PLACE`, by the hash of its key from 0 to 1."""
+    names = ("first", "files", "filled", "slot_scale", "new_scale", "slots")
+    first, files, filled, slot_scale, new_scale, slots = (F.col(f"{_PLACE}.{name}") for name in names)
+    small = F.get(slots, (at * slot_scale).cast("int"))
+    new = first + F.least(((at - filled) * new_scale).cast("int"), files - F.lit(1))
+    return F.when(at < filled, small).otherwise(_new_group(new, tasks))
+
+
+def _insert_places(spark: Any, files: Mapping[str, InsertFiles], routes: _Routes) -> Any:
+    """One row per partition: its files for inserts, in terms of a hash of the key from 0 to 1.
+
+    Hashes below ``filled`` select one of ``slots``, others one of ``files`` buckets from ``first`` on.
+    """
+    listed, first = [], len(routes.slices)
+    for name, one in files.items():
+        slots = [(number, routes.owners[number]) for number in _slots(one)]
+        filled = one.filled_share
+        slot_scale = len(slots) / filled if slots else 0.0
+        new_scale = one.new_files / (1 - filled) if one.new_files else 0.0
+        listed.append((name, (first, one.new_files, filled, slot_scale, new_scale, slots)))
+        first += one.new_files
+    place = "first int, files int, filled double, slot_scale double, new_scale double, "
+    place += "slots array<struct<bucket: int, task: int>>"
+    return spark.createDataFrame(listed, f"{_PATH} string, {_PLACE} struct<{place}>")
+
+
+def _slots(files: InsertFiles) -> list[int]:
+    """The buckets of small files, each as often as its share of their inserts demands."""
+    taken = sum(count for _, count in files.filled)
+    slots = len(files.filled) * _SLOTS_PER_FILE
+    return [number for number, count in files.filled for _ in range(max(1, round(count * slots / taken)))]
+
+
 def _spread(df: Any, plan: WritePlan) -> Any:
     """The routing column of rows without key lookup; rows with one key are sent to one task, to be combined."""
-    return (
-        key_text(df, plan.key_config, plan.input_schema)
-        if plan.key_config.record_key_fields
-        else F.spark_partition_id()
-    )
+    if plan.key_config.record_key_fields:
+        return key_text(df, plan.key_config, plan.input_schema)
+    return content_hash(df).cast("string")
 
 
 def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
@@ -92,7 +284,7 @@ def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
     return [bins[f"{number:012d}"] for number in range(len(slices))]
 
 
-def _placed(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
+def _placed(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
     """Rows with slice, owner, and whether the stored row is deleted because its key moves to another partition."""
     moves = plan.index.is_global and plan.index.update_partition_path and plan.operation != "delete"
     if plan.index.uses_records:
@@ -100,7 +292,6 @@ def _placed(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[in
         joined = _compared(joined, plan, slices, owners) if moves and _orderings(rows, plan) else joined
     else:
         joined = _joined(rows, stored_keys_frame(rows.sparkSession, plan, slices, owners), plan)
-    joined = _without_idle(joined, plan)
     return _moved(joined, plan) if moves else joined.withColumn(MOVED, F.lit(False))
 
 
@@ -114,13 +305,13 @@ def _joined(rows: Any, stored: Any, plan: WritePlan) -> Any:
     return rows.join(stored, on, "left")
 
 
-def _located(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
+def _located(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
     """Rows with the slice from the record index; with an unreadable index any task gets the rows and raises."""
     found = with_slices(rows, _KEY, plan, slices, SLICE)
     return found.join(F.broadcast(places_frame(rows.sparkSession, slices, owners)), SLICE, "left")
 
 
-def _compared(located: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
+def _compared(located: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
     """Rows that may leave their partition, with the stored row that a reader sees; without a slice if there is no row.
 
     A separate pass over the keys finds their slices, so that no others are opened.
@@ -159,16 +350,15 @@ def _moved(joined: Any, plan: WritePlan) -> Any:
     return both
 
 
-def _all_new(rows: Any, plan: WritePlan) -> Any:
+def _all_new(rows: Any) -> Any:
     """Rows that are inserted without lookup."""
     nothing = F.lit(None).cast("int")
-    rows = rows.withColumn(SLICE, nothing).withColumn(OWNER, nothing).withColumn(MOVED, F.lit(False))
-    return _without_idle(rows, plan)
+    return rows.withColumn(SLICE, nothing).withColumn(OWNER, nothing).withColumn(MOVED, F.lit(False))
 
 
-def _without_idle(rows: Any, plan: WritePlan) -> Any:
+def _without_idle(rows: Any) -> Any:
     """Drop deletes of keys that are not stored; keep rows without a key, which their task refuses."""
-    return rows.filter(F.col(SLICE).isNotNull() | F.col(_KEY).isNull()) if plan.operation == "delete" else rows
+    return rows.filter(F.col(SLICE).isNotNull() | F.col(_KEY).isNull())
 
 
 def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:

@@ -1,0 +1,50 @@
+"""Counts the rows of a DataFrame before they are written, and chooses the number of tasks.
+
+::
+
+    partition columns of the rows ─► rows per partition ─► driver ─► :class:`~hudi_fast.writing.profile.WorkloadProfile`
+
+Counting evaluates the DataFrame once more, for its partition columns only. The answer decides sizes alone, so a source
+that answers differently the second time is written correctly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.writing.columns import partition_text
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["TASKS_PER_CORE", "count_rows", "task_count"]
+
+_PATH = "__hudi_fast_path"
+
+TASKS_PER_CORE = 2
+TASK_BYTES = 128 << 20
+"""Arrow bytes of incoming rows for one task; a task with less costs more to start than to execute."""
+
+
+def count_rows(df: Any, plan: WritePlan) -> dict[str, int]:
+    """The number of rows by partition path, without rows whose partition path is refused.
+
+    Args:
+        df: the rows, with the columns that the plan uses.
+        plan: the write.
+    """
+    path = partition_text(df, plan.key_config, plan.input_schema)
+    if path is None:
+        return {"": df.count()}
+    counted = df.select(path.alias(_PATH)).groupBy(_PATH).count().collect()
+    return {row[0]: row[1] for row in counted if row[0] is not None}
+
+
+def task_count(spark: Any, total_bytes: int, requested: int = 0) -> int:
+    """The number of tasks of a shuffle.
+
+    Args:
+        spark: the session.
+        total_bytes: Arrow size of the rows; 0 if unknown.
+        requested: the number that the user asked for; 0 to choose one that keeps all cores busy and tasks small.
+    """
+    return requested or max(parallelism(spark) * TASKS_PER_CORE, -(-total_bytes // TASK_BYTES))

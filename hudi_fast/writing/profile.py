@@ -1,0 +1,158 @@
+"""Workload profile: the incoming rows of each partition, and the files that take its inserts.
+
+::
+
+    incoming rows per partition ─┬─ :func:`load_factor`: can tasks that own whole partitions share the work evenly?
+                                 └─ :func:`insert_files`: rows of a partition ─► small files, then new files
+
+A profile influences the number and size of files and the balance of tasks. It never influences which rows are written:
+a write with a wrong profile is correct.
+
+Source: ``WorkloadProfile`` and ``UpsertPartitioner`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.formats.parquet.base_file import ParquetStream
+from hudi_fast.formats.parquet.dictionary import dictionary_columns
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.assign import files_to_fill
+from hudi_fast.writing.file_columns import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_META, RECORD_KEY, writer_schema
+from hudi_fast.writing.output_file import new_rows
+from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+from hudi_fast.writing.sizing import SmallFile, assign_inserts
+
+__all__ = ["InsertFiles", "WorkloadProfile", "encoded_row_size", "insert_files", "load_factor", "with_row_size"]
+
+_FILLING = frozenset({"upsert", "insert"})
+_SAMPLE_INSTANT = "0" * 17
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadProfile:
+    """The incoming rows of a write.
+
+    Attributes:
+        rows: number of rows by partition path; rows without a valid path are not counted.
+        row_bytes: average Arrow size of a row.
+        new_share: share of rows with a new key, by partition path, as far as it was estimated; other partitions count
+            as new as a whole.
+    """
+
+    rows: Mapping[str, int]
+    row_bytes: int
+    new_share: Mapping[str, float]
+
+    @property
+    def total(self) -> int:
+        """Number of rows."""
+        return sum(self.rows.values())
+
+    @property
+    def total_bytes(self) -> int:
+        """Arrow size of all rows."""
+        return self.total * self.row_bytes
+
+    @property
+    def largest(self) -> int:
+        """Number of rows of the largest partition."""
+        return max(self.rows.values(), default=0)
+
+    def inserts(self, partition: str) -> int:
+        """Estimated number of rows with a new key."""
+        return math.ceil(self.rows[partition] * self.new_share.get(partition, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class InsertFiles:
+    """The files of one partition that take its inserts.
+
+    Attributes:
+        filled: (number of the slice, rows) of each small file.
+        new_files: number of new file groups; their rows are shared evenly.
+        rows: rows of the new file groups.
+    """
+
+    filled: tuple[tuple[int, int], ...]
+    new_files: int
+    rows: int
+
+    @property
+    def filled_share(self) -> float:
+        """Share of the inserts that small files take; 1 without new files."""
+        taken = sum(count for _, count in self.filled)
+        return 1.0 if not self.new_files else taken / (taken + self.rows)
+
+
+def load_factor(weights: Iterable[int], workers: int) -> float:
+    """Load of the busiest worker relative to an even share, if each weight is executed by one worker.
+
+    Args:
+        weights: of the units; each goes to the least busy worker, the heaviest unit first.
+        workers: number of workers, at least 1.
+
+    Returns:
+        1.0 for an even share, at most ``workers``.
+    """
+    loads = [0] * workers
+    for weight in sorted(weights, reverse=True):
+        heapq.heapreplace(loads, loads[0] + weight)
+    total = sum(loads)
+    return max(loads) * workers / total if total else 1.0
+
+
+def insert_files(plan: WritePlan, partition: str, slices: Sequence[tuple[int, FileSlice]], inserts: int) -> InsertFiles:
+    """The files for ``inserts`` rows of a partition, by the sizing rules of :mod:`hudi_fast.writing.sizing`.
+
+    Args:
+        plan: the write.
+        partition: partition path.
+        slices: (number, slice) of the partition's newest slices.
+        inserts: number of rows; at least one file results, because the number may be an estimate.
+    """
+    numbers = {one.file_id: number for number, one in slices}
+    fill = files_to_fill(plan, partition, [one for _, one in slices]) if plan.operation in _FILLING else []
+    small = [SmallFile(one.file_id, one.base_file.size) for one in fill if one.base_file is not None]
+    assigned = assign_inserts(max(1, inserts), small, plan.files.average_record_size, plan.files.sizing)
+    filled = tuple((numbers[one.file_id], one.count) for one in assigned if one.file_id is not None)
+    new = [one.count for one in assigned if one.file_id is None]
+    return InsertFiles(filled, len(new), sum(new))
+
+
+def encoded_row_size(plan: WritePlan, sample: pa.Table) -> float:
+    """Bytes that a row takes in a base file, measured on a sample.
+
+    Args:
+        plan: the write.
+        sample: incoming rows, at least one.
+
+    Raises:
+        InvalidDataError: the rows cannot be written.
+    """
+    plan = replace(plan, instant=_SAMPLE_INSTANT)
+    incoming = with_auto_keys(plan, prepare_rows(plan, sample), task=0)
+    rows, none = np.arange(incoming.count, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    partition = incoming.partitions[0].as_py()
+    work = FileGroupWork(partition, "sample-0", None, none, none, None, rows, TaskToken(0))
+    table = new_rows(plan, work, incoming, rows, "sample-0", 0)
+    sink = pa.BufferOutputStream()
+    chosen = dictionary_columns(table, [COMMIT_TIME, *CONSTANT_META], [RECORD_KEY, COMMIT_SEQNO])
+    stream = ParquetStream(sink, writer_schema(plan), plan.files.parquet, chosen)
+    stream.write(table)
+    encoded = sink.tell()  # without the footer
+    stream.close({})
+    return float(max(1.0, encoded / table.num_rows))
+
+
+def with_row_size(plan: WritePlan, row_size: float) -> WritePlan:
+    """The plan with another average size of stored rows, in bytes."""
+    return replace(plan, files=replace(plan.files, average_record_size=math.ceil(row_size)))

@@ -1,0 +1,73 @@
+"""Tagging by lookup in the partition: shares of tasks, repeated keys, files that cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hudi_fast as hf
+from hudi_fast.spark.writing.key_lookup import lanes_of_partitions
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.table_state import load_state
+from tests.spark.spark_writes import batch, frame
+
+PARTITIONED = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.metadata.enable": "false",
+}
+ROUTED = {"hudi_fast.plan": "routed"}
+
+
+def completed(path: Path) -> list[str]:
+    return [one.requested for one in load_state(Storage(path)).timeline.completed() if one.action == "commit"]
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers(1, 10_000), min_size=1, max_size=30), st.integers(1, 40))
+def test_every_partition_has_lanes_in_proportion_to_its_rows(rows: dict[str, int], tasks: int) -> None:
+    lanes = lanes_of_partitions(rows, [], tasks)
+    assert lanes is not None
+    assert set(lanes.ranges) == set(rows)
+    total = sum(rows.values())
+    for name, (first, count) in lanes.ranges.items():
+        assert 0 <= first < tasks
+        assert 1 <= count <= tasks
+        assert abs(count - tasks * rows[name] / total) <= 1
+
+
+def test_slices_that_many_lanes_would_read_are_joined_instead(tmp_path: Path) -> None:
+    hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
+    view = load_state(Storage(tmp_path / "t")).view
+    slices = [one for name in ("p0", "p1") for one in latest_slices(view, name)]
+    assert lanes_of_partitions({"p0": 1000, "p1": 1000}, slices, 32) is not None  # 16 lanes each
+    assert lanes_of_partitions({"p0": 1000, "p1": 1000}, slices, 40) is None
+    assert lanes_of_partitions({"new": 1000}, [], 400) is not None
+
+
+@pytest.mark.parametrize("tasks", ["4", "400"])
+def test_rows_of_one_key_find_the_same_slice(spark, tmp_path, tasks):
+    """With many tasks keys are joined with stored keys, with few they are looked up."""
+    hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
+    rows = batch([*range(20, 60), *range(20, 60)], ts=[*[200] * 40, *[300] * 40])
+    settings = PARTITIONED | ROUTED | {"hoodie.upsert.shuffle.parallelism": tasks}
+    result = hf.write(frame(spark, rows), tmp_path / "t", settings)
+    assert (result.updates, result.inserts) == (20, 20)
+    found = hf.HudiTable.open(tmp_path / "t").to_arrow(["id", "ts"]).to_pylist()
+    assert sorted(row["id"] for row in found) == [f"k{number:04d}" for number in range(60)]
+    assert {row["ts"] for row in found if row["id"] >= "k0020"} == {300}
+
+
+def test_a_base_file_that_cannot_be_read_is_named(spark, tmp_path):
+    hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
+    damaged = next((tmp_path / "t/p1").glob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    before = completed(tmp_path / "t")
+    with pytest.raises(hf.CorruptTableError, match=damaged.name):
+        hf.write(frame(spark, batch(range(30, 50), ts=200)), tmp_path / "t", PARTITIONED | ROUTED)
+    assert completed(tmp_path / "t") == before
