@@ -13,6 +13,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 
 __all__ = [
     "ARROW_GROWTH",
+    "BATCH_BYTES",
     "arrow_batches_of",
     "arrow_schema",
     "arrow_types",
@@ -25,6 +26,9 @@ __all__ = [
 ]
 
 _BATCH_ROWS = 65536
+_FEWEST_ROWS = 64
+BATCH_BYTES = 64 << 20
+"""Arrow bytes of a batch to Python, about: a worker holds a few of them."""
 
 ARROW_GROWTH = 2
 """Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
@@ -83,9 +87,18 @@ def collect(df: Any) -> pa.Table:
         return pa.Table.from_batches(batches, None if batches else arrow_schema(df))
 
 
-def arrow_batches_of(spark: Any, rows: int = _BATCH_ROWS) -> AbstractContextManager[None]:
-    """Set the rows per Arrow batch to Python; Spark's default of 10 000 doubles the cost of key columns."""
-    return session_conf(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(rows)})
+def arrow_batches_of(spark: Any, row_bytes: int = 0) -> AbstractContextManager[None]:
+    """Set the size of Arrow batches to Python: at most 65 536 rows, and about :data:`BATCH_BYTES`.
+
+    Spark's default of 10 000 rows doubles the cost of key columns.
+
+    Args:
+        spark: the session.
+        row_bytes: average Arrow size of a row, for releases of Spark that do not count bytes; 0 if unknown.
+    """
+    rows = min(_BATCH_ROWS, max(_FEWEST_ROWS, BATCH_BYTES // row_bytes)) if row_bytes else _BATCH_ROWS
+    settings = {"maxRecordsPerBatch": rows, "maxBytesPerBatch": BATCH_BYTES}
+    return session_conf(spark, {f"spark.sql.execution.arrow.{name}": str(value) for name, value in settings.items()})
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A storage whose files cannot all be written at the first attempt of a task."""
+"""A storage whose files cannot all be read and written at the first attempt of a task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,22 @@ ALWAYS = "FLAKY_STORAGE_ALWAYS"
 
 
 class FlakyStorage(Storage):
-    """Refuses the second data file of a stage's first task, at the task's first attempt."""
+    """Refuses to write the second data file of a stage's first task, and to read the first one of its second task.
+
+    Both succeed at the second attempt of the task.
+    """
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Fail, or a stream from a file."""
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        if task is not None and task.partitionId() == 1 and task.attemptNumber() == 0 and path.endswith(".parquet"):
+            failed = Path(os.environ[LOG]) / f"{task.stageId()}.unread"
+            if not failed.exists():
+                failed.touch()
+                raise OSError(f"SLOW_DOWN during the read of {path}")
+        return super().open_input(path)
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Fail, or a stream into a new file."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.jvm import java_options
 
-__all__ = ["environment_of", "run_program"]
+__all__ = ["PROJECT", "environment_of", "run_program"]
 
 PROJECT = Path(__file__).parents[2]
 
@@ -26,19 +26,24 @@ def environment_of(python: str | os.PathLike[str] = sys.executable) -> dict[str,
 
 
 def run_program(
-    name: str, *arguments: object, python: str | os.PathLike[str] = sys.executable, seconds: float = 300
+    name: str,
+    *arguments: object,
+    python: str | os.PathLike[str] = sys.executable,
+    workers: str | os.PathLike[str] | None = None,
+    seconds: float = 300,
 ) -> list[str]:
     """The lines that the program printed; fails with its error output if it fails.
 
     Args:
         name: of a module in this folder.
         arguments: of the program.
-        python: the interpreter, of Spark's workers too.
+        python: the interpreter.
+        workers: the interpreter of Spark's workers; None for the same.
         seconds: how long it may take.
     """
     command = [str(python), "-m", f"tests.spark.{name}", *map(str, arguments)]
     done = subprocess.run(
-        command, env=environment_of(python), capture_output=True, text=True, timeout=seconds, check=False
+        command, env=environment_of(workers or python), capture_output=True, text=True, timeout=seconds, check=False
     )
     assert done.returncode == 0, done.stderr[-6000:]
     return done.stdout.splitlines()

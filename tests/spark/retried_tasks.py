@@ -1,4 +1,4 @@
-"""A program: tasks that fail after they have written files, in a session that tries each task three times.
+"""A program: tasks that fail to read, or after they have written files, in a session that tries each task three times.
 
 Argument: a scratch folder. Fails, or prints the plans that it has tried.
 """
@@ -78,11 +78,13 @@ def second_attempt_succeeds(spark: SparkSession, folder: Path, plan: str) -> Non
     for path in (local, remote):
         hf.write(BASE, path, OPTIONS)
     expected = hf.write(CHANGES, local, {**OPTIONS, **PLANS[plan]})
-    failures = len(list((folder / "log").glob("*.failed")))
+    failures, unread = len(list((folder / "log").glob("*.failed"))), len(list((folder / "log").glob("*.unread")))
     result = write(spark, remote, plan)
     assert result.plan == plan
     assert numbers_of(result) == numbers_of(expected)
-    assert len(list((folder / "log").glob("*.failed"))) > failures, "no task has failed"
+    assert len(list((folder / "log").glob("*.failed"))) > failures, "no task has failed to write"
+    if plan != "direct":
+        assert len(list((folder / "log").glob("*.unread"))) > unread, "no task has failed to read"
     assert_same_rows(hf.HudiTable.open(remote).to_arrow(), hf.HudiTable.open(local).to_arrow(), NOT_COMPARED)
     assert_tidy(remote)
 

@@ -6,7 +6,6 @@ their files, and returns write statistics. The units of a plan are sent to each 
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.routing import pack_bins
-from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, Answer, answers, task_token
+from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import FilePlan, TaskToken
 
@@ -47,11 +46,11 @@ def in_tasks(
     bins = _bins(weights, min(len(units), parallelism(spark) * _TASKS_PER_CORE))
     numbers = spark.range(len(bins), numPartitions=len(bins))
     try:
-        rows = numbers.mapInArrow(answers(plan, _task(sent, bins, function)), ANSWER_SCHEMA).collect()
+        found = run_tasks(numbers, plan, _task(sent, bins, function))
     finally:
         if context is not None:
             sent.destroy()
-    return _stats([pickle.loads(row[0]) for row in rows])
+    return [stat for answer in found for stat in answer.stats]
 
 
 def _bins(weights: Sequence[float], tasks: int) -> list[list[int]]:
@@ -75,10 +74,3 @@ def _task(sent: Any, bins: list[list[int]], function: Function) -> Callable[[Ite
         return Answer(stats)
 
     return run
-
-
-def _stats(found: list[Answer]) -> list[WriteStat]:
-    for answer in found:
-        if answer.error is not None:
-            raise answer.error
-    return [stat for answer in found for stat in answer.stats]

@@ -15,14 +15,14 @@ from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.routing import pack_bins
-from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, Answer, answers, task_token, write_partition
+from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token, write_partition
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["run_broadcast"]
 
 
-def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Any]:
+def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Answer]:
     """Assign the partitions of ``rows`` to tasks that write them; returns the tasks' results."""
     named = pa.schema([field for field in plan.input_schema if field.name in rows.column_names])
     paths = partition_paths(plan.key_config, conform(rows.select(named.names), named))
@@ -36,11 +36,10 @@ def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Any]:
     numbers = spark.range(tasks, numPartitions=tasks)
     work = _work(plan, parts if shared is None else shared)
     try:
-        collected: list[Any] = numbers.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
+        return run_tasks(numbers, plan, work)
     finally:
         if shared is not None:
             shared.destroy()
-    return collected
 
 
 def _work(plan: WritePlan, parts: Any) -> Any:

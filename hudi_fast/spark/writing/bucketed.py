@@ -26,9 +26,9 @@ from hudi_fast.index.consistent import HashingMetadata, first_hashing, load_hash
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.spark.writing.columns import key_text, partition_text
+from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text
 from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, answers, write_partitions
+from hudi_fast.spark.writing.tasks import Answer, run_tasks, write_partitions
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["lanes_of_buckets", "run_bucketed"]
@@ -36,7 +36,7 @@ __all__ = ["lanes_of_buckets", "run_bucketed"]
 _PATH, _LANE, _ADDRESS = "__hudi_fast_path", "__hudi_fast_lane", "__hudi_fast_address"
 
 
-def run_bucketed(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
+def run_bucketed(df: Any, plan: WritePlan, tasks: int) -> list[Answer]:
     """Shuffle rows to ``tasks`` tasks that own their buckets; returns the tasks' results."""
     names = df.columns
     path = partition_text(df, plan.key_config, plan.input_schema)
@@ -47,9 +47,9 @@ def run_bucketed(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
     table = F.array(*[F.lit(number) for number in addresses(tasks)])
     placed = placed.withColumn(_LANE, lane)
     placed = placed.withColumn(_ADDRESS, F.element_at(table, F.col(_LANE) + F.lit(1)))
-    routed = placed.repartition(tasks, _ADDRESS).sortWithinPartitions(_PATH).select(*[f"`{name}`" for name in names])
-    collected: list[Any] = routed.mapInArrow(answers(plan, write_partitions(plan)), ANSWER_SCHEMA).collect()
-    return collected
+    sorted_rows = by_partition(placed.repartition(tasks, _ADDRESS), _PATH)
+    routed = sorted_rows.select(*[f"`{name}`" for name in names])
+    return run_tasks(routed, plan, write_partitions(plan))
 
 
 def lanes_of_buckets(

@@ -18,8 +18,6 @@ estimated, some of its rows are read a further time. Nothing is persisted.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,12 +131,10 @@ class SparkEngine:
             plan = with_row_size(plan, self._row_size)
         if self._local is not None and choice.name == "driver":
             return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
-        with arrow_batches_of(self._df.sparkSession):
-            answers = self._run(choice.name, plan)
-        found = [pickle.loads(row[0]) for row in answers]
-        return _outcome(found, choice)
+        with arrow_batches_of(self._df.sparkSession, 0 if self._profile is None else self._profile.row_bytes):
+            return _outcome(self._run(choice.name, plan), choice)
 
-    def _run(self, name: str, plan: WritePlan) -> Iterable[Any]:
+    def _run(self, name: str, plan: WritePlan) -> list[Answer]:
         if name == "broadcast":
             assert self._local is not None
             return run_broadcast(self._df.sparkSession, plan, self._local.source)
@@ -150,7 +146,7 @@ class SparkEngine:
             return run_routed(self._df, plan, self._profile, tasks)
         if name == "bucketed":
             return run_bucketed(self._df, plan, tasks)
-        return run_fused(self._df, plan, tasks)
+        return run_fused(self._df, plan, self._profile, tasks)
 
     def _requested_tasks(self, plan: WritePlan) -> int:
         return int(getattr(self._options, _PARALLELISM.get(plan.operation, "insert_parallelism")))
@@ -282,9 +278,6 @@ class SparkEngine:
 
 
 def _outcome(found: list[Answer], choice: _Choice) -> WriteOutcome:
-    for answer in found:
-        if answer.error is not None:
-            raise answer.error
     stats = [stat for answer in found for stat in answer.stats]
     partitions = frozenset(name for answer in found for name in answer.partitions)
     return WriteOutcome(stats, choice.name, choice.reason, partitions)

@@ -11,14 +11,13 @@ from pyspark.sql import functions as F
 
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
-from hudi_fast.spark.writing.columns import key_text, partition_text
+from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text
 from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
 from hudi_fast.spark.writing.tasks import (
-    ANSWER_SCHEMA,
     ROW_BUDGET,
     Answer,
     RowBuffer,
-    answers,
+    run_tasks,
     task_token,
     write_partitions,
 )
@@ -29,30 +28,37 @@ from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+from hudi_fast.writing.profile import WorkloadProfile
 
 __all__ = ["run_direct", "run_fused"]
 
 _PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
 
-_MAPPED_PARTITIONS = 1000
-"""More table partitions are distributed by hash: an expression that maps them would be slow to plan."""
+_LISTED_PARTITIONS = 1000
+"""Without a profile, the files of more table partitions than this are not listed to balance the tasks."""
 
 
-def run_fused(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
-    """Shuffle rows to ``tasks`` tasks that own whole table partitions; returns the tasks' results."""
+def run_fused(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> list[Answer]:
+    """Shuffle rows to tasks that own whole table partitions; returns the tasks' results.
+
+    Args:
+        df: the rows.
+        plan: the write.
+        profile: rows per partition; None if unknown.
+        tasks: number of tasks.
+    """
     names = df.columns
     path = partition_text(df, plan.key_config, plan.input_schema)
     if path is None:
         routed = df.repartition(1)
     else:
-        placed = df.withColumn(_PATH, path)
-        placed = placed.withColumn(_ADDRESS, _address(plan, tasks))
-        routed = placed.repartition(tasks, _ADDRESS).sortWithinPartitions(_PATH).select(*[f"`{n}`" for n in names])
-    collected: list[Any] = routed.mapInArrow(answers(plan, write_partitions(plan)), ANSWER_SCHEMA).collect()
-    return collected
+        placed = _addressed(df.withColumn(_PATH, path), plan, profile, tasks)
+        sorted_rows = by_partition(placed.repartition(tasks, _ADDRESS), _PATH)
+        routed = sorted_rows.select(*[f"`{name}`" for name in names])
+    return run_tasks(routed, plan, write_partitions(plan))
 
 
-def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
+def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Answer]:
     """Bulk insert: each task writes the rows that it reads, in the distribution of the sort mode."""
     mode = plan.sort_mode
     path = partition_text(df, plan.key_config, plan.input_schema)
@@ -60,8 +66,7 @@ def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
         rows, work = df.coalesce(tasks or _enough_tasks(df)), _write_unsorted(plan)
     else:
         rows, work = _distributed(df, plan, path, tasks), write_partitions(plan)
-    collected: list[Any] = rows.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
-    return collected
+    return run_tasks(rows, plan, work)
 
 
 def _enough_tasks(df: Any) -> int:
@@ -92,25 +97,27 @@ def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
     return placed.sortWithinPartitions(*order).select(*[f"`{name}`" for name in df.columns])
 
 
-def _address(plan: WritePlan, tasks: int) -> Any:
-    """A column whose hash gives the task of a row: known partitions balanced by size, others by hash."""
-    table = F.array(*[F.lit(number) for number in addresses(tasks)])
-    spread = F.pmod(F.hash(F.col(_PATH)), F.lit(tasks))
-    bins = pack_bins(_partition_sizes(plan), tasks)
-    if bins:
-        known = F.create_map(*[F.lit(value) for item in sorted(bins.items()) for value in item])
-        spread = F.coalesce(known[F.col(_PATH)], spread)
-    return F.element_at(table, (spread + F.lit(1)).cast("int"))
+def _addressed(placed: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> Any:
+    """Rows with a column whose hash gives their task: known partitions balanced by size, others by hash."""
+    numbers = addresses(tasks)
+    others = F.element_at(F.array(*[F.lit(one) for one in numbers]), F.pmod(F.hash(_PATH), F.lit(tasks)) + F.lit(1))
+    bins = pack_bins(_partition_sizes(plan, profile), tasks)
+    if not bins:
+        return placed.withColumn(_ADDRESS, others)
+    listed = [(name, numbers[bin_]) for name, bin_ in bins.items()]
+    known = placed.sparkSession.createDataFrame(listed, f"{_PATH} string, {_ADDRESS} int")
+    return placed.join(F.broadcast(known), _PATH, "left").withColumn(_ADDRESS, F.coalesce(_ADDRESS, others))
 
 
-def _partition_sizes(plan: WritePlan) -> dict[str, int]:
-    """Bytes of each table partition; empty when there are too many to map."""
-    partitions = plan.view.lister.partitions()
-    if len(partitions) > _MAPPED_PARTITIONS:
+def _partition_sizes(plan: WritePlan, profile: WorkloadProfile | None) -> dict[str, int]:
+    """Bytes that a task reads for each table partition; empty when there is no profile and too many partitions."""
+    present = plan.view.lister.partitions()
+    if profile is None and len(present) > _LISTED_PARTITIONS:
         return {}
-    sizes: dict[str, int] = {}
-    for name in partitions:
-        sizes[name] = sum(map(slice_bytes, latest_slices(plan.view, name)))
+    names = present if profile is None else [name for name in present if name in profile.rows]
+    sizes = {name: sum(map(slice_bytes, latest_slices(plan.view, name))) for name in names}
+    if profile is not None:
+        sizes = {name: sizes.get(name, 0) + count * profile.row_bytes for name, count in profile.rows.items()}
     return sizes
 
 

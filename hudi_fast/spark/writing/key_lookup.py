@@ -27,6 +27,7 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.reading.column_function import int_of_columns
 from hudi_fast.spark.writing.record_index import NOT_STORED, UNREADABLE
 from hudi_fast.spark.writing.routing import addresses, slice_bytes
+from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import look_up_all
 from hudi_fast.writing.plan import WritePlan
@@ -110,11 +111,12 @@ def with_looked_up_slices(
         slices: all slices of the partitions; a slice's number is its position.
         name: of the new column; null where no slice holds the key.
     """
-    found = int_of_columns(_slice_of(plan, slices), F.col(path), F.col(key))
+    attempts = task_attempts(rows.sparkSession)
+    found = int_of_columns(_slice_of(plan, slices, attempts), F.col(path), F.col(key))
     return rows.withColumn(name, found).withColumn(name, F.nullif(F.col(name), F.lit(NOT_STORED)))
 
 
-def _slice_of(plan: WritePlan, slices: Sequence[FileSlice]) -> Any:
+def _slice_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> Any:
     numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
     by_partition: dict[str, list[FileSlice]] = {}
     for one in slices:
@@ -124,7 +126,7 @@ def _slice_of(plan: WritePlan, slices: Sequence[FileSlice]) -> Any:
         for part in _parts(batches):
             paths = pa.chunked_array([path for path, _ in part]).dictionary_encode().combine_chunks()
             keys = pa.concat_arrays([key for _, key in part])
-            found = _found(plan, by_partition, numbers, paths, keys)
+            found = _found(plan, by_partition, numbers, paths, keys, attempts)
             start = 0
             for path, _ in part:
                 yield pa.array(found[start : start + len(path)])
@@ -139,6 +141,7 @@ def _found(
     numbers: Mapping[tuple[str, str], int],
     paths: pa.DictionaryArray,
     keys: pa.Array,
+    attempts: int,
 ) -> npt.NDArray[np.int32]:
     """The slice of each key; :data:`UNREADABLE` for a partition whose files cannot be read."""
     found = np.full(len(keys), NOT_STORED, dtype=np.int32)
@@ -152,7 +155,9 @@ def _found(
             continue
         try:
             found[rows] = _slices_of_keys(plan, here, numbers, gather_array(keys, rows))
-        except HudiError:
+        except HudiError as error:
+            if is_tried_again(error, attempts):
+                raise
             found[rows] = UNREADABLE
     return found
 

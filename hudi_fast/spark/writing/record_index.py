@@ -28,6 +28,7 @@ from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.spark.reading.column_function import int_column
 from hudi_fast.spark.writing.routing import addresses
+from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.located import metadata_for
 from hudi_fast.writing.plan import WritePlan
@@ -81,7 +82,8 @@ def with_slices(rows: Any, key: str, plan: WritePlan, slices: Sequence[FileSlice
     """
     table = metadata_for(plan)
     numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
-    found = int_column(_slice_of(table, numbers, _data_partition(table)), F.col(key))
+    attempts = task_attempts(rows.sparkSession)
+    found = int_column(_slice_of(table, numbers, _data_partition(table), attempts), F.col(key))
     return rows.withColumn(name, found).withColumn(name, F.nullif(F.col(name), F.lit(NOT_STORED)))
 
 
@@ -107,7 +109,7 @@ def _group_of(groups: int) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
 
 
 def _slice_of(
-    table: MetadataTable, numbers: dict[tuple[str, str], int], data_partition: str | None
+    table: MetadataTable, numbers: dict[tuple[str, str], int], data_partition: str | None, attempts: int
 ) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
     def slices(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for part in _parts(batches):
@@ -118,7 +120,9 @@ def _slice_of(
                 where = locate_keys(table, keys.drop_null(), data_partition)
                 places = np.array([numbers.get(group, NOT_STORED) for group in where.groups] + [NOT_STORED], np.int32)
                 found[valid] = places[where.numbers]  # -1, not found, is the last place
-            except HudiError:
+            except HudiError as error:
+                if is_tried_again(error, attempts):
+                    raise
                 found[valid] = UNREADABLE
             start = 0
             for batch in part:

@@ -34,7 +34,7 @@ from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slic
 from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
 from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
-from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, answers
+from hudi_fast.spark.writing.tasks import Answer, run_tasks
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.plan import WritePlan
@@ -81,7 +81,7 @@ class _Routes:
     lanes: Lanes | None
 
 
-def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> list[Any]:
+def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> list[Answer]:
     """Find file groups, shuffle, write; returns the tasks' results.
 
     Args:
@@ -101,8 +101,7 @@ def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks:
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
     routed = routed.select(*[f"`{name}`" for name in df.columns], SLICE, MOVED, BUCKET)
     work = write_buckets(plan, routes.slices, None if routes.complete else _first_uncounted(routes, files))
-    collected: list[Any] = routed.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
-    return collected
+    return run_tasks(routed, plan, work)
 
 
 def _routes(plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> _Routes:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import HudiError
+from hudi_fast.errors import CommitError, ConfigError, HudiError
 from hudi_fast.keys.key_generator import partition_paths
+from hudi_fast.spark.arrow import is_local
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
@@ -35,6 +38,9 @@ __all__ = [
     "RowBuffer",
     "answers",
     "cut_runs",
+    "is_tried_again",
+    "run_tasks",
+    "task_attempts",
     "task_token",
     "write_partition",
     "write_partitions",
@@ -42,6 +48,9 @@ __all__ = [
 
 ANSWER_SCHEMA = "answer binary"
 """Column of a write task's pickled result."""
+
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_LOCAL_ATTEMPTS = re.compile(r"local\[[^,]*,\s*(\d+)\s*\]")
 
 ROW_BUDGET = 256 << 20
 """Arrow bytes of incoming rows that a task keeps in memory before it spools them."""
@@ -54,7 +63,7 @@ class Answer:
     Attributes:
         stats: one per file.
         partitions: partition paths that received rows.
-        error: a permanent error, which a retry would repeat.
+        error: an error that a retry would repeat, or of the last attempt.
     """
 
     stats: list[WriteStat] = field(default_factory=list)
@@ -62,12 +71,44 @@ class Answer:
     error: HudiError | None = None
 
 
+def run_tasks(rows: Any, plan: FilePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer]) -> list[Answer]:
+    """Apply ``work`` to each partition of a DataFrame; returns the tasks' results.
+
+    Args:
+        rows: a DataFrame; each of its partitions is a task.
+        plan: of the write or service.
+        work: picklable.
+
+    Raises:
+        HudiError: of a task; Spark tried the task again if the error may pass.
+        ConfigError: workers lack a package.
+    """
+    attempts = task_attempts(rows.sparkSession)
+    try:
+        collected = rows.mapInArrow(answers(plan, work, attempts), ANSWER_SCHEMA).collect()
+    except Exception as error:
+        missing = _MISSING_MODULE.search(str(error))
+        if missing is None:
+            raise
+        raise ConfigError(
+            f"Spark's Python workers have no module {missing[1]!r}. Install hudi_fast on every worker, or ship it with "
+            "spark.archives. PYSPARK_PYTHON or spark.pyspark.python names the Python of the workers; the driver's is "
+            f"{sys.executable}."
+        ) from error
+    found: list[Answer] = [pickle.loads(row[0]) for row in collected]
+    for answer in found:
+        if answer.error is not None:
+            raise answer.error
+    return found
+
+
 def answers(
-    plan: FilePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer]
+    plan: FilePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer], attempts: int = 1
 ) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
-    A :class:`HudiError` becomes a result: Spark would retry the task, and hide the error inside its own exception.
+    A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception. One that may pass fails
+    the task instead, so that Spark tries it again, unless it is the last of ``attempts``.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -75,10 +116,38 @@ def answers(
             answer = work(iter(batches))
             _clear_if_left_behind(plan, answer)
         except HudiError as error:
+            if is_tried_again(error, attempts):
+                raise
             answer = Answer(error=error)
         yield pa.RecordBatch.from_pydict({"answer": pa.array([pickle.dumps(answer)], pa.binary())})
 
     return run
+
+
+def task_attempts(spark: Any) -> int:
+    """How often Spark executes a task at most: ``spark.task.maxFailures``, or the second number of ``local[n, m]``."""
+    if not is_local(spark):
+        return int(spark.conf.get("spark.task.maxFailures", "4"))
+    found = _LOCAL_ATTEMPTS.fullmatch(str(spark.conf.get("spark.master", "local")))
+    return int(found[1]) if found else 1
+
+
+def is_tried_again(error: HudiError, attempts: int) -> bool:
+    """Whether this task should fail for Spark to execute it again: the cause is storage, and an attempt is left.
+
+    A missing file stays missing, so it is no such cause.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None or context.attemptNumber() + 1 >= attempts:
+        return False
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError | FileExistsError | PermissionError):
+            return True
+        cause = cause.__cause__
+    return False
 
 
 def _clear_if_left_behind(plan: FilePlan, answer: Answer) -> None:
@@ -128,13 +197,23 @@ def write_partition(
 
 
 def _by_partition(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Iterate over table partitions with their rows; input is sorted by partition."""
-    current = ""
+    """Iterate over table partitions with their rows; input is sorted by a hash of the partition.
+
+    Raises:
+        CommitError: the rows of a partition do not follow each other.
+    """
+    current, done = "", set[str]()
     with RowBuffer() as buffer:
         for batch in batches:
             for partition, part in _runs(plan, batch):
                 if partition != current and (rows := buffer.take()) is not None:
+                    done.add(current)
                     yield current, rows
+                if partition in done:
+                    raise CommitError(
+                        f"Rows of the partition {partition!r} of {plan.storage.uri} reach a task in several parts: its "
+                        "path and another one have the same hash. The table is as before. Use hudi_fast.plan=routed."
+                    )
                 current = partition
                 buffer.add(part)
         if (rows := buffer.take()) is not None:

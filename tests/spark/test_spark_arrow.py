@@ -1,0 +1,46 @@
+"""Arrow batches to Python workers: bounded in rows and bytes; and which sessions have executors of their own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from hudi_fast.spark import arrow
+from hudi_fast.spark.arrow import arrow_batches_of, is_local
+
+
+def batch_sizes(df):
+    """(rows, bytes) of the batches that a Python worker gets."""
+
+    def measure(batches):
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows], "bytes": [batch.nbytes]})
+
+    return [tuple(row) for row in df.mapInArrow(measure, "rows long, bytes long").collect()]
+
+
+@pytest.mark.parametrize("row_bytes", [0, 10_000])
+def test_wide_rows_come_in_small_batches(spark, monkeypatch, row_bytes):
+    monkeypatch.setattr(arrow, "BATCH_BYTES", 1 << 20)
+    wide = spark.range(0, 2_000, 1, 1).select(F.repeat(F.lit("x"), 10_000).alias("text"))
+    with arrow_batches_of(spark, row_bytes):
+        sizes = batch_sizes(wide)
+    assert sum(rows for rows, _ in sizes) == 2_000
+    assert max(size for _, size in sizes) < 2 << 20
+
+
+def test_narrow_rows_come_in_large_batches(spark):
+    with arrow_batches_of(spark, 8):
+        sizes = batch_sizes(spark.range(0, 200_000, 1, 1))
+    assert [rows for rows, _ in sizes] == [65_536] * 3 + [200_000 - 3 * 65_536]
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [("local", True), ("local[4]", True), ("local-cluster[2,1,1024]", False), ("spark://host:7077", False)],
+)
+def test_a_local_cluster_has_executors(master, expected):
+    assert is_local(SimpleNamespace(conf={"spark.master": master})) is expected
