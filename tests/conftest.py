@@ -21,6 +21,7 @@ from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.golden import Golden, unzip_golden
 from tests.support.jvm import java_options
+from tests.support.slow_tests import slow_tests
 
 PEERS = {"hudi_12", "hudi_015"}
 TOGETHER = {
@@ -54,6 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.get_closest_marker("long") is None]
     if hasattr(config, "workerinput"):  # one of several processes: what takes longest comes first
         items.sort(key=lambda item: {"peers": 0, "spark": 1}.get(lot_of(item.nodeid), 2))
+    slow = slow_tests()
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         peer = bool(names & PEERS) or (item.nodeid.startswith("tests/interop/") and "hudi_rs" not in item.nodeid)
@@ -61,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.peer)
         if "spark" in names:
             item.add_marker(pytest.mark.spark)
-        if names & (SERVERS | {"java"}) or item.nodeid.startswith(SLOW_FOLDERS):
+        if names & (SERVERS | {"java"}) or item.nodeid.startswith(SLOW_FOLDERS) or item.nodeid in slow:
             item.add_marker(pytest.mark.slow)
         if (peer or "spark" in names) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(JVM_SECONDS))
