@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,20 @@ def test_rows_of_one_key_find_the_same_slice(spark, tmp_path, tasks):
     found = hf.HudiTable.open(tmp_path / "t").to_arrow(["id", "ts"]).to_pylist()
     assert sorted(row["id"] for row in found) == [f"k{number:04d}" for number in range(60)]
     assert {row["ts"] for row in found if row["id"] >= "k0020"} == {300}
+
+
+@pytest.mark.parametrize("settings", [PARTITIONED, {**PARTITIONED, "hoodie.datasource.write.partitionpath.field": ""}])
+def test_a_key_in_several_file_groups_is_changed_in_each(spark, tmp_path, settings):
+    """An insert does not look keys up, so it may store them again."""
+    inserts = settings | {"hoodie.datasource.write.operation": "insert", "hoodie.parquet.small.file.limit": "0"}
+    for start in (0, 10, 20):
+        hf.write(batch(range(start, start + 20)), tmp_path / "t", inserts)
+    rows = batch([*range(5, 35), *range(5, 35)], ts=[*[200] * 30, *[300] * 30], deletes=[15, 16])
+    hf.write(frame(spark, rows), tmp_path / "t", settings | ROUTED)
+    found = hf.HudiTable.open(tmp_path / "t").to_arrow(["id", "ts"]).to_pylist()
+    stored = Counter(number for start in (0, 10, 20) for number in range(start, start + 20) if number not in (15, 16))
+    assert Counter(row["id"] for row in found) == {f"k{number:04d}": count for number, count in stored.items()}
+    assert {row["ts"] for row in found if "k0005" <= row["id"] < "k0035"} == {300}
 
 
 def test_a_base_file_that_cannot_be_read_is_named(spark, tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-__all__ = ["IntFunction", "int_column", "int_of_columns"]
+__all__ = ["IntFunction", "int_column", "ints_of_columns"]
 
 IntFunction = Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
 """Maps batches of text (with nulls) to batches of int32 of the same length, without nulls."""
@@ -37,11 +37,11 @@ def int_column(function: IntFunction, column: Any) -> Any:
     return made.asNondeterministic()(column)  # otherwise filters above it would evaluate it again
 
 
-def int_of_columns(function: Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]], *columns: Any) -> Any:
-    """Like :func:`int_column`, for a function of several columns.
+def ints_of_columns(function: Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]], *columns: Any) -> Any:
+    """Like :func:`int_column`, for a function of several columns that answers with a list of integers for each row.
 
     Args:
-        function: maps batches with an array of each column; picklable.
+        function: maps batches with an array of each column to list<int32> of the same length, without nulls; picklable.
         columns: two or more, of Spark's type string.
     """
     if hasattr(F, "arrow_udf"):
@@ -50,16 +50,16 @@ def int_of_columns(function: Callable[[Iterator[tuple[pa.Array, ...]]], Iterator
             yield from function(tuple(each.cast(pa.string()) for each in batch) for batch in batches)
 
         over_arrow.__annotations__ = {"batches": Iterator[tuple[pa.Array, ...]], "return": Iterator[pa.Array]}
-        made = F.arrow_udf(over_arrow, "int")
+        made = F.arrow_udf(over_arrow, "array<int>")
     else:
         import pandas as pd
 
         def over_series(batches: Any) -> Any:
             for answer in function(tuple(pa.array(each, pa.string()) for each in batch) for batch in batches):
-                yield pd.Series(answer.to_numpy())
+                yield answer.to_pandas()
 
         over_series.__annotations__ = {"batches": Iterator[tuple[pd.Series, ...]], "return": Iterator[pd.Series]}
-        made = F.pandas_udf(over_series, "int")
+        made = F.pandas_udf(over_series, "array<int>")
     return made.asNondeterministic()(*columns)
 
 

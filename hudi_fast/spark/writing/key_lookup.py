@@ -24,8 +24,8 @@ from hudi_fast.errors import HudiError
 from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.spark.reading.column_function import int_of_columns
-from hudi_fast.spark.writing.record_index import NOT_STORED, UNREADABLE
+from hudi_fast.spark.reading.column_function import ints_of_columns
+from hudi_fast.spark.writing.record_index import UNREADABLE
 from hudi_fast.spark.writing.routing import addresses, slice_bytes
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
@@ -41,6 +41,9 @@ _MOST_READS = 16
 """A slice is read by at most this many lanes, on the average over stored bytes."""
 
 _KEYS_AT_ONCE = 1 << 20
+
+Rows = npt.NDArray[np.int64]
+_NO_PAIRS: tuple[Rows, Rows] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def by_lanes(rows: Any, key: str, path: str, lanes: Lanes) -> Any:
 def with_looked_up_slices(
     rows: Any, key: str, path: str, plan: WritePlan, slices: Sequence[FileSlice], name: str
 ) -> Any:
-    """Rows with the number of the slice that holds their key.
+    """Rows with the number of the slice that holds their key; once for each slice, where several hold it.
 
     Args:
         rows: of :func:`by_lanes`.
@@ -112,11 +115,11 @@ def with_looked_up_slices(
         name: of the new column; null where no slice holds the key.
     """
     attempts = task_attempts(rows.sparkSession)
-    found = int_of_columns(_slice_of(plan, slices, attempts), F.col(path), F.col(key))
-    return rows.withColumn(name, found).withColumn(name, F.nullif(F.col(name), F.lit(NOT_STORED)))
+    found = ints_of_columns(_slices_of(plan, slices, attempts), F.col(path), F.col(key))
+    return rows.withColumn(name, F.explode_outer(found))
 
 
-def _slice_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> Any:
+def _slices_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> Any:
     numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
     by_partition: dict[str, list[FileSlice]] = {}
     for one in slices:
@@ -126,52 +129,68 @@ def _slice_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> An
         for part in _parts(batches):
             paths = pa.chunked_array([path for path, _ in part]).dictionary_encode().combine_chunks()
             keys = pa.concat_arrays([key for _, key in part])
-            found = _found(plan, by_partition, numbers, paths, keys, attempts)
-            start = 0
+            valid = np.asarray(keys.is_valid()) & np.asarray(paths.is_valid())
+            codes = np.where(valid, np.asarray(paths.indices.fill_null(-1)), -1).astype(np.int32) + np.int32(1)
+            order, bounds = group_rows(codes, len(paths.dictionary) + 1)
+            pairs = [_NO_PAIRS]
+            for code, name in enumerate(paths.dictionary.to_pylist(), start=1):
+                rows = order[bounds[code] : bounds[code + 1]]
+                if len(rows) and name in by_partition:
+                    pairs.append(_pairs_or_unreadable(plan, by_partition[name], numbers, keys, rows, attempts))
+            found, start = _lists(pairs, len(keys)), 0
             for path, _ in part:
-                yield pa.array(found[start : start + len(path)])
+                yield found.slice(start, len(path))
                 start += len(path)
 
     return find
 
 
-def _found(
+def _pairs_or_unreadable(
     plan: WritePlan,
-    by_partition: Mapping[str, list[FileSlice]],
+    slices: Sequence[FileSlice],
     numbers: Mapping[tuple[str, str], int],
-    paths: pa.DictionaryArray,
     keys: pa.Array,
+    rows: Rows,
     attempts: int,
-) -> npt.NDArray[np.int32]:
-    """The slice of each key; :data:`UNREADABLE` for a partition whose files cannot be read."""
-    found = np.full(len(keys), NOT_STORED, dtype=np.int32)
-    valid = np.asarray(keys.is_valid()) & np.asarray(paths.is_valid())
-    codes = np.where(valid, np.asarray(paths.indices.fill_null(-1)), -1).astype(np.int32) + np.int32(1)
-    order, bounds = group_rows(codes, len(paths.dictionary) + 1)
-    for code, name in enumerate(paths.dictionary.to_pylist(), start=1):
-        rows = order[bounds[code] : bounds[code + 1]]
-        here = by_partition.get(name, [])
-        if not len(rows) or not here:
-            continue
-        try:
-            found[rows] = _slices_of_keys(plan, here, numbers, gather_array(keys, rows))
-        except HudiError as error:
-            if is_tried_again(error, attempts):
-                raise
-            found[rows] = UNREADABLE
-    return found
+) -> tuple[Rows, Rows]:
+    try:
+        return _pairs(plan, slices, numbers, keys, rows)
+    except HudiError as error:
+        if is_tried_again(error, attempts):
+            raise
+        return rows, np.full(len(rows), UNREADABLE, dtype=np.int64)
 
 
-def _slices_of_keys(
-    plan: WritePlan, slices: Sequence[FileSlice], numbers: Mapping[tuple[str, str], int], keys: pa.Array
-) -> npt.NDArray[np.int32]:
-    coded = keys.dictionary_encode()
-    unique = np.full(len(coded.dictionary), NOT_STORED, dtype=np.int32)
-    incoming = IncomingKeys.of(coded.dictionary, np.arange(len(unique), dtype=np.int64))
-    for match in look_up_all(plan, slices, incoming, map):
-        unique[match.incoming_rows] = numbers[match.slice.partition, match.slice.file_id]
-    found: npt.NDArray[np.int32] = unique[np.asarray(coded.indices)]
-    return found
+def _pairs(
+    plan: WritePlan, slices: Sequence[FileSlice], numbers: Mapping[tuple[str, str], int], keys: pa.Array, rows: Rows
+) -> tuple[Rows, Rows]:
+    """Each of ``rows`` with the number of a slice that holds its key, int64[m] each; several rows may share a key."""
+    coded = gather_array(keys, rows).dictionary_encode()
+    unique = len(coded.dictionary)
+    matches = look_up_all(plan, slices, IncomingKeys.of(coded.dictionary, np.arange(unique, dtype=np.int64)), map)
+    if not matches:
+        return _NO_PAIRS
+    found = np.concatenate([one.incoming_rows for one in matches])
+    owners = np.repeat(
+        [numbers[one.slice.partition, one.slice.file_id] for one in matches],
+        [len(one.incoming_rows) for one in matches],
+    )
+    order = np.argsort(found, kind="stable")
+    held = np.bincount(found, minlength=unique)
+    first = np.cumsum(held) - held
+    key_of_row = np.asarray(coded.indices)
+    lengths = held[key_of_row]
+    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return np.repeat(rows, lengths), owners[order][np.repeat(first[key_of_row], lengths) + within]
+
+
+def _lists(pairs: Sequence[tuple[Rows, Rows]], count: int) -> pa.ListArray:
+    """The numbers of each of ``count`` rows, list<int32>."""
+    rows = np.concatenate([row for row, _ in pairs])
+    order = np.argsort(rows, kind="stable")
+    ends = np.cumsum(np.bincount(rows, minlength=count))
+    values = np.concatenate([number for _, number in pairs])[order].astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]).astype(np.int32)), pa.array(values))
 
 
 def _parts(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[list[tuple[pa.Array, pa.Array]]]:
