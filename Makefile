@@ -32,7 +32,7 @@ PROCESSES ?= --numprocesses 2
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
-	@echo 'make check       lint, types, and the tests that need no JVM, no servers and less than 0.3 s'
+	@echo 'make check       lint, types, and the tests that need no JVM, no servers and less than 0.2 s'
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'

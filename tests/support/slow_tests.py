@@ -19,7 +19,7 @@ LISTED = Path(__file__).with_name("slow_tests.txt")
 _LEFT_OUT_ANYWAY = tuple(
     f"tests/{name}/" for name in ("concurrency", "faults", "interop", "peer", "properties", "spark")
 )
-SECONDS = 0.3
+SECONDS = 0.2
 """A test that took as long as this, or longer, is listed."""
 
 
