@@ -34,7 +34,15 @@ from hudi_fast.writing.lookup import Runner, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 
-__all__ = ["PartitionMatches", "Runner", "assign_partition", "assign_rows", "combined_rows", "files_to_fill"]
+__all__ = [
+    "PartitionMatches",
+    "Runner",
+    "assign_partition",
+    "assign_rows",
+    "combined_rows",
+    "files_to_fill",
+    "new_file_id",
+]
 
 Rows = npt.NDArray[np.int64]
 
@@ -173,7 +181,7 @@ def assign_rows(
     for assignment in assignments:
         file_id = assignment.file_id
         if file_id is None:
-            file_id, new = _new_file_id(plan, partition, token, new), new + 1
+            file_id, new = new_file_id(plan, partition, token.stage, token.task, new), new + 1
         dealt[file_id] = by_id.get(file_id), inserts[start : start + assignment.count]
         start += assignment.count
     works: list[FileGroupWork] = []
@@ -258,9 +266,15 @@ def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     return ordered
 
 
-def _new_file_id(plan: WritePlan, partition: str, token: TaskToken, number: int) -> str:
-    """Deterministic over the attempts of a task, so that files of failed attempts are recognised."""
-    seed = f"{plan.storage.uri}\n{plan.instant}\n{partition}\n{token.stage}\n{token.task}\n{number}"
+def new_file_id(plan: WritePlan, partition: str, *numbers: int) -> str:
+    """The id of a new file group: the same for each attempt of a task, so that files of failed attempts are recognised.
+
+    Args:
+        plan: the write.
+        partition: partition path.
+        numbers: identify the file group within the write.
+    """
+    seed = "\n".join([plan.storage.uri, plan.instant, partition, *map(str, numbers)])
     return f"{uuid.UUID(bytes=hashlib.md5(seed.encode()).digest(), version=4)}-0"
 
 

@@ -50,6 +50,7 @@ __all__ = ["draft_files", "draft_plan"]
 
 _DELETES = frozenset({"delete", "delete_partition"})
 _TAGGED = frozenset({"upsert", "delete"})
+_RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 _KEYLESS = frozenset({"insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"})
 
 
@@ -352,16 +353,17 @@ def _stored_keys(state: TableState) -> Iterator[str]:
 
 def _sizing(options: WriteOptions) -> SizingSettings:
     return SizingSettings(
-        options.max_file_size,
-        options.small_file_limit,
-        options.insert_auto_split,
-        options.insert_split_size,
-        options.record_size_estimate,
-        options.estimation_threshold,
-        options.estimator_max_commits,
-        options.estimator_metadata_size,
-        options.parquet_compression_ratio,
-        options.small_file_candidates_limit,
+        max_file_size=options.max_file_size,
+        small_file_limit=options.small_file_limit,
+        auto_split=options.insert_auto_split,
+        split_size=options.insert_split_size,
+        record_size_estimate=options.record_size_estimate,
+        estimation_threshold=options.estimation_threshold,
+        estimator_max_commits=options.estimator_max_commits,
+        estimator_file_metadata=options.estimator_metadata_size,
+        compression_slack=options.parquet_compression_ratio,
+        small_file_candidates=options.small_file_candidates_limit,
+        estimate_is_set=_RECORD_SIZE in options.explicit,
     )
 
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 
 __all__ = ["InsertAssignment", "SizingSettings", "SmallFile", "assign_inserts", "average_record_size"]
+
+_LARGE_FILE = 8 << 20
+"""In a file of this size or more, rows outweigh the footer and the bloom filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class SizingSettings:
         estimator_file_metadata: bytes subtracted per file.
         compression_slack: share above ``max_file_size`` at which a file is full.
         small_file_candidates: MERGE_ON_READ: number of files of a partition that one write fills.
+        estimate_is_set: whether the user chose ``record_size_estimate``.
     """
 
     max_file_size: int = 125829120
@@ -42,6 +47,7 @@ class SizingSettings:
     estimator_file_metadata: int = 0
     compression_slack: float = 0.1
     small_file_candidates: int = 1
+    estimate_is_set: bool = False
 
     def records_per_new_file(self, average: int) -> int:
         """Number of records of ``average`` bytes in a new file."""
@@ -67,21 +73,25 @@ class InsertAssignment:
 def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSettings) -> int:
     """Bytes per record, from the newest commit that wrote enough.
 
+    Apache Hudi ignores commits below the threshold. Here they count if no other commit does, their files are large on
+    average, and the user set no estimate: a measured size is closer than the default of 1024 bytes.
+
     Args:
         commits: newest first, without replace commits; read lazily. Only base files of a delta commit count.
         settings: thresholds and the fallback estimate.
     """
     threshold = settings.estimation_threshold * settings.small_file_limit
-    for seen, commit in enumerate(commits):
-        if seen >= settings.estimator_max_commits:
-            break
+    measured = None
+    for commit in islice(commits, settings.estimator_max_commits):
         stats = [stat for group in commit.partition_to_write_stats.values() for stat in group]
         stats = [stat for stat in stats if ".log." not in (stat.path or "")]
         size = sum(stat.total_write_bytes - settings.estimator_file_metadata for stat in stats)
         records = sum(stat.num_writes for stat in stats)
-        if size > threshold and records > 0:
+        if records > 0 and size > threshold:
             return math.ceil(size / records)
-    return settings.record_size_estimate
+        if records > 0 and measured is None and size >= _LARGE_FILE * len(stats):
+            measured = math.ceil(size / records)
+    return settings.record_size_estimate if measured is None or settings.estimate_is_set else measured
 
 
 def assign_inserts(

@@ -97,8 +97,15 @@ def commit(size: int, records: int, *paths: str) -> CommitMetadata:
     return CommitMetadata({"": stats}, {}, "UPSERT")
 
 
-def test_a_first_load_below_the_small_file_limit_is_not_trusted() -> None:
-    assert average_record_size([commit(99 * MIB, 10**6)], SizingSettings()) == 1024
+def test_a_commit_of_small_files_is_not_trusted() -> None:
+    assert average_record_size([commit(7 * MIB, 10**5, "a.parquet", "b.parquet")], SizingSettings()) == 1024
+
+
+def test_a_commit_of_large_files_is_measured_below_the_limit_unless_an_estimate_is_set() -> None:
+    commits = [commit(10, 1), commit(99 * MIB, 10**6), commit(98 * MIB, 1)]
+    assert average_record_size(commits, SizingSettings()) == 104
+    assert average_record_size(commits, SizingSettings(estimate_is_set=True)) == 1024
+    assert average_record_size([*commits, commit(200 * MIB, 10**6)], SizingSettings()) == 210
 
 
 def test_the_newest_commit_that_wrote_enough_is_trusted_and_rounded_up() -> None:

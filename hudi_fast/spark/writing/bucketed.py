@@ -26,8 +26,7 @@ from hudi_fast.index.consistent import HashingMetadata, first_hashing, load_hash
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text
-from hudi_fast.spark.writing.routing import addresses
+from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, write_partitions
 from hudi_fast.writing.plan import WritePlan
 
@@ -44,9 +43,8 @@ def run_bucketed(df: Any, plan: WritePlan, tasks: int) -> list[Answer]:
     lane = _lane_udf(plan, tasks)(
         F.struct(F.col(_PATH).alias("p"), key_text(df, plan.key_config, plan.input_schema).alias("k"))
     )
-    table = F.array(*[F.lit(number) for number in addresses(tasks)])
     placed = placed.withColumn(_LANE, lane)
-    placed = placed.withColumn(_ADDRESS, F.element_at(table, F.col(_LANE) + F.lit(1)))
+    placed = placed.withColumn(_ADDRESS, task_address(F.col(_LANE), tasks))
     sorted_rows = by_partition(placed.repartition(tasks, _ADDRESS), _PATH)
     routed = sorted_rows.select(*[f"`{name}`" for name in names])
     return run_tasks(routed, plan, write_partitions(plan))

@@ -27,8 +27,9 @@ from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
 from hudi_fast.keys.partition_path import encode
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import arrow_types
+from hudi_fast.spark.writing.routing import addresses
 
-__all__ = ["arrow_type", "by_partition", "content_hash", "key_text", "nested_column", "partition_text"]
+__all__ = ["arrow_type", "by_partition", "content_hash", "key_text", "nested_column", "partition_text", "task_address"]
 
 Compute = Callable[[KeyConfig, pa.Table], pa.Array]
 
@@ -85,6 +86,17 @@ def content_hash(df: Any) -> Any:
     """
     hashed = [f"`{field.name}`" for field in df.schema.fields if not _holds_map(field.dataType)]
     return F.xxhash64(*hashed) if hashed else F.lit(0).cast("long")
+
+
+def task_address(task: Any, tasks: int) -> Any:
+    """A column of integers that ``repartition(tasks, column)`` sends to the given task.
+
+    Args:
+        task: column with the number of the task, from 0 to ``tasks - 1``.
+        tasks: number of tasks.
+    """
+    numbers = F.array(*[F.lit(number) for number in addresses(tasks)])
+    return F.element_at(numbers, (task + F.lit(1)).cast("int"))
 
 
 def nested_column(name: str) -> Any:

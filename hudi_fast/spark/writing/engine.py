@@ -71,16 +71,11 @@ _EVEN_FROM = 32 << 20
 _ROW_BYTES = 256
 """Arrow size of a row, while nothing is known."""
 
-_SAMPLE_ROWS = 20_000
-"""Rows that are encoded to measure the size of a stored row."""
+_MOST_GROWTH = 16
+"""Ratio of the size of rows in memory to Spark's estimate that compressed files hardly exceed."""
 
-_RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
-_PARALLELISM = {
-    "upsert": "upsert_parallelism",
-    "delete": "delete_parallelism",
-    "bulk_insert": "bulk_insert_parallelism",
-}
-"""Option fields with the number of tasks by operation; inserts and overwrites have ``insert_parallelism``."""
+_SAMPLE_ROWS, _ENCODED_ROWS = 2000, 20_000
+"""Rows that are collected to measure the size of a row in memory, and in a base file."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +101,7 @@ class SparkEngine:
         self._choice: _Choice | None = None
         self._local: LocalEngine | None = None
         self._sample: pa.Table | None = None
+        self._sample_of = 0
         self._profile: WorkloadProfile | None = None
         self._row_size: float | None = None
         self._too_large = ""
@@ -149,7 +145,14 @@ class SparkEngine:
         return run_fused(self._df, plan, self._profile, tasks)
 
     def _requested_tasks(self, plan: WritePlan) -> int:
-        return int(getattr(self._options, _PARALLELISM.get(plan.operation, "insert_parallelism")))
+        """The number of tasks that the user asked for; 0 for none."""
+        given = self._options
+        named = {
+            "upsert": given.upsert_parallelism,
+            "delete": given.delete_parallelism,
+            "bulk_insert": given.bulk_insert_parallelism,
+        }
+        return named.get(plan.operation, given.insert_parallelism)
 
     def _expected_bytes(self) -> int:
         """Arrow size of all rows, as far as it is known; otherwise 0."""
@@ -210,15 +213,19 @@ class SparkEngine:
         return _Choice("fused", f"{shape}; {self._too_large}")
 
     def _count(self, plan: WritePlan) -> WorkloadProfile:
+        """Count the rows of each partition, and measure the size of a row unless it cannot matter."""
         rows = count_rows(self._df, plan)
-        sample = self._sampled()
-        row_bytes = sample.nbytes // sample.num_rows if sample.num_rows else _ROW_BYTES
-        return WorkloadProfile(rows, max(1, row_bytes), {})
+        counted = WorkloadProfile(rows, _ROW_BYTES, {})
+        estimate = None if self._sized_by is not None else estimated_bytes(self._df)
+        if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= ROW_BUDGET * counted.total:
+            return replace(counted, row_bytes=max(_ROW_BYTES, ARROW_GROWTH * estimate // max(1, counted.total)))
+        sample = self._sampled(_SAMPLE_ROWS)
+        return replace(counted, row_bytes=max(1, sample.nbytes // sample.num_rows) if sample.num_rows else _ROW_BYTES)
 
-    def _sampled(self) -> pa.Table:
+    def _sampled(self, count: int) -> pa.Table:
         """The first rows, to measure their size; Spark's estimate of it ignores filters."""
-        if self._sample is None:
-            self._sample = collect(self._df.limit(_SAMPLE_ROWS))
+        if self._sample is None or self._sample_of < count:
+            self._sample, self._sample_of = collect(self._df.limit(count)), count
         return self._sample
 
     def _measured_row_size(self, plan: WritePlan, profile: WorkloadProfile) -> float | None:
@@ -227,12 +234,12 @@ class SparkEngine:
         Apache Hudi takes 1024 bytes until a commit has written enough.
         """
         sizing = plan.files.sizing
-        known = plan.files.average_record_size != sizing.record_size_estimate or _RECORD_SIZE in self._options.explicit
+        known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
         if known or plan.operation == "delete" or not sizing.auto_split:
             return None
         if profile.largest * sizing.record_size_estimate <= sizing.max_file_size:
             return None
-        sample = self._sampled()
+        sample = self._sampled(_ENCODED_ROWS)
         return encoded_row_size(plan, sample) if sample.num_rows else None
 
     def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
@@ -262,7 +269,7 @@ class SparkEngine:
                     f"hudi_fast.plan=broadcast takes at most {DRIVER_ROWS} rows and {bound} bytes; the input is larger."
                 )
             self._too_large = f"more than {DRIVER_ROWS:,} rows or {bound:,} bytes of input"
-            self._sample = rows.slice(0, _SAMPLE_ROWS)
+            self._sample, self._sample_of = rows.slice(0, _ENCODED_ROWS), _ENCODED_ROWS
             return None
         self._local = LocalEngine(rows)
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"

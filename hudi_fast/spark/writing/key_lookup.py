@@ -25,8 +25,9 @@ from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.reading.column_function import ints_of_columns
+from hudi_fast.spark.writing.columns import task_address
 from hudi_fast.spark.writing.record_index import UNREADABLE
-from hudi_fast.spark.writing.routing import addresses, slice_bytes
+from hudi_fast.spark.writing.routing import slice_bytes
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import look_up_all
@@ -96,8 +97,7 @@ def by_lanes(rows: Any, key: str, path: str, lanes: Lanes) -> Any:
     places = rows.sparkSession.createDataFrame(listed, f"{path} string, {_FIRST} int, {_COUNT} int")
     rows = rows.join(F.broadcast(places), path, "left")
     lane = F.coalesce(F.col(_FIRST) + F.pmod(F.hash(key), F.col(_COUNT)), F.hash(path))
-    numbers = F.array(*[F.lit(one) for one in addresses(lanes.tasks)])
-    address = F.element_at(numbers, (F.pmod(lane, F.lit(lanes.tasks)) + F.lit(1)).cast("int"))
+    address = task_address(F.pmod(lane, F.lit(lanes.tasks)), lanes.tasks)
     return rows.withColumn(_LANE, address).repartition(lanes.tasks, _LANE).drop(_FIRST, _COUNT, _LANE)
 
 

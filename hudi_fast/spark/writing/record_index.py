@@ -27,7 +27,7 @@ from hudi_fast.index.record_index import RECORD_INDEX, is_by_partition, locate_k
 from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.spark.reading.column_function import int_column
-from hudi_fast.spark.writing.routing import addresses
+from hudi_fast.spark.writing.columns import task_address
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.located import metadata_for
@@ -65,9 +65,7 @@ def by_index_group(rows: Any, key: str, plan: WritePlan, tasks: int) -> Any:
     number = int_column(_group_of(groups), F.col(key))
     part = F.pmod(F.hash(key), F.lit(parts))
     lane = F.pmod(number * F.lit(parts) + part, F.lit(tasks))
-    places = F.array(*[F.lit(one) for one in addresses(tasks)])
-    address = F.element_at(places, (lane + F.lit(1)).cast("int"))
-    return rows.withColumn(LANE, address).repartition(tasks, LANE)
+    return rows.withColumn(LANE, task_address(lane, tasks)).repartition(tasks, LANE)
 
 
 def with_slices(rows: Any, key: str, plan: WritePlan, slices: Sequence[FileSlice], name: str) -> Any:

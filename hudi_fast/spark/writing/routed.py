@@ -27,12 +27,19 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from hudi_fast.merging.rules import DELETED_FLAG
-from hudi_fast.spark.writing.columns import arrow_type, content_hash, key_text, nested_column, partition_text
+from hudi_fast.spark.writing.columns import (
+    arrow_type,
+    content_hash,
+    key_text,
+    nested_column,
+    partition_text,
+    task_address,
+)
 from hudi_fast.spark.writing.dml_rows import places_of_changes
 from hudi_fast.spark.writing.key_lookup import Lanes, by_lanes, lanes_of_partitions, with_looked_up_slices
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slices
 from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
-from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
+from hudi_fast.spark.writing.routing import pack_bins, slice_bytes
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import Answer, run_tasks
 from hudi_fast.view.slices import FileSlice, latest_slices
@@ -94,9 +101,10 @@ def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks:
     routes = _routes(plan, profile, tasks)
     path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
-    if profile is not None and plan.operation == "upsert" and routes.slices:
-        profile = _with_new_share(rows, plan, routes, profile)
     files = {} if profile is None else _insert_files(plan, routes.slices, profile)
+    many = any(one.new_files > _FEW_FILES for one in files.values())
+    if profile is not None and many and plan.operation == "upsert" and routes.slices:
+        files = _insert_files(plan, routes.slices, _with_new_share(rows, plan, routes, profile))
     placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
     routed = routed.select(*[f"`{name}`" for name in df.columns], SLICE, MOVED, BUCKET)
@@ -166,10 +174,7 @@ def _joined_sample(rows: Any, plan: WritePlan, routes: _Routes, sample: int) -> 
 
 
 def _with_new_share(rows: Any, plan: WritePlan, routes: _Routes, profile: WorkloadProfile) -> WorkloadProfile:
-    """The profile with the share of new keys, if that decides the number of files."""
-    files = _insert_files(plan, routes.slices, profile)
-    if GROUP in rows.columns or all(one.new_files <= _FEW_FILES for one in files.values()):
-        return profile
+    """The profile with the share of new keys, from a sample."""
     kept = [name for name in rows.columns if name in _key_roots(plan) or name == _PATH]
     tagged = _tagged(rows.select(*[f"`{name}`" for name in kept]), plan, routes, max(2, profile.total // _SAMPLED_KEYS))
     counted = tagged.groupBy(_PATH).agg(F.count(F.lit(1)), F.count(SLICE)).collect()
@@ -225,8 +230,7 @@ def _with_buckets(placed: Any, routes: _Routes, files: Mapping[str, InsertFiles]
         chosen = F.coalesce(F.when(F.col(_PLACE).isNotNull(), _insert_target(F.col(_HASH), tasks)), chosen)
     stored = F.struct(F.col(SLICE).alias("bucket"), F.coalesce(F.col(OWNER), F.lit(0)).alias("task"))
     placed = placed.withColumn(_TARGET, F.when(F.col(SLICE).isNotNull(), stored).otherwise(chosen))
-    numbers = F.array(*[F.lit(one) for one in addresses(tasks)])
-    address = F.element_at(numbers, F.col(f"{_TARGET}.task") + F.lit(1))
+    address = task_address(F.col(f"{_TARGET}.task"), tasks)
     return placed.withColumn(BUCKET, F.col(f"{_TARGET}.bucket")).withColumn(OWNER, address)
 
 

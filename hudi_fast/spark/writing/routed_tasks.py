@@ -6,8 +6,6 @@ workload profile assigns to it. Memory holds one bucket.
 
 from __future__ import annotations
 
-import hashlib
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -21,7 +19,7 @@ from hudi_fast.spark.writing.record_index import UNREADABLE
 from hudi_fast.spark.writing.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.assign import PartitionMatches, assign_partition, assign_rows, combined_rows
+from hudi_fast.writing.assign import PartitionMatches, assign_partition, assign_rows, combined_rows, new_file_id
 from hudi_fast.writing.dml_rows import match_dml_rows, refuse_lost
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.located import locate_rows, match_located
@@ -99,7 +97,7 @@ class _Task:
         for code, name in enumerate(incoming.partitions.dictionary.to_pylist()):
             here = combined_rows(self._plan, incoming, inserts[codes[inserts] == code])
             found = PartitionMatches([], [], [], here)
-            self._write(name, incoming, found, _new_file_id(self._plan, name, bucket))
+            self._write(name, incoming, found, new_file_id(self._plan, name, bucket))
 
     def _write_partitions(self, incoming: Incoming, rows: Rows) -> None:
         """Look up keys, assign and write, as a task for whole partitions does."""
@@ -180,12 +178,6 @@ class _Task:
             f"{slice_.partition!r}, which does not hold their keys, for example {key!r}. The table is as before; this "
             "is a bug of hudi_fast. hudi_fast.plan=driver avoids the failing code."
         )
-
-
-def _new_file_id(plan: WritePlan, partition: str, bucket: int) -> str:
-    """Deterministic over the attempts of a task, so that files of failed attempts are recognised."""
-    seed = f"{plan.storage.uri}\n{plan.instant}\n{partition}\nbucket {bucket}"
-    return f"{uuid.UUID(bytes=hashlib.md5(seed.encode()).digest(), version=4)}-0"
 
 
 def _by_bucket(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:

@@ -49,7 +49,10 @@ __all__ = [
 ANSWER_SCHEMA = "answer binary"
 """Column of a write task's pickled result."""
 
-_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_MISSING_MODULE = re.compile(
+    r"ModuleNotFoundError: No module named '((?:hudi_fast|pyarrow|numpy|numba|llvmlite|pandas|mmh3|fastavro)\b[\w.]*)'"
+)
+"""Modules that hudi_fast needs; others are missing for code of the user's own."""
 _LOCAL_ATTEMPTS = re.compile(r"local\[[^,]*,\s*(\d+)\s*\]")
 
 ROW_BUDGET = 256 << 20
