@@ -27,6 +27,9 @@ BESIDE_HUDI ?= 200
 # One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
 PROCESSES ?= --numprocesses 2
 
+# Tests start some hundred Python processes; without kept bytecode each compiles every module again, for half a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup before-tests servers check test test-long soak lint docs demo bench bench-hudi clean check-python
 

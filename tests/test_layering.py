@@ -6,9 +6,8 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hudi_fast"
@@ -41,8 +40,13 @@ def part_of(path: Path) -> str:
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> tuple[str, ...]:
     """Dotted names of imported modules, those inside functions too; relative ones in full."""
+    return tuple(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
     folder = ("hudi_fast", *path.relative_to(KERNELS.parent if path.is_relative_to(KERNELS) else PACKAGE).parts[:-1])
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -53,6 +57,7 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names) if module == "hudi_fast" else (module,)
 
 
+@cache
 def layers() -> list[list[str]]:
     """The lines of the drawing in the document, lowest first."""
     drawing = re.search(r"```\n(.*?)```", DOCUMENT, re.DOTALL)
@@ -70,28 +75,27 @@ def test_every_folder_is_in_the_drawing_and_the_other_way_round() -> None:
     assert parts == {part for line in layers() for part in line}
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_downwards(path: Path) -> None:
-    part = part_of(path)
-    if part == "__init__":
-        return
-    for name in imported(path):
-        if name == "hudi_fast" or not name.startswith("hudi_fast."):
+def imports() -> Iterator[tuple[Path, str, str]]:
+    """Each import: the file below the project, its part, and the imported name."""
+    return ((path.relative_to(ROOT), part_of(path), name) for path in sources() for name in imported(path))
+
+
+def test_imports_point_downwards() -> None:
+    wrong = []
+    for path, part, name in imports():
+        if part == "__init__" or not name.startswith("hudi_fast."):
             continue
         other = name.split(".")[1]
         if (PACKAGE / f"{other}.py").exists() or (PACKAGE / other).is_dir() or other == "kernels":
             allowed = other == part or (part, other) in NEIGHBOURS or level_of(other) < level_of(part)
-            assert allowed, f"{path.relative_to(ROOT)} imports {name}"
+            wrong += [] if allowed else [f"{path} imports {name}"]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_libraries_stay_where_they_belong(path: Path) -> None:
-    part = part_of(path)
-    allowed = OUTSIDE.get(part, PLAIN)
-    for name in imported(path):
-        top = name.split(".")[0]
-        if top not in sys.stdlib_module_names and top != "hudi_fast":
-            assert top in allowed, f"{path.relative_to(ROOT)} imports {name}"
+def test_libraries_stay_where_they_belong() -> None:
+    outside = ((path, part, name.split(".")[0]) for path, part, name in imports())
+    library = {(path, part, top) for path, part, top in outside if top not in {*sys.stdlib_module_names, "hudi_fast"}}
+    assert [f"{path} imports {top}" for path, part, top in library if top not in OUTSIDE.get(part, PLAIN)] == []
 
 
 def test_pyspark_is_imported_in_its_folder_alone() -> None:

@@ -47,20 +47,32 @@ def test_no_spelling_belongs_to_two_options() -> None:
     assert len(spellings) == len(set(spellings))
 
 
-@pytest.mark.parametrize("option", DEFINED, ids=lambda option: option.key)
-def test_an_option_is_found_by_each_spelling_and_its_default_is_valid(option: Option) -> None:
-    assert [find_option(key) for key in option.keys] == [option] * len(option.keys)
-    assert option.doc.endswith((".", "`", ")"))
-    if option.default is not None and option.kind is not Kind.FUNCTION:
-        assert option.parse(option.default) == option.default
+def test_options_are_found_by_each_spelling() -> None:
+    spelled = [(option, key) for option in DEFINED for key in option.keys]
+    assert [key for option, key in spelled if find_option(key) != option] == []
+
+
+def test_descriptions_are_sentences() -> None:
+    assert [option.key for option in DEFINED if not option.doc.endswith((".", "`", ")"))] == []
+
+
+def test_defaults_are_valid() -> None:
+    given = [one for one in DEFINED if one.default is not None and one.kind is not Kind.FUNCTION]
+    assert [option.key for option in given if option.parse(option.default) != option.default] == []
+    for option in given:
         if option.supported != ():
             option.check_supported(option.default)
 
 
-@pytest.mark.parametrize("option", [one for one in DEFINED if one.supported == ()], ids=lambda option: option.key)
-def test_a_refused_option_names_itself(option: Option) -> None:
-    value = (
-        option.choices[0] if option.choices else {Kind.BOOL: True, Kind.INT: 1, Kind.FLOAT: 1.0}.get(option.kind, "x")
-    )
-    with pytest.raises(UnsupportedFeatureError, match=option.key.replace(".", r"\.")):
-        option.check_supported(value)
+def test_refused_options_name_themselves() -> None:
+    refused = [one for one in DEFINED if one.supported == ()]
+    assert refused
+    for option in refused:
+        with pytest.raises(UnsupportedFeatureError, match=option.key.replace(".", r"\.")):
+            option.check_supported(_some_value(option))
+
+
+def _some_value(option: Option) -> object:
+    if option.choices:
+        return option.choices[0]
+    return {Kind.BOOL: True, Kind.INT: 1, Kind.FLOAT: 1.0}.get(option.kind, "x")
