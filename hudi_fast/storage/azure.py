@@ -193,6 +193,13 @@ class AzureStore:
 
         return self._call("look at", name, request, ("BlobNotFound",))
 
+    def has_folder(self, name: str) -> bool:
+        """See ``ObjectStore``; content counts, because an account with real folders creates those of a blob."""
+        return bool(self._files.get_file_info(name).type == pafs.FileType.Directory)
+
+    def drop_folder(self, name: str) -> None:
+        """See ``ObjectStore``."""
+
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
         if name.endswith("/"):

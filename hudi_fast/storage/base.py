@@ -13,6 +13,7 @@ requires it, and object stores implement it with a conditional request.
     write_bytes         temporary file, then rename     one request
     make_dir            a folder                        an empty object ``<folder>/``, as Hadoop creates it; other
                                                         folders exist while they contain objects
+    delete_files        one file after the other        as many objects in one request as the store accepts
     delete_dir          a folder                        all objects below it
     move, exchange,     yes                             unsupported
     set_modified
@@ -23,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -39,7 +40,10 @@ from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_conf
 from hudi_fast.storage.option_names import StorageOptions
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
 
-__all__ = ["FileStat", "Storage", "check_relative"]
+__all__ = ["DELETED_AT_ONCE", "FileStat", "Storage", "check_relative"]
+
+DELETED_AT_ONCE = 1000
+"""Files of one call to an object store's ``delete``; S3 deletes as many in one request."""
 
 _READ_WHOLE = 1 << 20
 """Maximum bytes of a file that is read whole."""
@@ -167,11 +171,17 @@ class Storage:
         with self.fs.open_input_file(self.fs_path(path)) as source:
             return bytes(source.read())
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:
         """Open a file for random access; ``FileNotFoundError`` if it does not exist.
 
         Small files in an object store are read whole, because every access would be a request.
+
+        Args:
+            path: the file.
+            size: its bytes, if known: a small file then takes one request instead of two.
         """
+        if self._store is not None and size and size <= _READ_WHOLE:
+            return pa.BufferReader(self.read_bytes(path))
         source = self.fs.open_input_file(self.fs_path(path))
         if self.is_local or source.size() > _READ_WHOLE:
             return source
@@ -186,6 +196,24 @@ class Storage:
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder at ``path``."""
         return self.stat(path) is not None
+
+    def has_file(self, path: str) -> bool:
+        """Whether there is a file at ``path``, which is no folder; one request, where :meth:`exists` takes two."""
+        store, name = self._store, self.fs_path(path)
+        if store is None:
+            return self.exists(path)
+        return with_retries(lambda: store.mark_of(name)) is not None
+
+    def has_dir(self, path: str) -> bool:
+        """Whether the folder that :meth:`make_dir` created is there; one request.
+
+        Files below it do not count in a store that keeps a folder as an object: they do not bring back a folder that
+        :meth:`hide_dir` has deleted.
+        """
+        store, name = self._store, self.fs_path(path)
+        if store is None:
+            return self.exists(path)
+        return with_retries(lambda: store.has_folder(name))
 
     def list_dir(self, path: str, recursive: bool = False) -> list[FileStat]:
         """Entries of a folder, sorted by path; empty if the folder does not exist."""
@@ -251,7 +279,7 @@ class Storage:
                 with_retries(lambda: store.put(name, b""))
 
     def delete_file(self, path: str) -> bool:
-        """Delete a file; False if it did not exist."""
+        """Delete a file; False if it did not exist, for which an object store needs a request of its own."""
         if not self.is_local:
             store, name = self._objects(), self.fs_path(path)
             found = with_retries(lambda: store.mark_of(name)) is not None
@@ -264,6 +292,29 @@ class Storage:
             return False
         self._drop_checksum_sidecar(self.fs_path(path))
         return True
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Delete files in as few requests as possible; missing ones are ignored.
+
+        Raises:
+            OSError: some of them may be left.
+        """
+        if self.is_local:
+            for path in paths:
+                self.delete_file(path)
+            return
+        names = [self.fs_path(path) for path in paths]
+        for start in range(0, len(names), DELETED_AT_ONCE):
+            self._delete_objects(names[start : start + DELETED_AT_ONCE])
+
+    def hide_dir(self, path: str) -> None:
+        """Make :meth:`has_dir` answer no, ahead of the deletion of the content.
+
+        Nothing happens where folders are more than objects: on local disk and on Azure.
+        """
+        if not self.is_local:
+            store, name = self._objects(), self.fs_path(path)
+            with_retries(lambda: store.drop_folder(name))
 
     def delete_dir(self, path: str) -> bool:
         """Delete a folder and its content; False if it did not exist."""
@@ -336,15 +387,21 @@ class Storage:
 
     def _delete_below(self, path: str) -> bool:
         """Delete objects first, then the objects of folders, the root's last."""
-        store, top = self._objects(), self.fs_path(path)
+        top = self.fs_path(path)
         entries = self.list_dir(path, recursive=True)
         names = [self.fs_path(one.path) for one in entries if not one.is_dir]
         folders = [f"{self.fs_path(one.path)}/" for one in reversed(entries) if one.is_dir]
         if not entries and not self.exists(path):
             return False
         folders += [f"{top}/"] if "/" in top else []
-        with_retries(lambda: store.delete([*names, *folders]))
+        doomed = [*names, *folders]
+        for start in range(0, len(doomed), DELETED_AT_ONCE):
+            self._delete_objects(doomed[start : start + DELETED_AT_ONCE])
         return True
+
+    def _delete_objects(self, names: Sequence[str]) -> None:
+        store = self._objects()
+        with_retries(lambda: store.delete(names))
 
     def _stat_of(self, info: pafs.FileInfo) -> FileStat:
         is_dir = info.type == pafs.FileType.Directory

@@ -154,6 +154,14 @@ class GcsStore:
 
         return self._call_or_none("look at", name, request)
 
+    def has_folder(self, name: str) -> bool:
+        """See ``ObjectStore``."""
+        return self.mark_of(f"{name}/") is not None
+
+    def drop_folder(self, name: str) -> None:
+        """See ``ObjectStore``."""
+        self.delete([f"{name}/"])
+
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
         self._call("write", name, lambda: self._upload(name, data, "", None))

@@ -78,6 +78,22 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def has_folder(self, name: str) -> bool:
+        """Whether the folder that ``put`` of ``<name>/`` created is there, without regard to its content if possible.
+
+        Raises:
+            OSError: the request failed this time.
+        """
+        ...
+
+    def drop_folder(self, name: str) -> None:
+        """Delete the object of a folder and nothing below it; does nothing where a folder is no object.
+
+        Raises:
+            OSError: the object may be left.
+        """
+        ...
+
     def put(self, name: str, data: bytes) -> None:
         """Create or replace an object atomically.
 

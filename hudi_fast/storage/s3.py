@@ -75,6 +75,14 @@ class S3Store:
                 return None
             raise _os_error("look at", name, error) from error
 
+    def has_folder(self, name: str) -> bool:
+        """See ``ObjectStore``."""
+        return self.mark_of(f"{name}/") is not None
+
+    def drop_folder(self, name: str) -> None:
+        """See ``ObjectStore``."""
+        self.delete([f"{name}/"])
+
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
         try:

@@ -33,7 +33,7 @@ def open_base(storage: Storage, base: BaseFile) -> BaseFileReader:
 
 
 def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
-    skeleton = open_base_file(storage, base.path)
+    skeleton = open_base_file(storage, base.path, size=base.size)
     if not base.is_skeleton:
         return skeleton
     config = TableConfig.from_properties(load_properties(storage), storage.uri)

@@ -24,7 +24,7 @@ class FlakyStorage(Storage):
     Both succeed at the second attempt of the task.
     """
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:
         """Fail, or a stream from a file."""
         from pyspark import TaskContext
 
@@ -34,7 +34,7 @@ class FlakyStorage(Storage):
             if not failed.exists():
                 failed.touch()
                 raise OSError(f"SLOW_DOWN during the read of {path}")
-        return super().open_input(path)
+        return super().open_input(path, size)
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Fail, or a stream into a new file."""

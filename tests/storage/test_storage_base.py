@@ -81,6 +81,10 @@ def test_a_checksum_that_hadoop_left_goes_with_the_content_it_was_for(storage: S
     storage.write_bytes("gone", b"")
     (tmp_path / "base" / ".gone.crc").write_bytes(b"crc")
     assert storage.delete_file("gone")
+    for name in ("many", "more"):
+        storage.write_bytes(name, b"")
+        (tmp_path / "base" / f".{name}.crc").write_bytes(b"crc")
+    storage.delete_files(["many", "none", "more"])
     assert sorted(entry.name for entry in storage.list_dir("")) == ["create_exclusive", "write_bytes"]
 
 

@@ -122,6 +122,26 @@ def test_tables_are_written_wherever_there_are_conditions(place: Storage) -> Non
     assert place.list_dir("t", recursive=True) == []
 
 
+def test_files_are_deleted_together_and_a_folder_is_there_as_long_as_it_was_made(place: Storage) -> None:
+    place.make_dir("made/inner")
+    for name in ("made/inner/a", "made/b c", "free/d"):
+        place.write_bytes(name, b"1")
+    assert place.has_dir("made/inner")
+    assert not place.has_dir("none")
+    assert place.has_file("made/b c")
+    assert not place.has_file("made/none")
+    place.delete_files(["made/inner/a", "made/none", "made/b c", "free/d"])
+    assert place.has_dir("made/inner")
+    assert not place.has_file("made/inner/a")
+    assert not place.has_file("made/b c")
+    place.write_bytes("made/inner/e", b"1")
+    place.hide_dir("made/inner")
+    assert place.has_file("made/inner/e")
+    assert place.has_dir("made/inner") == (place.is_local or place.uri.startswith("abfs"))
+    place.delete_dir("made")
+    assert not place.has_dir("made/inner")
+
+
 def test_nothing_temporary_is_left_beside(store: ConditionalStore, place: Storage) -> None:
     version = store.create("f/a", b"1")
     store.create("f/a", b"2")

@@ -156,6 +156,13 @@ def test_files_are_put_and_deleted_in_spite_of_a_fault(kind: str, storage: Stora
         assert not storage.exists("f/a")
     storage.write_bytes("f/b", b"1")
     storage.write_bytes("f/g/c", b"1")
+    for names in (["f/b"], ["f/b", "f/g/c"]):
+        storage.write_bytes("f/b", b"1")
+        broken.arm(0, kind)
+        storage.delete_files(names)
+        assert not storage.exists("f/b")
+    storage.write_bytes("f/b", b"1")
+    storage.write_bytes("f/g/c", b"1")
     broken.arm(1, kind)
     assert storage.delete_dir("f")
     assert storage.list_dir("", recursive=True) == storage.list_dir("")

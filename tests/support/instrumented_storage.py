@@ -95,9 +95,9 @@ class RecordingStorage(Storage):
         """See ``Storage``."""
         return self._run("read_bytes", path, lambda: Storage.read_bytes(self, path))
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:
         """See ``Storage``."""
-        return self._run("open_input", path, lambda: Storage.open_input(self, path))
+        return self._run("open_input", path, lambda: Storage.open_input(self, path, size))
 
     def stat(self, path: str) -> FileStat | None:
         """See ``Storage``; ``exists`` counts as this."""

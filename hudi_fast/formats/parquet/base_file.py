@@ -362,13 +362,16 @@ class BaseFileReader:
         self.close()
 
 
-def open_base_file(storage: Storage, path: str, display_path: str | None = None) -> BaseFileReader:
+def open_base_file(
+    storage: Storage, path: str, display_path: str | None = None, size: int | None = None
+) -> BaseFileReader:
     """Open a base file.
 
     Args:
         storage: storage of the file.
         path: its path there.
         display_path: its path in messages; None for ``path``.
+        size: its bytes, if known; saves a request to an object store.
 
     Raises:
         FileGoneError: the file is missing.
@@ -376,7 +379,8 @@ def open_base_file(storage: Storage, path: str, display_path: str | None = None)
     """
     display_path = display_path or path
     try:
-        file = pq.ParquetFile(storage.open_input(path), pre_buffer=False, coerce_int96_timestamp_unit="us")
+        source = storage.open_input(path, size)
+        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
         return BaseFileReader(display_path, file, (storage, path))
     except FileNotFoundError as error:
         text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
