@@ -28,7 +28,7 @@ from hudi_fast.spark.services.tasks import in_tasks
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.backend import BatchSource, Engine
 from hudi_fast.writing.plan import FilePlan, TaskToken
@@ -38,6 +38,9 @@ __all__ = ["SparkBackend"]
 
 _DRIVER_FILES = 2_000
 """The driver deletes fewer files than this: a local file takes about 50 microseconds."""
+
+_DRIVER_REQUESTS = 16
+"""The driver deletes files of an object store that need fewer requests than this, each for many files."""
 
 _TASKS_PER_CORE = 2
 _READING_TASKS_PER_CORE = 4
@@ -99,15 +102,22 @@ class SparkBackend:
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files; for each whether it existed and is deleted."""
-        if len(paths) < self._driver_files:
+        least = 1 if storage.is_local else DELETED_AT_ONCE
+        if len(paths) < (self._driver_files if storage.is_local else least * _DRIVER_REQUESTS):
             return delete_in_threads(storage, paths)
-        tasks = min(len(paths), parallelism(self.spark) * _TASKS_PER_CORE)
+        tasks = min(-(-len(paths) // least), parallelism(self.spark) * _TASKS_PER_CORE)
         parts = [list(paths[number::tasks]) for number in range(tasks)]
+        context = getattr(self.spark, "_sc", None)
+        sent: Any = parts if context is None else context.broadcast(parts)
         numbers = self.spark.range(tasks, numPartitions=tasks)
         answers = [False] * len(paths)
-        for row in numbers.mapInArrow(_deleting(storage, parts), ANSWER_SCHEMA).collect():
-            number, done = pickle.loads(row[0])
-            answers[number::tasks] = done
+        try:
+            for row in numbers.mapInArrow(_deleting(storage, sent), ANSWER_SCHEMA).collect():
+                number, done = pickle.loads(row[0])
+                answers[number::tasks] = done
+        finally:
+            if context is not None:
+                sent.destroy()
         return answers
 
     def _read(self, source: BatchSource) -> Any:
@@ -124,8 +134,11 @@ class SparkBackend:
         return self.spark.range(0, len(units), 1, tasks).mapInArrow(run, spark_schema(source.schema))
 
 
-def _deleting(storage: Storage, parts: list[list[str]]) -> Callable[[Batches], Batches]:
+def _deleting(storage: Storage, sent: Any) -> Callable[[Batches], Batches]:
+    """``sent``: the paths of each task, or a broadcast variable of them."""
+
     def run(batches: Batches) -> Batches:
+        parts = getattr(sent, "value", sent)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 answer = pickle.dumps((number, delete_in_threads(storage, parts[number])))

@@ -104,7 +104,8 @@ class Backend(Protocol):
         """Delete files, given by paths relative to the table.
 
         Returns:
-            For each path whether the file existed and is deleted. A storage error counts as False.
+            For each path whether the file existed and is deleted. A storage error counts as False. An object store
+            does not tell whether a file existed: a missing one counts as True.
         """
         ...
 

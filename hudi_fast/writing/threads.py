@@ -13,7 +13,7 @@ from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupWriter, run_in_threads
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.backend import BatchSource, Engine
 from hudi_fast.writing.local import LocalEngine
@@ -23,6 +23,9 @@ __all__ = ["ThreadBackend", "delete_in_threads", "map_in_threads"]
 
 _MOST_THREADS = 8
 _DELETING_THREADS = 16
+_DELETING_REQUESTS = 4
+"""Requests to an object store at the same time, each for many files: S3 counts each file against its limit."""
+
 _FEW_FILES = 32
 """Fewer files are deleted one after the other: starting threads takes longer."""
 
@@ -87,7 +90,14 @@ def map_in_threads(
 
 
 def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:
-    """Delete files; returns for each whether it existed and is deleted. After a storage error the file stays."""
+    """Delete files; returns for each whether it existed and is deleted. After a storage error the file stays.
+
+    An object store deletes many files in one request and does not tell which ones existed: the answer is True for all.
+    """
+    if not storage.is_local:
+        parts = [paths[start : start + DELETED_AT_ONCE] for start in range(0, len(paths), DELETED_AT_ONCE)]
+        with ThreadPoolExecutor(min(_DELETING_REQUESTS, len(parts) or 1), thread_name_prefix="hudi_fast") as pool:
+            return [done for some in pool.map(lambda part: _delete_some(storage, part), parts) for done in some]
     if len(paths) <= _FEW_FILES:
         return [_delete(storage, path) for path in paths]
     with ThreadPoolExecutor(_DELETING_THREADS, thread_name_prefix="hudi_fast") as pool:
@@ -99,6 +109,14 @@ def _delete(storage: Storage, path: str) -> bool:
         return storage.delete_file(path)
     except OSError:
         return False
+
+
+def _delete_some(storage: Storage, paths: Sequence[str]) -> list[bool]:
+    try:
+        storage.delete_files(paths)
+    except OSError:
+        return [False] * len(paths)
+    return [True] * len(paths)
 
 
 def _read_all(source: BatchSource, threads: int) -> pa.Table:

@@ -257,8 +257,7 @@ def _clean(table: MetadataTable, instant: Instant, plan: CleanPlan, clock: Insta
     done = []
     for partition, paths in plan.files.items():
         names = tuple(path.rpartition("/")[2] for path in paths)
-        for name in names:
-            storage.delete_file(f"{partition}/{name}")
+        storage.delete_files([f"{partition}/{name}" for name in names])
         done.append(CleanPartition(partition, plan.policy, names))
     metadata = CleanMetadata(
         instant.requested,

@@ -205,8 +205,7 @@ def _execute_rollback(
     done = []
     for partition, group in sorted(by_partition.items()):
         if config.layout_version > 1:
-            for one in group:
-                storage.delete_file(one.entry.path)
+            storage.delete_files([one.entry.path for one in group])
             done.append(RollbackPartition(partition, tuple(storage.absolute(one.entry.path) for one in group)))
             continue
         failed_logs = {storage.absolute(one.entry.path): one.entry.size for one in group}

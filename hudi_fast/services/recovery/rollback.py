@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hudi_fast.errors import CommitConflictError, CommitError
@@ -24,7 +24,7 @@ from hudi_fast.services.recovery.rebuild import finish_pending_rollbacks, rebuil
 from hudi_fast.services.recovery.target import find_target, require_free
 from hudi_fast.services.recovery.values import PlannedRollback, RollbackResult, TouchedFile
 from hudi_fast.services.recovery.withdraw import held_locks, service_of, withdraw_plan
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.plans import RollbackMetadata, RollbackPlan
 from hudi_fast.view.table_state import TableState
@@ -38,13 +38,17 @@ from hudi_fast.writing.transaction import refuse_while_restoring
 
 __all__ = ["plan_of_rollback", "run_rollback", "storage_errors", "touched_files"]
 
+_FEW_FILES = 4
+"""So many files of one folder are looked up one by one."""
 
-def plan_of_rollback(session: TableSession, instant: str | None) -> PlannedRollback:
+
+def plan_of_rollback(session: TableSession, instant: str | None, with_files: bool = True) -> PlannedRollback:
     """Plan :func:`run_rollback`; nothing is written.
 
     Args:
         session: the call.
         instant: requested time; None for all failed writes and pending rollbacks.
+        with_files: whether the plan names the files, for which their sizes are looked up.
 
     Raises:
         ConfigError: the instant cannot be rolled back; the message says why, and what to do instead.
@@ -69,7 +73,7 @@ def plan_of_rollback(session: TableSession, instant: str | None) -> PlannedRollb
         completed = [instant] if target.is_completed else []
     return PlannedRollback(
         tuple(plan.instant for plan in plans),
-        tuple(one for plan in plans for one in touched_files(storage, plan)),
+        tuple(one for plan in plans for one in touched_files(storage, plan)) if with_files else (),
         lost_partitions(storage, config, completed),
         instant,
     )
@@ -94,7 +98,7 @@ def run_rollback(session: TableSession, instant: str | None, plan: PlannedRollba
     again = "The next write, or services.rollback(), finishes it."
     locks = held_locks(session, _services_held(session.state, instant))
     with storage_errors(f"The rollback of {instant or 'failed writes'} of {storage.uri}", again), locks:
-        found = plan_of_rollback(session, instant)
+        found = plan_of_rollback(session, instant, with_files=plan is not None)
         _require_same(storage, plan, found)
         if instant is None:
             done = _roll_back_failed(session)
@@ -122,16 +126,28 @@ def storage_errors(what: str, again: str) -> Iterator[None]:
 
 def touched_files(storage: Storage, plan: RollbackPlan) -> Iterable[TouchedFile]:
     """The files that a rollback touches, with their sizes."""
+    named = (path for one in plan.requests for path in (*one.files_to_be_deleted, *one.log_blocks_to_be_deleted))
+    sizes = _sizes(storage, {relative_path(storage, path) for path in named})
     for request in plan.requests:
         for what, paths in (("delete", request.files_to_be_deleted), ("answer", request.log_blocks_to_be_deleted)):
             for path in paths:
-                found = storage.stat(relative_path(storage, path))
-                size = 0 if found is None else found.size
+                size = sizes.get(relative_path(storage, path), 0)
                 name = path.rpartition("/")[2]
                 yield TouchedFile(plan.instant, plan.action, request.partition_path, name, size, what)
 
 
 # ---- planning
+
+
+def _sizes(storage: Storage, paths: Collection[str]) -> dict[str, int]:
+    """Bytes of the files that exist; one listing for many files of one folder."""
+    by_folder: dict[str, list[str]] = {}
+    for path in paths:
+        by_folder.setdefault(path.rpartition("/")[0], []).append(path)
+    found: list[FileStat | None] = []
+    for folder, some in by_folder.items():
+        found += map(storage.stat, some) if len(some) <= _FEW_FILES else storage.list_dir(folder)
+    return {one.path: one.size for one in found if one is not None and one.path in paths}
 
 
 def _is_completed(state: TableState, instant: str) -> bool:

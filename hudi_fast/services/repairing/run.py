@@ -83,8 +83,7 @@ def _execute(session: TableSession, chosen: Sequence[Finding]) -> tuple[str, tup
     deleted = session.backend.delete(storage, paths)
     for one in _of(chosen, "markers"):
         storage.delete_dir(one.path)
-    for one in _of(chosen, *_FILES):
-        storage.delete_file(one.path)
+    storage.delete_files([one.path for one in _of(chosen, *_FILES)])
     left = {path for path, was in zip(paths, deleted, strict=True) if not was and storage.exists(path)}
     return instant, rolled_back, left
 

@@ -99,8 +99,7 @@ def remove_archive(storage: Storage, config: TableConfig) -> None:
     if config.layout_version > 1:
         storage.delete_dir(config.history_folder)
         return
-    for entry in archive_files(storage, config):
-        storage.delete_file(entry.path)
+    storage.delete_files([entry.path for entry in archive_files(storage, config)])
 
 
 def _instants(storage: Storage, config: TableConfig) -> set[tuple[str, str]]:

@@ -115,8 +115,7 @@ def sweep(storage: Storage, config: TableConfig) -> int:
         config: its configuration.
     """
     found = leftovers(storage, config)
-    for entry in found:
-        storage.delete_file(entry.path)
+    storage.delete_files([entry.path for entry in found])
     return len(found)
 
 

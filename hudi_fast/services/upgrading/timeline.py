@@ -98,8 +98,7 @@ def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
         Number of deleted files.
     """
     names = [one.path for one in storage.list_dir(folder) if not one.is_dir and _is_instant(one, layout)]
-    for path in names:
-        storage.delete_file(path)
+    storage.delete_files(names)
     return len(names)
 
 

@@ -163,6 +163,5 @@ def _finish_merge(storage: Storage, folder: str, require_lock: Callable[[], None
 
 
 def _finish(storage: Storage, folder: str, small: Sequence[str]) -> None:
-    for path in small:
-        storage.delete_file(path)
+    storage.delete_files(small)
     storage.delete_file(f"{folder}/{_PLAN}")

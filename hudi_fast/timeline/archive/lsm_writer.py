@@ -235,11 +235,8 @@ def _clean(storage: Storage, folder: str, kept: int) -> None:
     if len(numbers) <= kept:
         return
     named = {name for number in stay for name in _file_names(storage, numbers[number])}
-    for number in sorted(numbers.keys() - set(stay)):
-        storage.delete_file(numbers[number])
-    for entry in entries:
-        if entry.name.endswith(".parquet") and entry.name not in named:
-            storage.delete_file(entry.path)
+    storage.delete_files([numbers[number] for number in sorted(numbers.keys() - set(stay))])
+    storage.delete_files([one.path for one in entries if one.name.endswith(".parquet") and one.name not in named])
 
 
 def _file_names(storage: Storage, manifest: str) -> list[str]:

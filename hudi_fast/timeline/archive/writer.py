@@ -134,7 +134,9 @@ def delete_instants(storage: Storage, instants: Iterable[Sequence[StateFile]]) -
     files = sorted((file for one in instants for file in one), key=lambda file: (file.requested, file.action))
     pending = [file for file in files if file.state is not State.COMPLETED]
     completed = [file for file in files if file.state is State.COMPLETED]
-    return sum(storage.delete_file(file.path) for file in (*pending, *completed))
+    for some in (pending, completed):
+        storage.delete_files([file.path for file in some])
+    return len(files)
 
 
 def _body(storage: Storage, file: StateFile) -> bytes | None:
