@@ -129,7 +129,7 @@ class LogOutput:
         folder = f"{one.partition}/" if one.partition else ""
         for _ in range(_MOST_VERSIONS_TRIED):
             name = log_file_name(one.file_id, one.base_instant if old else target.instant, self._version, self._token)
-            if not target.storage.exists(folder + name):
+            if not old or not target.storage.exists(folder + name):  # from version 8 on, names are of this write only
                 with contextlib.suppress(FileExistsError):
                     return _new_file(target, folder + name)
             self._version += 1

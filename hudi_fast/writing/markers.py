@@ -2,18 +2,35 @@
 
 An empty file ``.hoodie/.temp/<instant>/<partition>/<file name>.marker.<CREATE|MERGE|APPEND>`` is created before each
 data file (``DirectWriteMarkers``, Hudi 1.2.0). The folder of the instant exists from the beginning of the write until
-its commit: a task that finds it missing is a leftover of an ended write and must not write.
+its end: a task that finds it missing is a leftover of an ended write and must not write.
+
+::
+
+    task       is the folder there? ─► marker ─► data file ─► ... ─► is the folder there? no: delete my files
+    the end    hide the folder ─► list its markers ─► delete files that the write does not own ─► delete the markers
+
+A task asks for the folder before each file on local disk, and once in a few seconds in an object store, where a request
+takes long. It asks again when it ends. So whatever happens in between, either the task sees the end of the write and
+deletes its files, or the end of the write sees the task's markers and files.
+
+Hudi's other form, ``MARKERS<n>`` files with a line per data file, is read but not written. Hudi reads one form for each
+instant: ``MARKERS.type`` decides which (``MarkerBasedRollbackUtils``, 1.2.0 and 0.15.0). Objects cannot be appended to,
+so each further file of a task would need an object of its own anyway, and a line in an object claims no file name.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection
 
 from hudi_fast.errors import CommitError, ConfigError, CorruptTableError
 from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.writing.write_memory import memory_of
 
 __all__ = [
+    "begin_task",
+    "clear_if_left_behind",
     "create_marker",
     "delete_leftover_markers",
     "delete_marker",
@@ -26,6 +43,10 @@ __all__ = [
 ]
 
 _FOLDER = ".hoodie/.temp"
+_TRUSTED_SECONDS = 10.0
+"""For so long a process relies on having seen the marker folder in an object store."""
+
+_APPEND = "APPEND"
 _DIRECT = re.compile(r"^(?P<file>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)$")
 
 
@@ -48,16 +69,44 @@ def create_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
         CommitError: the write has ended; this task is a leftover.
         FileExistsError: the file is already announced.
     """
-    if not storage.exists(_folder(instant)):
-        raise CommitError(
-            f"The write {instant} of {storage.uri} has already ended; a leftover task of it tried to write {path}."
-        )
-    storage.create_exclusive(f"{_folder(instant)}/{path}.marker.{kind}", b"")
+    memory, now = memory_of(storage, instant), time.monotonic()
+    if storage.is_local or now - memory.seen_open > _TRUSTED_SECONDS:
+        if not storage.has_dir(_folder(instant)):
+            raise CommitError(
+                f"The write {instant} of {storage.uri} has already ended; a leftover task of it tried to write {path}."
+            )
+        memory.seen_open = now
+    storage.create_exclusive(_marker(instant, path, kind), b"")
+    memory.announced[path] = kind
+
+
+def begin_task(storage: Storage, instant: str) -> None:
+    """Forget the files that earlier tasks of this process announced.
+
+    Args:
+        storage: the table's storage.
+        instant: the write that the task belongs to.
+    """
+    memory_of(storage, instant).announced.clear()
+
+
+def clear_if_left_behind(storage: Storage, instant: str) -> None:
+    """Delete the files that this task announced if its write has ended: they may be too late for its final cleanup.
+
+    Args:
+        storage: the table's storage.
+        instant: the write.
+    """
+    announced = memory_of(storage, instant).announced
+    if announced and not storage.has_dir(_folder(instant)):
+        storage.delete_files([*announced, *(_marker(instant, path, kind) for path, kind in announced.items())])
+        announced.clear()
 
 
 def delete_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
     """Delete a marker: the file belongs to another write. Arguments as for :func:`create_marker`."""
-    storage.delete_file(f"{_folder(instant)}/{path}.marker.{kind}")
+    memory_of(storage, instant).announced.pop(path, None)
+    storage.delete_files([_marker(instant, path, kind)])
 
 
 def marked_files(storage: Storage, instant: str) -> dict[str, str]:
@@ -121,8 +170,21 @@ def has_markers(storage: Storage, instant: str) -> bool:
     return storage.exists(_folder(instant))
 
 
-def delete_markers(storage: Storage, instant: str) -> None:
-    """Delete the marker folder."""
+def delete_markers(storage: Storage, instant: str, kept: Collection[str] | None = None) -> None:
+    """Delete the marker folder at the end of a write.
+
+    In an object store, where tasks may outlive the write unseen, late files are deleted first.
+
+    Args:
+        storage: the table's storage.
+        instant: the write; it is visible, or rolled back.
+        kept: data files that belong to the table; files of other markers are deleted, except log files of table version
+            6, whose names several writes may share. None: no file is.
+    """
+    if kept is not None and not storage.is_local:
+        storage.hide_dir(_folder(instant))
+        late = [path for path, kind in marked_files(storage, instant).items() if kind != _APPEND and path not in kept]
+        storage.delete_files(late)
     storage.delete_dir(_folder(instant))
 
 
@@ -140,3 +202,7 @@ def delete_leftover_markers(storage: Storage, pending: Collection[str]) -> None:
 
 def _folder(instant: str) -> str:
     return f"{_FOLDER}/{instant}"
+
+
+def _marker(instant: str, path: str, kind: str) -> str:
+    return f"{_folder(instant)}/{path}.marker.{kind}"

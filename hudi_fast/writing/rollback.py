@@ -182,7 +182,7 @@ def _execute(
         inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
         body = encode_rollback_metadata(metadata)
         completed = complete(storage, config, inflight, body, lambda: clock.next_time(rollback.requested))
-    delete_markers(storage, plan.instant)
+    delete_markers(storage, plan.instant, frozenset())
     delete_markers(storage, rollback.requested)
     storage.delete_file(heartbeat_path(plan.instant))
     return RolledBack(completed, metadata)

@@ -192,13 +192,13 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
     """
     session, instant = transaction.session, transaction.instant
     storage, config, clock = session.storage, session.state.config, session.clock
-    _reconcile(storage, instant, metadata)
+    kept = _reconcile(storage, instant, metadata)
     record()
     replaces = comparable_action(instant.action) == "replacecommit"
     body = encode_commit_metadata(metadata, config.layout_version, replaces)
     completed = complete(storage, config, instant, body, lambda: clock.next_time(instant.requested))
-    with contextlib.suppress(OSError):  # the write is visible; leftover markers are harmless
-        delete_markers(storage, instant.requested)
+    with contextlib.suppress(OSError, CorruptTableError):  # the write is visible; leftover markers are harmless
+        delete_markers(storage, instant.requested, kept)
     return completed
 
 
@@ -316,9 +316,8 @@ def withdraw(transaction: Transaction) -> None:
     session.changed()
 
 
-def _reconcile(storage: Storage, instant: Instant, metadata: CommitMetadata) -> None:
-    """Delete files of lost task attempts (``HoodieTable.finalizeWrite``, Hudi 1.2.0)."""
+def _reconcile(storage: Storage, instant: Instant, metadata: CommitMetadata) -> set[str]:
+    """Delete files of lost task attempts (``HoodieTable.finalizeWrite``, Hudi 1.2.0); returns the write's files."""
     kept = {path for stat in metadata.write_stats() for path in (stat.path, *(stat.cdc_stats or ()))}
-    for path in marked_files(storage, instant.requested):
-        if path not in kept:
-            storage.delete_file(path)
+    storage.delete_files([path for path in marked_files(storage, instant.requested) if path not in kept])
+    return kept

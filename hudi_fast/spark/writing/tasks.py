@@ -7,6 +7,7 @@ column: rows are never returned to the JVM.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pickle
@@ -28,7 +29,7 @@ from hudi_fast.spark.arrow import is_local
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
-from hudi_fast.writing.markers import has_markers
+from hudi_fast.writing.markers import begin_task, clear_if_left_behind
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FilePlan, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
@@ -116,11 +117,14 @@ def answers(
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task(plan.storage, plan.instant)
         try:
             answer = work(iter(batches))
-            _clear_if_left_behind(plan, answer)
-        except HudiError as error:
-            if is_tried_again(error, attempts):
+            clear_if_left_behind(plan.storage, plan.instant)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                clear_if_left_behind(plan.storage, plan.instant)
+            if not isinstance(error, HudiError) or is_tried_again(error, attempts):
                 raise
             answer = Answer(error=error)
         packed = zlib.compress(pickle.dumps(answer))  # the driver holds all of them: spark.driver.maxResultSize
@@ -153,13 +157,6 @@ def is_tried_again(error: HudiError, attempts: int) -> bool:
             return True
         cause = cause.__cause__
     return False
-
-
-def _clear_if_left_behind(plan: FilePlan, answer: Answer) -> None:
-    """Delete the files of a task that outlived its write: they were too late for the final cleanup."""
-    if answer.stats and not has_markers(plan.storage, plan.instant):
-        for stat in answer.stats:
-            plan.storage.delete_file(stat.path)
 
 
 def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
