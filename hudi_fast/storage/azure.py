@@ -195,7 +195,7 @@ class AzureStore:
 
     def has_folder(self, name: str) -> bool:
         """See ``ObjectStore``; content counts, because an account with real folders creates those of a blob."""
-        return bool(self._files.get_file_info(name).type == pafs.FileType.Directory)
+        return bool(self._files.get_file_info(name).type != pafs.FileType.NotFound)
 
     def drop_folder(self, name: str) -> None:
         """See ``ObjectStore``."""
