@@ -3,17 +3,20 @@
 ::
 
     small partition ─► read once as a whole ─► all answers from memory
-    large partition ─► looked up by data partition; read as a whole after a few lookups
+    large partition ─► looked up by data partition: those that the caller announces, in one lookup
+                       └► read as a whole where many are announced, or after a few single lookups
 
-Implements :class:`~hudi_fast.view.listing.Lister`. If the partition is damaged or cannot be read, folders are listed
-instead, with a warning.
+Entries stay in Arrow columns until their partition is asked for. Implements
+:class:`~hudi_fast.view.listing.Lister`. If the partition is damaged or cannot be read, folders are listed instead, with
+a warning.
 """
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
 
@@ -22,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, scan
 from hudi_fast.metadata_table.records import ALL_PARTITIONS
@@ -34,12 +38,37 @@ __all__ = ["MetadataLister"]
 _ROOT = "."
 """The empty partition path in the metadata table."""
 
-_WHOLE_BYTES = 16 << 20
+_WHOLE_BYTES = 512 << 10
+"""Up to this size, about 20 000 files, reading the whole partition takes no longer than a few lookups."""
 _FEW_LOOKUPS = 8
+_SHARE = 4
+"""The whole partition is read where more than one of so many data partitions is needed."""
 _FILES_OF_PARTITION = 2
 _ALL_PARTITIONS = 1
 
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """Files of some partitions, ordered by partition and name.
+
+    Attributes:
+        names: string[n].
+        sizes: int64[n].
+        bounds: partition path to its first entry and the one after its last.
+    """
+
+    names: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    sizes: pa.Array = field(default_factory=lambda: pa.array([], pa.int64()))
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def files(self, partition: str) -> list[FileStat]:
+        """The files of a partition; empty for an unknown one."""
+        start, end = self.bounds.get(partition, (0, 0))
+        folder = f"{partition}/" if partition else ""
+        names, sizes = (column.slice(start, end - start).to_pylist() for column in (self.names, self.sizes))
+        return [FileStat(folder + name, size, 0, False) for name, size in zip(names, sizes, strict=True)]
 
 
 class MetadataLister:
@@ -53,9 +82,10 @@ class MetadataLister:
     def __init__(self, table: MetadataTable) -> None:
         self.table = table
         self._lock = threading.Lock()
-        self._files: dict[str, list[FileStat]] = {}
+        self._listings: dict[str, _Listing] = {}
+        self._whole: _Listing | None = None
+        self._lookups = 0
         self._partitions: list[str] | None = None
-        self._is_whole = False
         self._folders: StorageLister | None = None
 
     def __reduce__(self) -> tuple[type[MetadataLister], tuple[MetadataTable]]:
@@ -73,6 +103,10 @@ class MetadataLister:
     def files(self, partition: str) -> list[FileStat]:
         """All files of a partition, by name; empty if the partition is unknown."""
         return list(self._answer(lambda: self._find_files(partition), lambda folders: folders.files(partition)))
+
+    def expect(self, partitions: Sequence[str]) -> None:
+        """Read the files of these partitions in one go; :meth:`files` then answers from memory."""
+        self._answer(lambda: self._read(partitions), lambda folders: folders.expect(partitions))
 
     def _answer(self, find: Callable[[], Answer], from_folders: Callable[[StorageLister], Answer]) -> Answer:
         with self._lock:
@@ -100,19 +134,32 @@ class MetadataLister:
         return list(self._partitions or ())
 
     def _find_files(self, partition: str) -> list[FileStat]:
-        if not self._is_whole and partition not in self._files:
-            if self._is_small() or len(self._files) >= _FEW_LOOKUPS:
+        if self._whole is None and partition not in self._listings:
+            if self._is_small() or self._lookups >= _FEW_LOOKUPS:
                 self._load_all()
             else:
-                rows = lookup(self.table, PartitionKind.FILES, pa.array([partition or _ROOT]))
-                self._files[partition] = _files_by_partition(rows).get(partition, [])
-        return self._files.get(partition, [])
+                self._look_up([partition])
+        return (self._whole or self._listings[partition]).files(partition)
+
+    def _read(self, partitions: Sequence[str]) -> None:
+        missing = [name for name in partitions if name not in self._listings]
+        if self._whole is not None or not missing:
+            return
+        if self._is_small() or len(missing) * _SHARE > len(self._find_partitions()):
+            self._load_all()
+        else:
+            self._look_up(missing)
+
+    def _look_up(self, partitions: Sequence[str]) -> None:
+        keys = pa.array([name or _ROOT for name in partitions], pa.string())
+        found = _listing(lookup(self.table, PartitionKind.FILES, keys))
+        self._listings.update(dict.fromkeys(partitions, found))
+        self._lookups += 1
 
     def _load_all(self) -> None:
         rows = scan(self.table, PartitionKind.FILES)
-        self._files = _files_by_partition(rows)
+        self._whole, self._listings = _listing(rows), {}
         self._partitions = _partition_names(rows)
-        self._is_whole = True
 
     def _is_small(self) -> bool:
         slices = self.table.groups(PartitionKind.FILES)
@@ -125,21 +172,15 @@ def _partition_names(rows: pa.Table) -> list[str]:
     return sorted("" if name == _ROOT else name for name in named)
 
 
-def _files_by_partition(rows: pa.Table) -> dict[str, list[FileStat]]:
-    """Files of each partition, by name."""
+def _listing(rows: pa.Table) -> _Listing:
+    """The files among records."""
     rows = rows.filter(pc.equal(rows.column("type"), _FILES_OF_PARTITION))
     if not rows.num_rows:
-        return {}
+        return _Listing()
     rows = rows.sort_by([("key", "ascending"), ("name", "ascending")])
-    keys = rows.column("key").combine_chunks()
-    names, sizes = rows.column("name").to_pylist(), rows.column("size").to_pylist()
-    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)), len(names)]
-    found: dict[str, list[FileStat]] = {}
-    for start, end in pairwise(bounds):
-        key = keys[int(start)].as_py()
-        folder = "" if key == _ROOT else f"{key}/"
-        found["" if key == _ROOT else key] = [
-            FileStat(f"{folder}{names[at]}", sizes[at], 0, False) for at in range(start, end)
-        ]
-    return found
+    keys = single_chunk(rows.column("key")).dictionary_encode()
+    codes = keys.indices.to_numpy(zero_copy_only=False)
+    bounds = pairwise([*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(codes)])
+    paths = ["" if key == _ROOT else key for key in keys.dictionary.to_pylist()]
+    names, sizes = (single_chunk(rows.column(name)) for name in ("name", "size"))
+    return _Listing(names, sizes, dict(zip(paths, bounds, strict=True)))

@@ -22,7 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
+from hudi_fast.reading.scan import ScanPlan, ScanQuery, output_schema, plan_scan, scan_batches, scan_table
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["Scan"]
@@ -49,7 +49,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         query: ScanQuery | None = None,
     ) -> None:
         self._state, self._query, self._filter = state, query, filter
-        self._output = plan_scan(state, columns, filter, query=query).scan.output
+        self._output = output_schema(state, columns, filter, query)
         files = pafs.PyFileSystem(_NoFiles(state.storage.uri))
         format_ = ds.ParquetFileFormat()
         super().__init__([format_.make_fragment(_NAME, filesystem=files)], self._output, format_, filesystem=files)

@@ -6,7 +6,7 @@ Both exclude only data that certainly does not match; the filter is still applie
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +16,13 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, partition_values
 from hudi_fast.storage.base import Storage
 
-__all__ = ["matching_partitions", "matching_row_groups", "typed_partition_values"]
+__all__ = ["matching_partitions", "matching_row_groups", "partition_columns", "typed_partition_values"]
 
 _SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
 """A date with slashes, possibly of a column with dashes: the table need not store that a writer replaced them."""
 
 _PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
+_READABLE = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
 
 
 def matching_partitions(
@@ -48,20 +49,57 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
     Null and the empty string share one path, and a time-based path is less precise than its column: such columns are
     left out.
     """
+    typed: dict[str, pa.Scalar] = {}
+    for name, text in _texts(config, _typed_fields(config, schema), partition).items():
+        try:
+            typed[name] = pc.cast(pa.scalar(text), schema.field(name).type)
+        except pa.ArrowInvalid:
+            continue
+    return typed
+
+
+def partition_columns(config: TableConfig, schema: pa.Schema, partitions: Sequence[str]) -> dict[str, pa.Array]:
+    """:func:`typed_partition_values` of n partitions, as columns: by name, n values; null where it is not known."""
+    fields = _typed_fields(config, schema)
+    found = [_texts(config, fields, partition) for partition in partitions]
+    return {name: _cast([texts.get(name) for texts in found], schema.field(name).type) for name in fields}
+
+
+def _cast(texts: list[str | None], kind: pa.DataType) -> pa.Array:
+    values = pa.array(texts, pa.string())
+    try:
+        return pc.cast(values, kind)
+    except pa.ArrowInvalid:  # some text is not a value of the type
+        distinct = values.dictionary_encode()
+        typed = [_value(text, kind) for text in distinct.dictionary]
+        return pa.array(typed, kind).take(distinct.indices)
+
+
+def _value(text: pa.Scalar, kind: pa.DataType) -> object:
+    try:
+        return pc.cast(text, kind).as_py()
+    except pa.ArrowInvalid:
+        return None
+
+
+def _typed_fields(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
+    """The partition columns that paths may give."""
     if config.key_generator not in _PATH_KINDS or config.slash_separated_dates:
+        return frozenset()
+    present = [schema.field(name) for name in config.partition_fields if name in schema.names]
+    return frozenset(field.name for field in present if any(is_kind(field.type) for is_kind in _READABLE))
+
+
+def _texts(config: TableConfig, fields: Set[str], partition: str) -> dict[str, str]:
+    """The unambiguous texts of ``fields`` in a path."""
+    if not fields:
         return {}
     texts = partition_values(partition, config.partition_fields, config.hive_style, config.url_encode) or {}
-    typed: dict[str, pa.Scalar] = {}
-    for name, text in texts.items():
-        if text is None or text == DEFAULT_PARTITION or name not in schema.names or _SLASHED_DATE.match(text):
-            continue
-        kind = schema.field(name).type
-        if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_boolean(kind):
-            try:
-                typed[name] = pc.cast(pa.scalar(text), kind)
-            except pa.ArrowInvalid:
-                continue
-    return typed
+    return {
+        name: text
+        for name, text in texts.items()
+        if text is not None and text != DEFAULT_PARTITION and name in fields and not _SLASHED_DATE.match(text)
+    }
 
 
 def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | None) -> list[int] | None:

@@ -35,7 +35,16 @@ from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
-__all__ = ["ScanPlan", "ScanQuery", "check_filter", "plan_scan", "readable_schema", "scan_batches", "scan_table"]
+__all__ = [
+    "ScanPlan",
+    "ScanQuery",
+    "check_filter",
+    "output_schema",
+    "plan_scan",
+    "readable_schema",
+    "scan_batches",
+    "scan_table",
+]
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,35 @@ class ScanQuery:
     bucket: BucketSettings | None = None
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What a query reads, before files are chosen.
+
+    Attributes:
+        full: all columns that the table has.
+        row_filter: condition of the rows; None for all.
+    """
+
+    scan: SliceScan
+    full: pa.Schema
+    row_filter: RowFilter | None
+
+
+def output_schema(
+    state: TableState,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+    query: ScanQuery | None = None,
+) -> pa.Schema:
+    """The columns that :func:`plan_scan` with these arguments returns. Checks the arguments and lists no files.
+
+    Raises:
+        UnsupportedFeatureError: as :func:`plan_scan`.
+        ConfigError: as :func:`plan_scan`.
+    """
+    return _asked(state, columns, filter, query or ScanQuery()).scan.output
+
+
 def plan_scan(
     state: TableState,
     columns: Sequence[str] | None = None,
@@ -100,6 +138,26 @@ def plan_scan(
         FileGoneError: files of the state were rolled back or cleaned before they were listed.
     """
     query = query or ScanQuery()
+    asked = _asked(state, columns, filter, query)
+    scan, row_filter = asked.scan, asked.row_filter
+    workers = threads or os.cpu_count() or 1
+    request = SkipRequest(
+        state,
+        asked.full,
+        filter,
+        condition or (Anything() if row_filter is None else row_filter.condition),
+        columns=None if row_filter is None else row_filter.columns,
+        threads=workers,
+        merged=not (query.read_optimized or query.unmerged) or not state.config.is_mor,
+        mixes_rows=scan.merge is not None and scan.merge.rules.merger is not None,
+        use_indexes=query.use_indexes,
+        bucket=query.bucket,
+    )
+    chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
+    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report, state)
+
+
+def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expression | None, query: ScanQuery) -> _Asked:
     if state.config.base_file_format != "PARQUET":
         raise UnsupportedFeatureError(
             f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
@@ -122,20 +180,7 @@ def plan_scan(
     if state.config.is_mor and not query.read_optimized:
         merge = slice_merge(state, query.merger, query.use_positions)
         scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)
-    workers = threads or os.cpu_count() or 1
-    request = SkipRequest(
-        state,
-        full,
-        filter,
-        condition or (Anything() if row_filter is None else row_filter.condition),
-        workers,
-        merged=not (query.read_optimized or query.unmerged) or not state.config.is_mor,
-        mixes_rows=scan.merge is not None and scan.merge.rules.merger is not None,
-        use_indexes=query.use_indexes,
-        bucket=query.bucket,
-    )
-    chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
-    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report, state)
+    return _Asked(scan, full, row_filter)
 
 
 def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[FileSlice]]) -> Selection:

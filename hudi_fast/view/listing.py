@@ -6,7 +6,7 @@ All code finds data files through a :class:`Lister`. Those in this module list f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -39,6 +39,10 @@ class Lister(Protocol):
         """All files of a partition, of any instant; empty if the partition is unknown."""
         ...
 
+    def expect(self, partitions: Sequence[str]) -> None:
+        """Announce that the files of these partitions will be asked for, so that they can be read together."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StorageLister:
@@ -64,6 +68,9 @@ class StorageLister:
     def files(self, partition: str) -> list[FileStat]:
         """The files of one folder."""
         return [entry for entry in self.storage.list_dir(partition) if not entry.is_dir]
+
+    def expect(self, partitions: Sequence[str]) -> None:
+        """Does nothing: each folder is listed on its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,10 @@ class WithFiles:
         added = self.added.get(partition, ())
         names = {entry.name for entry in added}
         return [*(one for one in self.lister.files(partition) if one.name not in names), *added]
+
+    def expect(self, partitions: Sequence[str]) -> None:
+        """Announce them to the other lister."""
+        self.lister.expect(partitions)
 
 
 def _is_internal(entry: FileStat) -> bool:

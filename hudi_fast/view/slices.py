@@ -15,8 +15,10 @@ slice of a pending compaction has log files only; a snapshot reads it merged wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.history import SchemaHistory
@@ -28,7 +30,17 @@ from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_f
 from hudi_fast.view.listing import Lister
 from hudi_fast.view.schema_history import renamer
 
-__all__ = ["FileSlice", "TableView", "archived_completions", "base_slices", "latest_slices", "slice_begin"]
+__all__ = [
+    "FileSlice",
+    "TableView",
+    "archived_completions",
+    "base_slices",
+    "by_partition",
+    "latest_slices",
+    "slice_begin",
+]
+
+Found = TypeVar("Found")
 
 Group = tuple[str, str]
 """Partition path and file id."""
@@ -94,6 +106,22 @@ class TableView:
     archive: ArchivedTimes | None = None
     history: SchemaHistory | None = None
     sources: SourceLookup | None = None
+
+
+def by_partition(
+    view: TableView, partitions: Sequence[str], look: Callable[[str], Found], threads: int = 8
+) -> Iterator[Found]:
+    """The result of ``look`` for each partition, in order; it asks the view for the partition's files.
+
+    The files of all partitions are read together where the lister can. Threads are used where each partition needs
+    storage: without that they would only compete for the interpreter.
+    """
+    view.lister.expect(partitions)
+    if len(partitions) > 1 and (view.lister.lists_folders or view.sources is not None):
+        with ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(look, partitions)
+    else:
+        yield from map(look, partitions)
 
 
 def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
@@ -206,6 +234,9 @@ def _newest(
 ) -> FileSlice | None:
     """The newest slice of a group; that of a pending compaction includes the slice before."""
     pending = view.pending_compactions.get((partition, file_id))
+    if pending is None and not logs:
+        last = max((one for one in bases if view.as_of is None or one <= view.as_of), default=None)
+        return None if last is None else FileSlice(partition, file_id, bases[last], (), last)
     by_slice: dict[str, list[LogFile]] = {instant: [] for instant in bases}
     if pending is not None:
         by_slice.setdefault(pending, [])

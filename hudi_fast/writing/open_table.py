@@ -6,7 +6,7 @@ table that it created is deleted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_fast.config.new_table import new_table_properties
@@ -68,6 +68,9 @@ class _Nothing:
 
     def files(self, partition: str) -> list[FileStat]:
         return []
+
+    def expect(self, partitions: Sequence[str]) -> None:
+        pass
 
 
 def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | None:

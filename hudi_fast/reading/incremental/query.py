@@ -97,6 +97,9 @@ class _FilesOfRange:
     def files(self, partition: str) -> list[FileStat]:
         return list(self.by_partition.get(partition, {}).values())
 
+    def expect(self, partitions: Sequence[str]) -> None:
+        pass  # they are here
+
 
 def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
     """The files and commits of the query in ``options``, whose type is incremental.

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -31,7 +30,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.conditions import Anything, Column, Condition, columns_of
-from hudi_fast.reading.prune import matching_partitions, typed_partition_values
+from hudi_fast.reading.prune import matching_partitions, partition_columns
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
 from hudi_fast.reading.skipping.buckets import bucket_matches
 from hudi_fast.reading.skipping.expressions import indexed_expressions
@@ -45,12 +44,14 @@ from hudi_fast.reading.skipping.keys import (
 )
 from hudi_fast.reading.skipping.stats import StatsColumn, partition_bounds, slice_bounds, stats_columns
 from hudi_fast.schema.history import altered_columns
-from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.slices import FileSlice, by_partition
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["Selection", "SkipReport", "SkipRequest", "SkipStep", "select_slices"]
 
 _PARTITIONS, _SLICES = "partitions", "file slices"
+_FEW_PARTITIONS = 64
+"""For up to this many partitions, evaluating the whole filter for each is the shorter way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class SkipRequest:
         filter: condition of the rows as an expression, if available; used for partition paths.
         condition: the same as a tree; :class:`Anything` if unknown.
         merged: whether the query merges log files into base files.
+        columns: top-level columns of the condition, possibly more; None if unknown.
         mixes_rows: whether a user function merges rows, so that merged rows may have values that no file holds.
         bucket: bucket settings of the table, if the caller knows them.
     """
@@ -104,6 +106,7 @@ class SkipRequest:
     schema: pa.Schema
     filter: pc.Expression | None = None
     condition: Condition = field(default_factory=Anything)
+    columns: frozenset[str] | None = None
     threads: int = 1
     merged: bool = True
     mixes_rows: bool = False
@@ -147,8 +150,7 @@ def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
         if groups is not None:
             holding = {path for path, _ in groups}
             paths = [path for path in paths if path in holding]
-    with ThreadPoolExecutor(request.threads) as pool:
-        slices = [one for found in pool.map(slices_of, paths) for one in found]
+    slices = [one for found in by_partition(state.view, paths, slices_of, request.threads) for one in found]
     if request.use_indexes and groups is None:
         slices = _by_buckets(request, slices, steps)
     if table is not None and slices:
@@ -194,14 +196,27 @@ class _Steps:
 
 def _by_paths(request: SkipRequest, paths: list[str]) -> list[str]:
     config = request.state.config
-    if request.filter is not None or not config.is_partitioned:
-        return matching_partitions(config, request.schema, paths, request.filter)
-    known = [typed_partition_values(config, request.schema, path) for path in paths]
+    names = frozenset(config.partition_fields)
+    if not config.is_partitioned or (request.columns and names.isdisjoint(request.columns)):
+        return paths
+    if request.filter is None or len(paths) > _FEW_PARTITIONS:
+        paths = _by_path_values(request, paths)
+    return matching_partitions(config, request.schema, paths, request.filter)
+
+
+def _by_path_values(request: SkipRequest, paths: list[str]) -> list[str]:
+    """Decides about all paths at once, by the parts of the condition that are understood."""
+    config = request.state.config
+    columns = [Column((name,)) for name in config.partition_fields]
+    if columns_of(request.condition).isdisjoint(columns):
+        return paths
+    values = partition_columns(config, request.schema, paths)
     bounds = {}
-    for one in stats_columns(request.schema, [Column((name,)) for name in config.partition_fields]):
-        values = pa.array([each[one.name].as_py() if one.name in each else None for each in known], one.kind)
-        is_known = pa.array([True if one.name in each else None for each in known], pa.bool_())
-        bounds[one.column] = Bounds(values, values, pc.invert(is_known), is_known)
+    for one in stats_columns(request.schema, columns):
+        if one.name in values:
+            found = values[one.name]
+            is_known = pc.if_else(found.is_valid(), True, pa.scalar(None, pa.bool_()))
+            bounds[one.column] = Bounds(found, found, pc.invert(is_known), is_known)
     keep = may_match(request.condition, bounds, len(paths))
     return [path for path, kept in zip(paths, keep, strict=True) if kept]
 

@@ -204,6 +204,7 @@ def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[
             outlook.last.failed.get(name, ()),
         )
 
+    state.view.lister.expect(partitions)
     if metadata_of(state) is None and len(partitions) > _FEW_FOLDERS:
         with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="hudi_fast") as pool:
             found = list(pool.map(look, partitions))

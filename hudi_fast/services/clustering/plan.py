@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -42,7 +41,7 @@ from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan, Re
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
-from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.slices import FileSlice, by_partition, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.file_columns import carried_schema
 from hudi_fast.writing.session import TableSession
@@ -58,7 +57,6 @@ __all__ = [
 ]
 
 _CHECKPOINT = "clustering.commit.checkpoint"
-_LISTING_THREADS = 8
 _Groups = tuple[tuple[FileSlice, ...], int]
 
 
@@ -237,18 +235,18 @@ def _partition_groups(
             "another hoodie.clustering.plan.strategy.class."
         )
     pending_deletes = PendingDeletes(state)
-    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
-        for name, slices in zip(names, pool.map(lambda one: latest_slices(state.view, one), names), strict=True):
-            free = [one for one in slices if _is_free(pending_deletes, one, busy)]
-            if strategy.small_only:
-                limit = options.small_file_limit
-                free = [one for one in free if (0 if one.base_file is None else one.base_file.weight) < limit]
-            if strategy.grouping == "single":
-                yield name, one_to_a_group(free, options)
-            elif strategy.grouping == "schema" and not options.copy_evolved:
-                yield name, group_slices(free, options, size, cache(partial(_columns_of, state.storage)))
-            else:
-                yield name, group_slices(free, options, size)
+    found = by_partition(state.view, names, lambda one: latest_slices(state.view, one))
+    for name, slices in zip(names, found, strict=True):
+        free = [one for one in slices if _is_free(pending_deletes, one, busy)]
+        if strategy.small_only:
+            limit = options.small_file_limit
+            free = [one for one in free if (0 if one.base_file is None else one.base_file.weight) < limit]
+        if strategy.grouping == "single":
+            yield name, one_to_a_group(free, options)
+        elif strategy.grouping == "schema" and not options.copy_evolved:
+            yield name, group_slices(free, options, size, cache(partial(_columns_of, state.storage)))
+        else:
+            yield name, group_slices(free, options, size)
 
 
 def _is_free(pending_deletes: PendingDeletes, slice_: FileSlice, busy: set[str]) -> bool:

@@ -12,8 +12,7 @@ Sources: ``ScheduleCompactionActionExecutor``, ``BaseHoodieCompactionPlanGenerat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.errors import ConfigError, CorruptTableError
@@ -28,7 +27,7 @@ from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_p
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
-from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.slices import FileSlice, by_partition, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
@@ -45,7 +44,6 @@ __all__ = [
 ]
 
 _LOGS_NAMED_BY_WRITE = 8
-_LISTING_THREADS = 8
 _LONGEST_WRITE_MS = 24 * 3600 * 1000
 """The value that Apache Hudi assumes when it looks for completion times in the archive."""
 
@@ -126,7 +124,7 @@ def plan_compaction(state: TableState, now: str, settings: Settings) -> Compacti
 
 
 def compactable_slices(
-    state: TableState, partitions: Iterable[str], now: str, pending: Iterable[tuple[str, str]], busy: set[str]
+    state: TableState, partitions: Sequence[str], now: str, pending: Iterable[tuple[str, str]], busy: set[str]
 ) -> Iterator[FileSlice]:
     """The newest slice of each group with its log files that were complete before ``now``; skips slices without any.
 
@@ -141,16 +139,15 @@ def compactable_slices(
     """
     view, pending_deletes = state.view, PendingDeletes(state)
     taken = {*pending, *view.pending_groups}
-    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
-        for found in pool.map(lambda name: latest_slices(view, name), partitions):
-            for slice_ in found:
-                logs = tuple(log for log in slice_.log_files if _was_complete(state, log, now))
-                if not logs:
-                    continue
-                if (slice_.partition, slice_.file_id) in taken or pending_deletes.has(slice_):
-                    busy.add(slice_.partition)
-                    continue
-                yield replace(slice_, log_files=logs)
+    for found in by_partition(view, partitions, lambda name: latest_slices(view, name)):
+        for slice_ in found:
+            logs = tuple(log for log in slice_.log_files if _was_complete(state, log, now))
+            if not logs:
+                continue
+            if (slice_.partition, slice_.file_id) in taken or pending_deletes.has(slice_):
+                busy.add(slice_.partition)
+                continue
+            yield replace(slice_, log_files=logs)
 
 
 def pending_compactions(state: TableState) -> list[ScheduledCompaction]:
