@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -43,6 +43,16 @@ _MORE_LOOKS = 3
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
+class _DecodedCommit:
+    """The decoded metadata of one commit; a commit of many files takes long to decode. Not pickled."""
+
+    def __init__(self) -> None:
+        self.known: tuple[Instant, CommitMetadata] | None = None
+
+    def __reduce__(self) -> tuple[type[_DecodedCommit], tuple[()]]:
+        return _DecodedCommit, ()
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A table at one moment.
@@ -58,6 +68,7 @@ class TableState:
     timeline: Timeline
     view: TableView
     pending_services: tuple[Instant, ...] = ()
+    _newest: _DecodedCommit = field(default_factory=_DecodedCommit, repr=False, compare=False)
 
 
 def load_state(storage: Storage, as_of: str | None = None, replaced_since: str | None = None) -> TableState:
@@ -115,10 +126,20 @@ def read_commit(storage: Storage, config: TableConfig, instant: Instant) -> Comm
 
 
 def commits_newest_first(state: TableState) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """Completed writes of the active timeline, read lazily."""
+    """Completed writes of the active timeline, read lazily; the first is decoded once per state."""
+    is_first = True
     for instant in reversed(state.timeline.writes()):
-        if state.view.as_of is None or instant.requested <= state.view.as_of:
-            yield instant, read_commit(state.storage, state.config, instant)
+        if state.view.as_of is not None and instant.requested > state.view.as_of:
+            continue
+        known = state._newest.known
+        if known is not None and known[0] == instant:
+            yield known
+        else:
+            found = instant, read_commit(state.storage, state.config, instant)
+            if is_first:
+                state._newest.known = found
+            yield found
+        is_first = False
 
 
 def table_schema(state: TableState) -> pa.Schema | None:

@@ -74,6 +74,22 @@ def test_large_ones_are_looked_up_partition_by_partition(
         assert single.partitions() == whole.partitions()
 
 
+@pytest.mark.parametrize("share", [0, 100])
+@pytest.mark.parametrize("name", ["cow_v9_archived", "h015_mor", "mor_v9_nonpartitioned_multi_order"])
+def test_announced_partitions_have_the_same_files(
+    name: str, share: int, golden: Unzip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = golden(name).table
+    whole = lister_of(path)
+    monkeypatch.setattr(lister_module, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(lister_module, "_SHARE", share)
+    announced = lister_of(path)
+    announced.expect([*whole.partitions(), "nowhere"])
+    for partition in [*whole.partitions(), "nowhere"]:
+        assert announced.files(partition) == whole.files(partition)
+    assert announced.partitions() == whole.partitions()
+
+
 @pytest.mark.parametrize("name", ["h015_mor", "mor_v9_compacted"])
 def test_checksum_files_beside_the_metadata_table_s_are_no_files_of_it(name: str, golden: Unzip) -> None:
     """Hadoop's local file system keeps them."""
@@ -127,6 +143,7 @@ def test_folders_are_listed_when_the_metadata_table_turns_out_to_be_damaged(
         partitions = lister.partitions()
     folders = StorageLister(Storage(table.table))
     assert partitions == folders.partitions()
+    lister.expect(partitions)
     assert lister.files(partitions[0]) == folders.files(partitions[0])
 
 

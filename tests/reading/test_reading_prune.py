@@ -12,7 +12,12 @@ import pytest
 from pyarrow.compute import field
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.reading.prune import matching_partitions, matching_row_groups, typed_partition_values
+from hudi_fast.reading.prune import (
+    matching_partitions,
+    matching_row_groups,
+    partition_columns,
+    typed_partition_values,
+)
 from hudi_fast.storage.base import Storage
 
 SCHEMA = pa.schema({"day": pa.date32(), "city": pa.string(), "n": pa.int64()})
@@ -52,6 +57,14 @@ def test_values_follow_from_unambiguous_paths(
 ) -> None:
     found = typed_partition_values(config(fields, **more), SCHEMA, partition)
     assert {name: value.as_py() for name, value in found.items()} == expected
+    columns = partition_columns(config(fields, **more), SCHEMA, [partition])
+    assert {name: values[0].as_py() for name, values in columns.items() if values[0].is_valid} == expected
+
+
+def test_the_values_of_many_paths_are_typed_as_columns() -> None:
+    found = partition_columns(config("n,city"), SCHEMA, ["7/Rome", "seven/Oslo", "8", "9/__HIVE_DEFAULT_PARTITION__"])
+    assert found["n"].equals(pa.array([7, None, None, 9], pa.int64()))
+    assert found["city"].equals(pa.array(["Rome", "Oslo", None, None]))
 
 
 def test_partitions_that_cannot_match_are_left_out() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyarrow.compute import field
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.conditions import Column, parse_filter
+from hudi_fast.reading.scan import ScanQuery, plan_scan
+from hudi_fast.reading.skipping import select_files
 from hudi_fast.reading.skipping.select_files import SkipReport, SkipRequest, SkipStep, select_slices
 from hudi_fast.reading.skipping.stats import column_type
 from hudi_fast.storage.base import Storage
@@ -48,6 +51,29 @@ def test_slices_that_may_match_are_selected_step_by_step(tmp_path: Path) -> None
     assert steps["partition path"] == 1
     assert steps["column_stats"] == 1
     assert selected((field("part") == "p0") & (field("id") == "k00000"), use_indexes=False)[0] == 2
+
+
+@pytest.mark.parametrize("few", [0, 64])
+@pytest.mark.parametrize(
+    ("filter_", "left"),
+    [
+        (field("part") == "p1", ["p1"]),
+        (field("part").isin(["p0", "p2", "p9"]), ["p0", "p2"]),
+        (pc.utf8_upper(field("part")) == "P2", ["p2"]),
+        ((field("part") > "p0") & (field("id") == "k00001"), ["p1", "p2"]),
+        ((field("part") == "p0") | (field("id") == "k00001"), ["p0", "p1", "p2"]),
+        (field("id") == "k00001", ["p0", "p1", "p2"]),
+        (~(field("part") == "p1"), ["p0", "p2"]),
+    ],
+    ids=str,
+)
+def test_few_and_many_partitions_are_left_out_alike(
+    filter_: pc.Expression, left: list[str], few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(select_files, "_FEW_PARTITIONS", few)
+    hf.write(plain_rows(range(9), partitions=3), tmp_path, options())
+    plan = plan_scan(open_state(Storage(tmp_path)), filter=filter_, query=ScanQuery(use_indexes=False))
+    assert [one.partition for one in plan.slices] == left
 
 
 @pytest.mark.parametrize(
