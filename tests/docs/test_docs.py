@@ -18,7 +18,7 @@ BLOCK = re.compile(r"^```python(?P<spark> spark)?\n(?P<code>.*?)^```$", re.MULTI
 SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 WITH_SPARK = ("migrate", "streaming")
 """Pages of which every block needs a session."""
-ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "rollback-and-restore")
+ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "rollback-and-restore", "scale")
 """Pages that begin with a table ``trips``."""
 NO_OPTIONS = {"hoodie.properties", "hoodie.keygen", "hoodie.metadata"}
 
