@@ -21,14 +21,14 @@ import pyarrow as pa
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
 from hudi_fast.formats.log.record_positions import encode_positions
-from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import new_meta_columns
 from hudi_fast.writing.log_data import data_blocks, delete_records
 from hudi_fast.writing.log_file import BlockCounts, LogOutput, LogTarget
-from hudi_fast.writing.output_file import BATCH_ROWS, Rows, chunks
-from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.output_file import Rows
+from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["append_log"]
 
@@ -100,10 +100,10 @@ def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[
 def _log_rows(plan: WritePlan, work: FileGroupWork, incoming: Incoming, sources: Rows) -> Iterator[pa.Table]:
     """Incoming rows with new meta columns; ``_hoodie_file_name`` holds the file id in a log."""
     first = work.first_sequence
-    for part in chunks(sources, _rows_at_once(plan, incoming)):
+    for part in incoming.parts(sources, _rows_at_once(plan, incoming)):
         keys = gather_array(incoming.key_array(), part)
         meta = new_meta_columns(plan, keys, work.partition, work.file_id, work.token.task, first)
-        data = gather(incoming.rows, part)
+        data = incoming.take(part)
         columns = [_plain(one) for one in meta] + [data.column(field.name) for field in list(_schema(plan))[5:]]
         yield pa.Table.from_arrays(columns, schema=_schema(plan))
         first += len(part)
@@ -119,8 +119,7 @@ def _avro_schema(plan: WritePlan) -> str:
 
 def _rows_at_once(plan: WritePlan, incoming: Incoming) -> int:
     """Rows of a small part of a block; Parquet blocks end at such a boundary."""
-    per_row = incoming.rows.nbytes / max(1, incoming.count) + _META_BYTES
-    return int(min(max(plan.files.log.max_block_size / 16 / per_row, 1), BATCH_ROWS))
+    return int(min(max(plan.files.log.max_block_size / 16 / (incoming.row_bytes + _META_BYTES), 1), PART_ROWS))
 
 
 def _plain(column: pa.Array) -> pa.Array:

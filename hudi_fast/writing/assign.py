@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import CommitConflictError, DuplicateKeyError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merging.combine import combine, commit_time_deletes
-from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
@@ -256,7 +256,7 @@ def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     if plan.operation != "bulk_insert" or len(rows) < 2:
         return rows
     if plan.sort_columns:
-        table = gather(incoming.rows.select(list(plan.sort_columns)), rows)
+        table = incoming.take(rows, plan.sort_columns)
         order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in plan.sort_columns])
     elif plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
         order = pc.sort_indices(gather_array(incoming.key_array(), rows))

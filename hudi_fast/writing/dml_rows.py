@@ -20,7 +20,7 @@ Two rows for one stored row are refused, as in SQL's MERGE: they have no order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +35,7 @@ from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.keys.key_generator import partition_paths, record_keys
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.rules import delete_mask, ordering_columns
+from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.located import match_slices
@@ -75,13 +76,14 @@ _EXAMPLES = 3
 _MANY_DELETE_VALUES = 9
 
 
-def prepare_dml_rows(plan: WritePlan, table: pa.Table) -> Incoming:
+def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] | None = None) -> Incoming:
     """DML rows as rows to write.
 
     Args:
         plan: the write.
         table: columns of the table, all or those of the partial update; keys and ordering values suffice for deletes.
             It also has the action column, and the other additional columns that stored rows have.
+        release: see :func:`hudi_fast.writing.prepare.prepare_rows`.
 
     Raises:
         InvalidDataError: a null in a non-nullable column, or no key.
@@ -91,7 +93,9 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table) -> Incoming:
     schema = plan.schema if plan.partial is None else plan.partial.schema
     given = [field for field in schema if field.name in table.column_names]
     brought = table.select([field.name for field in given])
-    rows = conform(brought, pa.schema([field.with_nullable(True) for field in given])).combine_chunks()
+    rows = conform(brought, pa.schema([field.with_nullable(True) for field in given]))
+    if release is None:
+        rows = rows.combine_chunks()
     _refuse_nulls(plan, rows, schema, deleted)
     deletes = deleted
     if deleted.all():
@@ -111,6 +115,7 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         groups=places,
         inserted=None if places is None else table.column(ACTION).to_numpy() == INSERT,
         checked=CHECK in table.column_names,
+        spooled=None if release is None else SpooledRows(rows, release),
     )
 
 
@@ -276,16 +281,23 @@ def _keys(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.Array:
     if not stored.null_count or not plan.key_config.record_key_fields:
         return stored
     new = stored.is_null()
-    return _filled(stored, new, single_chunk(record_keys(plan.key_config, rows.filter(new))))
+    return _filled(stored, new, single_chunk(record_keys(plan.key_config, _keyed(plan, rows).filter(new))))
 
 
 def _paths(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.DictionaryArray:
     stored = single_chunk(table.column(PATH)) if PATH in table.column_names else pa.nulls(rows.num_rows, pa.string())
     if stored.null_count:
         new = stored.is_null()
-        made = single_chunk(partition_paths(plan.key_config, rows.filter(new)))
+        made = single_chunk(partition_paths(plan.key_config, _keyed(plan, rows).filter(new)))
         stored = _filled(stored, new, made.dictionary_decode())
     return single_chunk(pc.dictionary_encode(stored).cast(_PATHS))
+
+
+def _keyed(plan: WritePlan, rows: pa.Table) -> pa.Table:
+    """The columns from which keys and partition paths are computed."""
+    fields = (*plan.key_config.record_key_fields, *plan.key_config.partition_fields)
+    roots = {name.split(".")[0] for name in fields}
+    return rows.select([name for name in rows.column_names if name in roots or name in fields])
 
 
 def _filled(stored: pa.Array, gaps: pa.Array, values: pa.Array) -> pa.Array:

@@ -21,9 +21,9 @@ from hudi_fast.writing.append import append_log
 from hudi_fast.writing.conflicts.early import require_no_earlier_writer
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.located import with_row_numbers
-from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile, Rows, chunks, new_rows
+from hudi_fast.writing.output_file import OutputFile, Rows, new_rows
 from hudi_fast.writing.partition_marker import ensure_partition_marker
-from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, Incoming, WritePlan
 from hudi_fast.writing.rewrite import rewrite_file_group
 
 __all__ = ["write_file_group"]
@@ -71,7 +71,7 @@ def _create_file(
     if plan.index.bucket is not None:  # a bucket is one file group, however large
         ceiling = math.inf
     with OutputFile(plan, work, file_id, "CREATE", KeyFooter.for_new_file(plan)) as output:
-        for part in chunks(rows, _rows_at_once(incoming, ceiling)):
+        for part in incoming.parts(rows, _rows_at_once(incoming, ceiling)):
             output.write(new_rows(plan, work, incoming, part, output.name, first_sequence + output.rows))
             output.footer.add(gather_array(incoming.key_array(), part))
             if output.rows < len(rows) and output.is_full(ceiling):
@@ -92,5 +92,4 @@ def _create_file(
 
 def _rows_at_once(incoming: Incoming, ceiling: float) -> int:
     """Rows between two checks of the file's size: a small part of the file's capacity."""
-    bytes_per_row = max(1.0, incoming.rows.nbytes / max(1, incoming.count))
-    return int(min(max(ceiling / 16 / bytes_per_row, _FEWEST_ROWS), BATCH_ROWS))
+    return int(min(max(ceiling / 16 / incoming.row_bytes, _FEWEST_ROWS), PART_ROWS))

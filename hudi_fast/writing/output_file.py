@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_fast.formats.parquet.base_file import BaseFileWriter
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_footer, with_nans
 from hudi_fast.formats.parquet.dictionary import dictionary_columns
-from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.view.file_names import base_file_name
 from hudi_fast.writing.file_columns import (
     COMMIT_SEQNO,
@@ -126,7 +126,7 @@ def new_rows(
         return schema.empty_table()
     keys = gather_array(incoming.key_array(), rows)
     meta = new_meta_columns(plan, keys, work.partition, file_name, work.token.task, first)
-    data = gather(incoming.rows, rows)
+    data = incoming.take(rows)
     columns = [*meta, *(data.column(field.name) for field in list(schema)[5:])]
     return pa.Table.from_arrays(columns, schema=schema)
 

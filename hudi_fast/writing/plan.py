@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +23,10 @@ from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.keys.key_generator import KeyConfig
+from hudi_fast.merging.gather import gather
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
+from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -34,6 +37,8 @@ from hudi_fast.writing.sizing import SizingSettings
 
 __all__ = [
     "PARTITION_PATH",
+    "PART_BYTES",
+    "PART_ROWS",
     "RECORD_KEY",
     "BloomSettings",
     "FileGroupWork",
@@ -51,6 +56,9 @@ __all__ = [
 
 RECORD_KEY, PARTITION_PATH = "_hoodie_record_key", "_hoodie_partition_path"
 """Names of the meta columns of record key and partition path."""
+
+PART_ROWS, PART_BYTES = 65536, 32 << 20
+"""Rows that are written at a time: at most so many, of about so many Arrow bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +299,7 @@ class Incoming:
         groups: file ids of the stored rows that DML rows were computed from; None for other writes.
         inserted: bool[n], DML rows that are new; None for other writes.
         checked: whether a new row may have a stored key, which is refused.
+        spooled: ``rows`` if they are in a mapped file; None for rows in memory.
     """
 
     rows: pa.Table
@@ -301,6 +310,7 @@ class Incoming:
     groups: KeyLocations | None = None
     inserted: npt.NDArray[np.bool_] | None = None
     checked: bool = False
+    spooled: SpooledRows | None = None
 
     @property
     def count(self) -> int:
@@ -312,6 +322,39 @@ class Incoming:
         if self.keys is None:
             raise ValueError("record keys have not been generated yet")
         return self.keys
+
+    @property
+    def row_bytes(self) -> float:
+        """Average Arrow size of a row, at least 1."""
+        return max(1.0, float(self.rows.nbytes / max(1, self.count)))
+
+    def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.Table:
+        """Some of the rows.
+
+        Args:
+            rows: int64[n], positions, in any order.
+            columns: names of the columns; None for all.
+        """
+        if self.spooled is not None:
+            return self.spooled.take(rows, columns)
+        return gather(self.rows if columns is None else self.rows.select(list(columns)), rows)
+
+    def parts(
+        self, rows: npt.NDArray[np.int64], most_rows: int = PART_ROWS, most_bytes: int = PART_BYTES
+    ) -> Iterator[npt.NDArray[np.int64]]:
+        """``rows`` in parts that are written at a time.
+
+        Args:
+            rows: int64[n], positions, in any order.
+            most_rows: maximum rows of a part.
+            most_bytes: approximate maximum Arrow size of a part.
+        """
+        most_rows = max(1, int(min(most_rows, most_bytes / self.row_bytes)))
+        if self.spooled is not None:
+            yield from self.spooled.parts(rows, most_rows, most_bytes)
+            return
+        for start in range(0, len(rows), most_rows):
+            yield rows[start : start + most_rows]
 
 
 @dataclass(frozen=True, slots=True)

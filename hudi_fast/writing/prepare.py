@@ -5,7 +5,7 @@ All checks of rows happen here, before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,34 +17,39 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
 from hudi_fast.merging.combine import blend_duplicates
 from hudi_fast.merging.rules import delete_mask, ordering_columns
+from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.dml_rows import DML_COLUMNS, prepare_dml_rows
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["columns_for", "prepare_rows", "with_auto_keys"]
+__all__ = ["columns_for", "prepare_rows", "spooled_form", "with_auto_keys"]
 
 _PATHS = pa.dictionary(pa.int32(), pa.string())
 
 
-def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
+def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] | None = None) -> Incoming:
     """Cast rows to the table's schema, and compute their keys and partition paths.
 
     Args:
         plan: the write; its instant is not needed yet.
         table: input columns.
+        release: for rows in a mapped file, of :func:`spooled_form`: makes its pages leave memory. The rows then stay in
+            the file; keys, partition paths, ordering values and deletes are in memory. None for rows in memory.
 
     Raises:
         InvalidDataError: null or empty keys, nulls in non-nullable columns, no ordering field.
         SchemaMismatchError: a column cannot be cast.
     """
     if plan.is_dml:
-        return prepare_dml_rows(plan, table)
+        return prepare_dml_rows(plan, table, release)
     if plan.operation == "delete":
         return _prepare_deletes(plan, table)
     if plan.operation == "delete_partition":
         return _prepare_partitions(plan, table)
     schema = plan.schema if plan.partial is None else plan.partial.schema
-    rows = conform(table, schema).combine_chunks()  # gathering rows from one chunk is several times faster
+    rows = conform(table, schema)
+    if release is None:
+        rows = rows.combine_chunks()  # gathering rows from one chunk is several times faster
     placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
     keys = record_keys(plan.key_config, placed) if plan.key_config.record_key_fields else None
     incoming = Incoming(
@@ -54,7 +59,29 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         deletes=delete_mask(plan.rules, rows),
         ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
     )
-    return _blended(plan, incoming) if plan.rules.blends and plan.combines else incoming
+    if plan.rules.blends and plan.combines:
+        incoming = _blended(plan, incoming)
+    return incoming if release is None else replace(incoming, spooled=SpooledRows(incoming.rows, release))
+
+
+def spooled_form(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch as it is stored in a local file: columns of the table in its types, others unchanged.
+
+    So :func:`prepare_rows` need not convert all rows at once. It still checks for nulls.
+
+    Args:
+        plan: the write.
+        batch: input columns.
+
+    Raises:
+        InvalidDataError: a value does not fit.
+        SchemaMismatchError: a column cannot be cast.
+    """
+    given = [field.with_nullable(True) for field in plan.input_schema if field.name in batch.schema.names]
+    made = conform(batch.select([field.name for field in given]), pa.schema(given))
+    converted = dict(zip(made.schema.names, made.columns, strict=True))
+    columns = [converted.get(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _stored_places(plan: WritePlan, table: pa.Table) -> pa.Table:

@@ -29,8 +29,8 @@ from hudi_fast.view.file_names import BaseFile
 from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
 from hudi_fast.writing.key_footer import KeyFooter
-from hudi_fast.writing.output_file import OutputFile, Rows, chunks, new_rows
-from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.output_file import OutputFile, Rows, new_rows
+from hudi_fast.writing.plan import PART_BYTES, PART_ROWS, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["rewrite_file_group"]
 
@@ -49,7 +49,8 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
             stack.enter_context(log)
         carried = CarriedColumns.of(plan, work.partition, output.name)
         updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
-        for table in merged_batches(reader, carried.wanted, changes, updates.make, observer=log):
+        most = _rows_at_once(reader, incoming)
+        for table in merged_batches(reader, carried.wanted, changes, updates.make, batch_rows=most, observer=log):
             complete = carried.complete(table)
             output.write(complete)
             footer.carry(complete.column(RECORD_KEY))
@@ -75,6 +76,13 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
     )
 
 
+def _rows_at_once(reader: BaseFileReader, incoming: Incoming) -> int:
+    """Rows of a batch of the base file: its rows and the incoming ones have about :data:`PART_BYTES` each."""
+    groups = [one.metadata.row_group(number) for one in reader.parts for number in range(one.num_row_groups)]
+    stored = sum(group.total_byte_size for group in groups) / max(1, reader.num_rows)
+    return int(min(max(PART_BYTES / max(stored, incoming.row_bytes), 1), PART_ROWS))
+
+
 def _change_log(plan: WritePlan, work: FileGroupWork, stored: int, changes: BaseRowUpdates) -> ChangeLog | None:
     remaining = stored - len(changes.dropped) + len(work.inserts)
     return change_log_of(
@@ -86,7 +94,7 @@ def _append(
     plan: WritePlan, work: FileGroupWork, incoming: Incoming, first: int, output: OutputFile, log: ChangeLog | None
 ) -> None:
     """Write the rows that are new to the file group; ``first`` is the sequence number of the first."""
-    for part in chunks(work.inserts):
+    for part in incoming.parts(work.inserts):
         rows = new_rows(plan, work, incoming, part, output.name, first)
         output.write(rows)
         output.footer.add(gather_array(incoming.key_array(), part))
@@ -166,7 +174,7 @@ class _Updates:
             return Replaced(rows.select(self._schema.names))
         names = [name for name in self._schema.names if name not in META_COLUMNS]
         older = stored.select(names)
-        newer = pa.Table.from_arrays(gather(self._incoming.rows.select(names), sources).columns, schema=older.schema)
+        newer = pa.Table.from_arrays(self._incoming.take(sources, names).columns, schema=older.schema)
         if self._plan.rules.merger is not None:
             merged, gone = run_merger(self._plan.rules.merger, older, newer)
             self.gone += 0 if gone is None else int(gone.sum())

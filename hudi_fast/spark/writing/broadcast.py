@@ -15,6 +15,7 @@ from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.routing import pack_bins
+from hudi_fast.spark.writing.row_buffer import CollectedRows
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token, write_partition
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import WritePlan
@@ -53,7 +54,7 @@ def _work(plan: WritePlan, parts: Any) -> Any:
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
             table = pa.ipc.open_stream(getattr(parts, "value", parts)[number]).read_all()
             for name, rows in _grouped(plan, table):
-                written, sequence = write_partition(plan, name, rows, token, sequence)
+                written, sequence = write_partition(plan, name, CollectedRows(rows), token, sequence)
                 stats += written
                 seen.add(name)
         return Answer(stats, frozenset(seen))

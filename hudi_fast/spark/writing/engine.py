@@ -38,7 +38,8 @@ from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
 from hudi_fast.spark.writing.fused import run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
-from hudi_fast.spark.writing.tasks import ROW_BUDGET, Answer
+from hudi_fast.spark.writing.row_buffer import ROW_BUDGET
+from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.workload import count_rows, task_count
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.local import LocalEngine

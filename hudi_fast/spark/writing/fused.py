@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,9 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
 from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
 from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
+from hudi_fast.spark.writing.row_buffer import ROW_BUDGET, RowBuffer
 from hudi_fast.spark.writing.tasks import (
-    ROW_BUDGET,
     Answer,
-    RowBuffer,
     run_tasks,
     task_token,
     write_partitions,
@@ -27,7 +27,7 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.plan import WritePlan
-from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 from hudi_fast.writing.profile import WorkloadProfile
 
 __all__ = ["run_direct", "run_fused"]
@@ -131,13 +131,13 @@ def _write_unsorted(plan: WritePlan) -> Any:
 
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
         token = task_token()
-        with RowBuffer() as buffer:
+        with RowBuffer(plan.storage.uri, partial(spooled_form, plan)) as buffer:
             for batch in batches:
                 buffer.add(batch)
-            table = buffer.take()
-            if table is None or table.num_rows == 0:
+            collected = buffer.take()
+            if collected is None or collected.table.num_rows == 0:
                 return Answer()
-            incoming = with_auto_keys(plan, prepare_rows(plan, table), token.task)
+            incoming = with_auto_keys(plan, prepare_rows(plan, collected.table, collected.release), token.task)
             names = incoming.partitions.dictionary.to_pylist()
             order, bounds = group_rows(np.asarray(incoming.partitions.indices, dtype=np.int32), len(names))
             stats: list[WriteStat] = []

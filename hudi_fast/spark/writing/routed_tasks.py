@@ -7,6 +7,7 @@ workload profile assigns to it. Memory holds one bucket.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,8 @@ from hudi_fast.errors import CommitError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.writing.record_index import UNREADABLE
-from hudi_fast.spark.writing.tasks import Answer, RowBuffer, cut_runs, task_token
+from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
+from hudi_fast.spark.writing.tasks import Answer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import PartitionMatches, assign_partition, assign_rows, combined_rows, new_file_id
@@ -26,7 +28,7 @@ from hudi_fast.writing.located import locate_rows, match_located
 from hudi_fast.writing.lookup import look_up, look_up_all
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
-from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 
 __all__ = ["BUCKET", "MOVED", "SLICE", "write_buckets"]
 
@@ -54,8 +56,8 @@ def write_buckets(
 
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
         task = _Task(plan, slices, uncounted, task_token())
-        for bucket, table in _by_bucket(batches):
-            task.write(bucket, table)
+        for bucket, collected in _by_bucket(plan, batches):
+            task.write(bucket, collected)
         return Answer(task.stats, frozenset(stat.partition_path for stat in task.stats))
 
     return work
@@ -72,11 +74,12 @@ class _Task:
         self._token = token
         self._sequence = 0
 
-    def write(self, bucket: int, table: pa.Table) -> None:
+    def write(self, bucket: int, collected: CollectedRows) -> None:
         """Write the rows of one bucket."""
+        table = collected.table
         stored = np.asarray(table.column(SLICE).is_valid())
         moved = np.asarray(table.column(MOVED))
-        incoming = prepare_rows(self._plan, table.drop_columns([SLICE, MOVED, BUCKET]))
+        incoming = prepare_rows(self._plan, table.drop_columns([SLICE, MOVED, BUCKET]), collected.release)
         incoming = with_auto_keys(self._plan, incoming, self._token.task, self._sequence)
         if bucket == UNREADABLE:
             raise self._unreadable(incoming)
@@ -180,9 +183,9 @@ class _Task:
         )
 
 
-def _by_bucket(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+def _by_bucket(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, CollectedRows]]:
     current: int | None = None
-    with RowBuffer() as buffer:
+    with RowBuffer(plan.storage.uri, partial(spooled_form, plan)) as buffer:
         for batch in batches:
             numbers = np.asarray(batch.column(batch.schema.get_field_index(BUCKET)))
             for start, end in cut_runs(numbers):

@@ -1,22 +1,21 @@
 """Task functions in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
 
 A task holds the rows of one table partition (or, routed, of one file group) at a time; they arrive sorted. Rows beyond
-a budget are spooled to a memory-mapped local Arrow file, so a worker's memory stays bounded. Results are one binary
-column: rows are never returned to the JVM.
+a budget are moved to a local file (:mod:`hudi_fast.spark.writing.row_buffer`). Results are one binary column: rows are
+never returned to the JVM.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import pickle
 import re
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,18 +25,18 @@ import pyarrow as pa
 from hudi_fast.errors import CommitError, ConfigError, HudiError
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.spark.arrow import is_local
+from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.markers import begin_task, clear_if_left_behind
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FilePlan, TaskToken, WritePlan
-from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 
 __all__ = [
     "ANSWER_SCHEMA",
     "Answer",
-    "RowBuffer",
     "answers",
     "cut_runs",
     "is_tried_again",
@@ -56,9 +55,6 @@ _MISSING_MODULE = re.compile(
 )
 """Modules that hudi_fast needs; others are missing for code of the user's own."""
 _LOCAL_ATTEMPTS = re.compile(r"local\[[^,]*,\s*(\d+)\s*\]")
-
-ROW_BUDGET = 256 << 20
-"""Arrow bytes of incoming rows that a task keeps in memory before it spools them."""
 
 
 @dataclass(frozen=True)
@@ -187,10 +183,10 @@ def task_token() -> TaskToken:
 
 
 def write_partition(
-    plan: WritePlan, partition: str, table: pa.Table, token: TaskToken, sequence: int
+    plan: WritePlan, partition: str, collected: CollectedRows, token: TaskToken, sequence: int
 ) -> tuple[list[WriteStat], int]:
     """Write all incoming rows of one table partition; returns write stats and the next sequence number."""
-    incoming = with_auto_keys(plan, prepare_rows(plan, table), token.task, sequence)
+    incoming = with_auto_keys(plan, prepare_rows(plan, collected.table, collected.release), token.task, sequence)
     rows = np.arange(incoming.count, dtype=np.int64)
     works = assign_partition(plan, partition, incoming, rows, token, first_sequence=sequence)
     refuse_unknown(plan, incoming, works)
@@ -198,14 +194,14 @@ def write_partition(
     return stats, sequence + incoming.count
 
 
-def _by_partition(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+def _by_partition(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, CollectedRows]]:
     """Iterate over table partitions with their rows; input is sorted by a hash of the partition.
 
     Raises:
         CommitError: the rows of a partition do not follow each other.
     """
     current, done = "", set[str]()
-    with RowBuffer() as buffer:
+    with RowBuffer(plan.storage.uri, partial(spooled_form, plan)) as buffer:
         for batch in batches:
             for partition, part in _runs(plan, batch):
                 if partition != current and (rows := buffer.take()) is not None:
@@ -237,53 +233,3 @@ def cut_runs(values: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
     if len(values):
         cuts = np.flatnonzero(values[1:] != values[:-1]) + 1
         yield from itertools.pairwise([0, *cuts.tolist(), len(values)])
-
-
-class RowBuffer:
-    """Collects batches in memory up to :data:`ROW_BUDGET`, and beyond it in a temporary file."""
-
-    def __init__(self, budget: int = ROW_BUDGET) -> None:
-        self._budget = budget
-        self._batches: list[pa.RecordBatch] = []
-        self._bytes = 0
-        self._writer: Any = None
-        self._path: str | None = None
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        self._batches.append(batch)
-        self._bytes += batch.nbytes
-        if self._bytes > self._budget:
-            self._spill()
-
-    def take(self) -> pa.Table | None:
-        """All rows added since the last call; None for no rows."""
-        if not self._batches and self._path is None:
-            return None
-        if self._path is None:
-            table = pa.Table.from_batches(self._batches)
-            self._batches, self._bytes = [], 0
-            return table
-        self._spill()
-        self._writer.close()
-        table = pa.ipc.open_file(pa.memory_map(self._path)).read_all()
-        os.unlink(self._path)  # the mapping keeps the content
-        self._writer, self._path = None, None
-        return table
-
-    def __enter__(self) -> RowBuffer:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._path is not None:
-            self._writer.close()
-            os.unlink(self._path)
-
-    def _spill(self) -> None:
-        if self._path is None:
-            handle, self._path = tempfile.mkstemp(prefix="hudi_fast-", suffix=".arrow")
-            os.close(handle)
-            self._writer = pa.ipc.new_file(self._path, self._batches[0].schema)
-        for batch in self._batches:
-            self._writer.write_batch(batch)
-        self._batches, self._bytes = [], 0

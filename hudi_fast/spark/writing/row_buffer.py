@@ -1,0 +1,160 @@
+"""Collects the rows of a table partition or file group in a Python worker.
+
+Up to a budget they stay in memory. Beyond it they move to a file in one of Spark's local folders, which is mapped into
+memory: a worker then holds the pages of the file that it is reading, and the kernel may drop them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.errors import CommitError
+
+__all__ = ["ROW_BUDGET", "CollectedRows", "RowBuffer", "spool_folder"]
+
+ROW_BUDGET = 256 << 20
+"""Arrow bytes of incoming rows that a task keeps in memory before it spools them."""
+
+_BATCH_BYTES = 32 << 20
+"""Arrow bytes of a batch in the file: smaller ones are joined."""
+
+_LOCAL_DIRS = "SPARK_LOCAL_DIRS"
+"""Environment variable of Python workers: Spark's local folders, separated by commas."""
+
+
+@dataclass(frozen=True)
+class CollectedRows:
+    """Rows in memory, or in a mapped file.
+
+    Attributes:
+        table: the rows; for a mapped file, its batches are the chunks.
+        release: for a mapped file: makes its pages leave memory; they remain readable. None for rows in memory.
+    """
+
+    table: pa.Table
+    release: Callable[[], None] | None = None
+
+
+class RowBuffer:
+    """Collects batches in memory up to a budget, and beyond it in a temporary file.
+
+    Args:
+        uri: the table, for messages.
+        convert: applied to batches that go to the file; None for no change.
+        budget: Arrow bytes in memory; None for :data:`ROW_BUDGET`.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        convert: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+        budget: int | None = None,
+    ) -> None:
+        self._uri = uri
+        self._convert = convert
+        self._budget = ROW_BUDGET if budget is None else budget
+        self._batches: list[pa.RecordBatch] = []
+        self._bytes = 0
+        self._writer: Any = None
+        self._path: str | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Raises:
+            CommitError: the temporary file cannot be written.
+            HudiError: of ``convert``.
+        """
+        self._batches.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes > (self._budget if self._path is None else min(self._budget, _BATCH_BYTES)):
+            self._spill()
+
+    def take(self) -> CollectedRows | None:
+        """All rows added since the last call; None for no rows.
+
+        Raises:
+            CommitError: the temporary file cannot be written.
+            HudiError: of ``convert``.
+        """
+        if not self._batches and self._path is None:
+            return None
+        if self._path is None:
+            table = pa.Table.from_batches(self._batches)
+            self._batches, self._bytes = [], 0
+            return CollectedRows(table)
+        self._spill()
+        with self._disk_errors():
+            self._writer.close()
+            with open(self._path, "rb") as file:
+                mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            os.unlink(self._path)  # the mapping keeps the content
+        self._writer, self._path = None, None
+        table = pa.ipc.open_file(pa.py_buffer(mapping)).read_all()
+        return CollectedRows(table, lambda: mapping.madvise(mmap.MADV_DONTNEED))
+
+    def __enter__(self) -> RowBuffer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._path is not None:
+            with contextlib.suppress(OSError):  # of what is left to write
+                if self._writer is not None:
+                    self._writer.close()
+            os.unlink(self._path)
+
+    def _spill(self) -> None:
+        batches, self._batches, self._bytes = self._batches, [], 0
+        for batch in _joined(batches):
+            made = batch if self._convert is None else self._convert(batch)
+            with self._disk_errors():
+                if self._path is None:
+                    handle, self._path = tempfile.mkstemp(prefix="hudi_fast-", suffix=".arrow", dir=spool_folder())
+                    os.close(handle)
+                if self._writer is None:
+                    self._writer = pa.ipc.new_file(self._path, made.schema)
+                self._writer.write_batch(made)
+
+    @contextlib.contextmanager
+    def _disk_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            folder = os.path.dirname(self._path) if self._path else spool_folder()
+            raise CommitError(
+                f"A task of the write to {self._uri} moves incoming rows beyond {self._budget >> 20} MiB to a file in "
+                f"{folder}, which cannot be written: {error}. The table is as before. Free space there, or set "
+                "spark.local.dir (on a cluster, the local folders of its workers) to folders with more space."
+            ) from error
+
+
+def spool_folder(environment: Mapping[str, str] = os.environ) -> str:
+    """The local folder of Spark with the most free space; without any, the folder for temporary files.
+
+    Args:
+        environment: variables of the worker.
+    """
+    given = [name for name in environment.get(_LOCAL_DIRS, "").split(",") if name]
+    usable = [name for name in given if os.path.isdir(name) and os.access(name, os.W_OK | os.X_OK)]
+    return max(usable, key=lambda name: shutil.disk_usage(name).free, default=tempfile.gettempdir())
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join consecutive batches up to about :data:`_BATCH_BYTES`; the list is emptied on the way."""
+    batches.reverse()
+    while batches:
+        some, size = [batches.pop()], 0
+        size += some[0].nbytes
+        while batches and size + batches[-1].nbytes <= _BATCH_BYTES:
+            size += batches[-1].nbytes
+            some.append(batches.pop())
+        yield some[0] if len(some) == 1 else pa.concat_batches(some)
