@@ -76,6 +76,7 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
             counts = BlockCounts(updates=block.rows - deletes, deletes=deletes, ranges=block.ranges)
             output.append(block.kind, _headers(plan, work.slice, rows[part]), block.content, counts)
             start += block.rows
+            del block  # before the next one is collected
         if dropped.any():
             content = encode_delete_block(_delete_entries(work, incoming, dropped))
             headers = _headers(plan, work.slice, work.base_rows[dropped])

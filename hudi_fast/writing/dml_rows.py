@@ -297,7 +297,8 @@ def _keyed(plan: WritePlan, rows: pa.Table) -> pa.Table:
     """The columns from which keys and partition paths are computed."""
     fields = (*plan.key_config.record_key_fields, *plan.key_config.partition_fields)
     roots = {name.split(".")[0] for name in fields}
-    return rows.select([name for name in rows.column_names if name in roots or name in fields])
+    names = [name for name in rows.column_names if name in roots or name in fields]
+    return rows.select(names or rows.column_names[:1])  # one column keeps the number of rows
 
 
 def _filled(stored: pa.Array, gaps: pa.Array, values: pa.Array) -> pa.Array:

@@ -34,6 +34,7 @@ from tests.spark.spark_writes import batch
 from tests.support.small_tables import options
 
 INSTANT = "20990101000000000"
+PARTIAL_PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 ROWS = batch(range(500)).sort_by("part")
 
 
@@ -173,6 +174,7 @@ NESTED = pa.array([[{"a": n, "b": "x" * (n % 7)}] * (n % 3) for n in range(CHANG
         (fused, "delete", {}),
         (routed, "insert", {}),
         (fused, "upsert", {}),
+        (fused, "upsert", {"hoodie.datasource.write.payload.class": PARTIAL_PAYLOAD}),
         (fused, "insert", {}),
         (fused, "bulk_insert", {"hoodie.bulkinsert.user.defined.partitioner.sort.columns": "v"}),
         (direct, "bulk_insert", {}),
@@ -196,6 +198,7 @@ def test_files_do_not_depend_on_where_the_rows_wait(
         monkeypatch.setattr("hudi_fast.merging.spooled_rows._RESIDENT", 1_000)
         plan.storage.delete_dir(f".hoodie/.temp/{INSTANT}")  # the markers of the other files
         make_marker_folder(plan.storage, INSTANT)
+        assert plan.rules.blends == (PARTIAL_PAYLOAD in settings.values())
         stats = task(plan, incoming, 100 if keys == "id" and operation != "insert" else 0).stats
         assert stats
         content = {}
