@@ -234,7 +234,7 @@ import sys
 from pathlib import Path
 import numpy as np, pyarrow as pa
 import hudi_fast as hf
-from tests.spark.test_spark_row_buffer import fused, planned, routed
+from tests.spark.test_spark_row_buffer import fused, planned
 
 WIDTH = 10_000
 def rows(ids):
@@ -249,7 +249,7 @@ class Source:
     def to_batches(self, _): return (rows(self.ids[i : i + 3000]) for i in range(0, len(self.ids), 3000))
     def sort_by(self, _): return self
 
-path, plan_name = Path(sys.argv[1]), sys.argv[2]
+path = Path(sys.argv[1])
 settings = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.datasource.write.precombine.field": "ts", "hoodie.datasource.write.partitionpath.field": "part",
             "hoodie.parquet.max.file.size": str(4 << 30)}
@@ -265,7 +265,7 @@ print(int(line.split()[1]) >> 10)
 
 
 def test_a_task_with_800_mb_of_wide_rows_stays_below_a_gibibyte(tmp_path: Path) -> None:
-    program = [sys.executable, "-c", MEMORY, str(tmp_path / "t"), "fused"]
+    program = [sys.executable, "-c", MEMORY, str(tmp_path / "t")]
     done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=PROJECT)
     assert done.returncode == 0, done.stderr
     assert 100 < int(done.stdout) < 900
