@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.spark import arrow
 from tests.spark.spark_writes import Step, assert_same_writes, batch
 
 TABLE = {
@@ -164,3 +165,19 @@ def test_partitions_that_are_computed(spark, tmp_path, plan, field, generator):
         options,
         [Step("upsert", base), Step("upsert", changes), Step("delete", base.slice(0, 8))],
     )
+
+
+def test_the_driver_collects_few_wide_rows_of_a_source_of_unknown_size(spark, tmp_path, monkeypatch):
+    collected = []
+
+    def collect(df):
+        collected.append(arrow.collect(df))
+        return collected[-1]
+
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.collect", collect)
+    rows = spark.sparkContext.parallelize(range(6000), 3).map(lambda number: (number, 1, "x" * 2000))
+    wide = spark.createDataFrame(rows, "id long, ts long, text string")
+    result = hf.write(wide, tmp_path / "t", {**TABLE, "hudi_fast.driver.max.bytes": str(1 << 20)})
+    assert result.plan != "driver"
+    assert result.inserts == 6000
+    assert max(each.nbytes for each in collected) < 6 << 20

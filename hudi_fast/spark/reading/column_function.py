@@ -6,13 +6,15 @@ before; the function gets an iterator over all batches of a task, and may read a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-__all__ = ["IntFunction", "int_column", "ints_of_columns"]
+__all__ = ["IntFunction", "in_lots", "int_column", "ints_of_columns"]
+
+Batch = TypeVar("Batch")
 
 IntFunction = Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
 """Maps batches of text (with nulls) to batches of int32 of the same length, without nulls."""
@@ -61,6 +63,26 @@ def ints_of_columns(function: Callable[[Iterator[tuple[pa.Array, ...]]], Iterato
         over_series.__annotations__ = {"batches": Iterator[tuple[pd.Series, ...]], "return": Iterator[pd.Series]}
         made = F.pandas_udf(over_series, "array<int>")
     return made.asNondeterministic()(*columns)
+
+
+def in_lots(batches: Iterable[Batch], length: Callable[[Batch], int], least: int) -> Iterator[list[Batch]]:
+    """Group batches, for functions whose cost per call is large.
+
+    Args:
+        batches: those of a task.
+        length: number of rows of a batch.
+        least: each list has at least this many rows, except the last one.
+    """
+    waiting: list[Batch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += length(batch)
+        if count >= least:
+            yield waiting
+            waiting, count = [], 0
+    if waiting:
+        yield waiting
 
 
 def _over_series(function: IntFunction) -> Any:

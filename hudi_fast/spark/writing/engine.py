@@ -254,6 +254,23 @@ class SparkEngine:
             return _Choice("fused", f"{lanes} tasks have table partitions of their own; {self._too_large}")
         return _Choice("bucketed", f"fewer table partitions than {lanes} tasks; {self._too_large}")
 
+    def _collect_few(self, bound: int, estimate: int | None) -> tuple[pa.Table, bool]:
+        """Rows up to the bounds of the driver plan, and whether these are all rows.
+
+        A limit costs a shuffle, so there is none where Spark's estimate is far below the bound. Where Spark has none,
+        the size of the first rows limits the number of the others.
+        """
+        if estimate is not None and estimate <= bound // TINY:
+            return collect(self._df), True
+        most = DRIVER_ROWS
+        if estimate is None:
+            first = self._sampled(_SAMPLE_ROWS)
+            if first.num_rows < _SAMPLE_ROWS:
+                return first, True
+            most = min(most, 2 * bound * first.num_rows // max(1, first.nbytes))
+        rows = collect(self._df.limit(most + 1))
+        return rows, rows.num_rows <= most
+
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""
         bound = self._options.driver_max_bytes
@@ -262,9 +279,8 @@ class SparkEngine:
             in_memory = f"perhaps {estimate * ARROW_GROWTH:,} in memory, more than {bound:,}"
             self._too_large = f"Spark expects {estimate:,} bytes of input, {in_memory}"
             return None
-        unbounded = forced == "driver" or (estimate is not None and estimate <= bound // TINY)
-        rows = collect(self._df if unbounded else self._df.limit(DRIVER_ROWS + 1))
-        if forced != "driver" and (rows.num_rows > DRIVER_ROWS or rows.nbytes > bound):
+        rows, complete = (collect(self._df), True) if forced == "driver" else self._collect_few(bound, estimate)
+        if forced != "driver" and (not complete or rows.num_rows > DRIVER_ROWS or rows.nbytes > bound):
             if forced == "broadcast":
                 raise ConfigError(
                     f"hudi_fast.plan=broadcast takes at most {DRIVER_ROWS} rows and {bound} bytes; the input is larger."

@@ -24,7 +24,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.spark.reading.column_function import ints_of_columns
+from hudi_fast.spark.reading.column_function import in_lots, ints_of_columns
 from hudi_fast.spark.writing.columns import task_address
 from hudi_fast.spark.writing.record_index import UNREADABLE
 from hudi_fast.spark.writing.routing import slice_bytes
@@ -126,7 +126,7 @@ def _slices_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> A
         by_partition.setdefault(one.partition, []).append(one)
 
     def find(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-        for part in _parts(batches):
+        for part in in_lots(batches, lambda batch: len(batch[0]), _KEYS_AT_ONCE):  # a lookup reads all keys of a slice
             paths = pa.chunked_array([path for path, _ in part]).dictionary_encode().combine_chunks()
             keys = pa.concat_arrays([key for _, key in part])
             valid = np.asarray(keys.is_valid()) & np.asarray(paths.is_valid())
@@ -191,17 +191,3 @@ def _lists(pairs: Sequence[tuple[Rows, Rows]], count: int) -> pa.ListArray:
     ends = np.cumsum(np.bincount(rows, minlength=count))
     values = np.concatenate([number for _, number in pairs])[order].astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]).astype(np.int32)), pa.array(values))
-
-
-def _parts(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[list[tuple[pa.Array, pa.Array]]]:
-    """Group batches to lists of many keys: each lookup reads the keys of every slice."""
-    waiting: list[tuple[pa.Array, pa.Array]] = []
-    count = 0
-    for batch in batches:
-        waiting.append(batch)
-        count += len(batch[0])
-        if count >= _KEYS_AT_ONCE:
-            yield waiting
-            waiting, count = [], 0
-    if waiting:
-        yield waiting

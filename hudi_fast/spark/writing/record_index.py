@@ -26,7 +26,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.index.record_index import RECORD_INDEX, is_by_partition, locate_keys
 from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.spark.reading.column_function import int_column
+from hudi_fast.spark.reading.column_function import in_lots, int_column
 from hudi_fast.spark.writing.columns import task_address
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
@@ -110,7 +110,7 @@ def _slice_of(
     table: MetadataTable, numbers: dict[tuple[str, str], int], data_partition: str | None, attempts: int
 ) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
     def slices(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        for part in _parts(batches):
+        for part in in_lots(batches, len, _KEYS_AT_ONCE):  # a lookup may read every block of a file group
             keys = pa.concat_arrays(part)
             found = np.full(len(keys), NOT_STORED, dtype=np.int32)
             valid = np.flatnonzero(keys.is_valid())
@@ -128,15 +128,3 @@ def _slice_of(
                 start += len(batch)
 
     return slices
-
-
-def _parts(batches: Iterator[pa.Array]) -> Iterator[list[pa.Array]]:
-    """Group batches to lists of many keys: each lookup may read every block of a file group."""
-    waiting: list[pa.Array] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= _KEYS_AT_ONCE:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting
