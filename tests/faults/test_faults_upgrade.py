@@ -5,6 +5,7 @@ Readers see the same rows all the while, and the same call made again goes on; n
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import warnings
@@ -32,6 +33,7 @@ from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of
 NEXT = plain_rows([3, 40], ts=9, text="n")
 PLAIN = [("6", 9, False), ("9", 6, False), ("8", 9, False), ("9", 8, False)]
 WITH_METADATA = [("6", 9, True), ("9", 6, True)]
+HISTORY = ".hoodie/timeline/history"
 SAMPLE = {False: 45, True: 16}
 KEPT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 
@@ -129,6 +131,26 @@ def test_any_failing_call_leaves_one_version_or_the_other(
         outcomes.add(error is None)
         shutil.rmtree(path)
     assert False in outcomes
+
+
+def test_an_archive_of_which_a_part_was_removed_is_removed_by_the_next_attempt(tmp_path: Path) -> None:
+    write_table(tmp_path / "base", "9", kept_metadata=False)
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    run(recorder, 6)
+    removals = [call.number for call in recorder.calls if call.changes and call.path.startswith(HISTORY)]
+    failed = 0
+    for number in range(min(removals) - 8, max(removals) + 8):  # calls before these vary in number
+        path = tmp_path / f"try{number}"
+        shutil.copytree(tmp_path / "base", path)
+        storage = FaultyStorage(path, at=number, kind="tear", die=True)
+        with contextlib.suppress(hf.HudiError, InjectedFaultError):
+            run(storage, 6)
+        failed += len(storage.calls) > number and storage.calls[number].path.startswith(HISTORY)
+        run(Storage(path), 6)
+        assert_no_leftovers(path, 6, str(storage.calls[-1]))
+        shutil.rmtree(path)
+    assert failed >= 3
 
 
 def test_a_change_that_died_again_and_again_is_done_in_the_end(tmp_path: Path) -> None:

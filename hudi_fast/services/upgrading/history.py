@@ -92,14 +92,20 @@ def holds_archive(storage: Storage, config: TableConfig, other: TableConfig) -> 
 def remove_archive(storage: Storage, config: TableConfig) -> None:
     """Delete an archived timeline.
 
+    In layout 2 its pointer and manifests go before the files that they name: what a crash leaves then is an archive of
+    fewer instants, which the next attempt recognises and deletes.
+
     Args:
         storage: of the table.
         config: with the layout and folder of the archive.
     """
-    if config.layout_version > 1:
-        storage.delete_dir(config.history_folder)
+    paths = [entry.path for entry in archive_files(storage, config)]
+    if config.layout_version < 2:
+        storage.delete_files(paths)
         return
-    storage.delete_files([entry.path for entry in archive_files(storage, config)])
+    for start in ("_version_", "manifest_"):
+        storage.delete_files([path for path in paths if path.rpartition("/")[2].startswith(start)])
+    storage.delete_dir(config.history_folder)
 
 
 def _instants(storage: Storage, config: TableConfig) -> set[tuple[str, str]]:
