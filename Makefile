@@ -24,6 +24,8 @@ N ?= 10000
 MINUTES ?= 240
 SEED ?=
 BESIDE_HUDI ?= 200
+# Histories on a Spark cluster.
+KILLS ?= 500
 # One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
 PROCESSES ?= --numprocesses 2
 
@@ -31,7 +33,7 @@ PROCESSES ?= --numprocesses 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup before-tests servers check test test-long soak lint docs demo bench bench-hudi clean check-python
+.PHONY: help setup before-tests servers check test test-long soak scale lint docs demo bench bench-hudi clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
@@ -39,6 +41,7 @@ help:
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
+	@echo 'make scale       kills on a Spark cluster (KILLS=$(KILLS) histories), and planning at 100 000 file groups'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs        build the documentation site in artifacts/site'
@@ -100,6 +103,10 @@ test-long: before-tests
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_jvm.py
+
+scale: $(VENV)/.made-dev
+	$(BIN)/python -m tests.cluster.soak --number $(KILLS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m benchmarks.scale.planning --groups 100000 --partitions 5000
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')
