@@ -26,6 +26,7 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import pyarrow as pa
@@ -303,9 +304,7 @@ class Storage:
             for path in paths:
                 self.delete_file(path)
             return
-        names = [self.fs_path(path) for path in paths]
-        for start in range(0, len(names), DELETED_AT_ONCE):
-            self._delete_objects(names[start : start + DELETED_AT_ONCE])
+        self._delete_objects([self.fs_path(path) for path in paths])
 
     def hide_dir(self, path: str) -> None:
         """Make :meth:`has_dir` answer no, ahead of the deletion of the content.
@@ -394,14 +393,14 @@ class Storage:
         if not entries and not self.exists(path):
             return False
         folders += [f"{top}/"] if "/" in top else []
-        doomed = [*names, *folders]
-        for start in range(0, len(doomed), DELETED_AT_ONCE):
-            self._delete_objects(doomed[start : start + DELETED_AT_ONCE])
+        self._delete_objects([*names, *folders])
         return True
 
     def _delete_objects(self, names: Sequence[str]) -> None:
         store = self._objects()
-        with_retries(lambda: store.delete(names))
+        for start in range(0, len(names), DELETED_AT_ONCE):
+            part = names[start : start + DELETED_AT_ONCE]
+            with_retries(partial(store.delete, part))
 
     def _stat_of(self, info: pafs.FileInfo) -> FileStat:
         is_dir = info.type == pafs.FileType.Directory

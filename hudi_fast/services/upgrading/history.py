@@ -65,14 +65,19 @@ def copy_archive(storage: Storage, source: TableConfig, target: TableConfig, opt
 
 
 def archive_files(storage: Storage, config: TableConfig) -> list[FileStat]:
-    """The files of an archived timeline.
+    """The files of an archived timeline, in the order in which they are deleted.
+
+    In layout 2 the pointer and the manifests go before the files that they name: what a crash leaves is an archive of
+    fewer instants, which the next attempt recognises.
 
     Args:
         storage: of the table.
         config: with the layout and folder of the archive.
     """
     entries = [one for one in storage.list_dir(config.history_folder) if not one.is_dir]
-    return entries if config.layout_version > 1 else [one for one in entries if one.name.startswith(_OLD_FILES)]
+    if config.layout_version < 2:
+        return [one for one in entries if one.name.startswith(_OLD_FILES)]
+    return sorted(entries, key=lambda one: (one.name != "_version_", not one.name.startswith("manifest_")))
 
 
 def holds_archive(storage: Storage, config: TableConfig, other: TableConfig) -> bool:
@@ -92,20 +97,13 @@ def holds_archive(storage: Storage, config: TableConfig, other: TableConfig) -> 
 def remove_archive(storage: Storage, config: TableConfig) -> None:
     """Delete an archived timeline.
 
-    In layout 2 its pointer and manifests go before the files that they name: what a crash leaves then is an archive of
-    fewer instants, which the next attempt recognises and deletes.
-
     Args:
         storage: of the table.
         config: with the layout and folder of the archive.
     """
-    paths = [entry.path for entry in archive_files(storage, config)]
-    if config.layout_version < 2:
-        storage.delete_files(paths)
-        return
-    for start in ("_version_", "manifest_"):
-        storage.delete_files([path for path in paths if path.rpartition("/")[2].startswith(start)])
-    storage.delete_dir(config.history_folder)
+    storage.delete_files([entry.path for entry in archive_files(storage, config)])
+    if config.layout_version > 1:
+        storage.delete_dir(config.history_folder)
 
 
 def _instants(storage: Storage, config: TableConfig) -> set[tuple[str, str]]:

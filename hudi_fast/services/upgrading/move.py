@@ -114,11 +114,8 @@ def sweep(storage: Storage, config: TableConfig) -> int:
         storage: of the data table or of its metadata table.
         config: its configuration.
     """
-    found, other = leftovers(storage, config), other_layout(config, storage.uri)
-    archived = {entry.path for entry in archive_files(storage, other)}
-    storage.delete_files([entry.path for entry in found if entry.path not in archived])
-    if any(entry.path in archived for entry in found):
-        remove_archive(storage, other)
+    found = leftovers(storage, config)
+    storage.delete_files([entry.path for entry in found])
     return len(found)
 
 
