@@ -25,9 +25,9 @@ from hudi_fast.view.base_files import folder_values, open_source
 from hudi_fast.view.bootstrap_index import SourceFile
 from hudi_fast.writing.file_columns import META_COLUMNS, new_meta_columns, writer_schema
 from hudi_fast.writing.key_footer import KeyFooter
-from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile
+from hudi_fast.writing.output_file import OutputFile
 from hudi_fast.writing.partition_marker import ensure_partition_marker
-from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
+from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, FilePlan, TaskToken
 
 __all__ = ["make_skeleton", "skeleton_plan"]
 
@@ -90,14 +90,14 @@ def _keys(plan: FilePlan, source: SourceFile, reader: BaseFileReader, task: int)
     stored = [name for name in roots if name in reader.schema.names]
     wanted = pa.schema([plan.schema.field(name) for name in roots])
     if not roots:  # keys are made up: only the number of rows matters
-        for start in range(0, reader.num_rows, BATCH_ROWS):
-            empty = pa.RecordBatch.from_struct_array(pa.nulls(min(BATCH_ROWS, reader.num_rows - start), pa.struct([])))
+        for start in range(0, reader.num_rows, PART_ROWS):
+            empty = pa.RecordBatch.from_struct_array(pa.nulls(min(PART_ROWS, reader.num_rows - start), pa.struct([])))
             yield record_keys(plan.key_config, empty, f"{plan.instant}_{task}", start)
         return
     values = folder_values(source.source_partition, [name for name in roots if name not in stored])
     conforming: ConformPlan | None = None
     first = 0
-    for batch in reader.batches(stored, BATCH_ROWS):
+    for batch in reader.batches(stored, PART_ROWS):
         for name, text in values.items():
             batch = batch.append_column(name, pa.repeat(folder_scalar(text), batch.num_rows))
         conforming = conforming or plan_conform(batch.schema, wanted)

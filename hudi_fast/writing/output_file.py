@@ -23,14 +23,11 @@ from hudi_fast.writing.file_columns import (
 )
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import FileGroupWork, FilePlan, Incoming
+from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, FilePlan, Incoming
 
-__all__ = ["BATCH_ROWS", "OutputFile", "Rows", "chunks", "new_rows"]
+__all__ = ["OutputFile", "Rows", "chunks", "new_rows"]
 
 Rows = npt.NDArray[np.int64]
-
-BATCH_ROWS = 65536
-"""Rows that are written at a time."""
 
 _LEARN_FROM = 8
 """Share of a file's size, as a divisor, from which the compression of the rest is estimated."""
@@ -131,7 +128,7 @@ def new_rows(
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def chunks(rows: Rows, size: int = BATCH_ROWS) -> Iterator[Rows]:
+def chunks(rows: Rows, size: int = PART_ROWS) -> Iterator[Rows]:
     """``rows`` in parts of at most ``size``."""
     for start in range(0, len(rows), size):
         yield rows[start : start + size]

@@ -21,8 +21,8 @@ from hudi_fast.services.clustering.rows import GroupInput
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns
 from hudi_fast.writing.key_footer import KeyFooter
-from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile
-from hudi_fast.writing.plan import FileGroupWork, TaskToken
+from hudi_fast.writing.output_file import OutputFile
+from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, TaskToken
 
 __all__ = ["NewFiles", "new_stat"]
 
@@ -147,4 +147,4 @@ class _NewFile:
 def _rows_at_once(rows: pa.Table, target: int) -> int:
     """Rows between two checks of the file's size."""
     bytes_per_row = max(1.0, rows.nbytes / max(1, rows.num_rows))
-    return int(min(max(target / _LOOKS / bytes_per_row, _FEWEST_ROWS), BATCH_ROWS))
+    return int(min(max(target / _LOOKS / bytes_per_row, _FEWEST_ROWS), PART_ROWS))
