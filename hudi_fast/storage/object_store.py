@@ -79,7 +79,7 @@ class ObjectStore(Protocol):
         ...
 
     def has_folder(self, name: str) -> bool:
-        """Whether the folder that ``put`` of ``<name>/`` created is there, without regard to its content if possible.
+        """Whether the object ``<name>/`` exists. Content of the folder does not count, except on Azure.
 
         Raises:
             OSError: the request failed this time.
@@ -87,7 +87,7 @@ class ObjectStore(Protocol):
         ...
 
     def drop_folder(self, name: str) -> None:
-        """Delete the object of a folder and nothing below it; does nothing where a folder is no object.
+        """Delete the object of a folder and nothing below it; does nothing where a folder is not an object.
 
         Raises:
             OSError: the object may be left.

@@ -44,7 +44,7 @@ __all__ = [
 
 _FOLDER = ".hoodie/.temp"
 _TRUSTED_SECONDS = 10.0
-"""For so long a process relies on having seen the marker folder in an object store."""
+"""Seconds for which a process does not look again for a marker folder that it saw in an object store."""
 
 _APPEND = "APPEND"
 _DIRECT = re.compile(r"^(?P<file>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)$")

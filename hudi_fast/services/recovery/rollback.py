@@ -39,7 +39,7 @@ from hudi_fast.writing.transaction import refuse_while_restoring
 __all__ = ["plan_of_rollback", "run_rollback", "storage_errors", "touched_files"]
 
 _FEW_FILES = 4
-"""So many files of one folder are looked up one by one."""
+"""Up to this number, files of one folder are looked up one by one; beyond it, the folder is listed."""
 
 
 def plan_of_rollback(session: TableSession, instant: str | None, with_files: bool = True) -> PlannedRollback:

@@ -38,7 +38,8 @@ _LISTED_PARTITIONS = 1000
 """Without a profile, the files of more table partitions than this are not listed to balance the tasks."""
 
 _LITERAL_PARTITIONS = 32
-"""A literal map is searched from its start for each row; a join costs a job of its own, about 0.2 s."""
+"""Beyond this number of partitions, tasks are assigned by a join, a job of about 0.2 s. A literal map is searched
+from its start for each row."""
 
 
 def run_fused(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> list[Answer]:
