@@ -194,22 +194,34 @@ def compact(path: str, size: TableSize) -> Call:
 
 
 def spark_no_filter(path: str, size: TableSize) -> Call:
-    return _spark(path, None)
+    return _spark(path, None, None)
 
 
 def spark_one_partition(path: str, size: TableSize) -> Call:
-    return _spark(path, f"part = '{partition_name(0)}'")
+    return _spark(path, f"part = '{partition_name(0)}'", None)
 
 
-def _spark(path: str, filter_: str | None) -> Call:
+def spark_where_one_partition(path: str, size: TableSize) -> Call:
+    return _spark(path, None, f"part = '{partition_name(0)}'")
+
+
+def spark_where_no_file(path: str, size: TableSize) -> Call:
+    return _spark(path, None, "value < 0")
+
+
+def _spark(path: str, filter_: str | None, where: str | None) -> Call:
+    """From ``hf.read`` to the tasks of a query: files are listed, filtered and divided among them."""
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.driver.memory", "2g").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
 
     def call() -> str:
         frame = hf.read(spark, path, filter=filter_)
-        return f"{len(frame.inputFiles())} files"
+        if where is not None:
+            frame = frame.where(where)
+        return f"{frame.select('id')._jdf.queryExecution().toRdd().getNumPartitions()} tasks"
 
     return call
 
@@ -262,6 +274,8 @@ SERVICES: dict[str, Step] = {
     "plan a compaction": compact,
 }
 SPARK: dict[str, Step] = {
-    "hf.read, one partition": spark_one_partition,
+    "hf.read, filter: one partition": spark_one_partition,
+    "hf.read, where: one partition": spark_where_one_partition,
+    "hf.read, where: no file": spark_where_no_file,
     "hf.read, no filter": spark_no_filter,
 }

@@ -4,6 +4,7 @@
 
     plan_scan     state, columns, filter ─► slices that may match (skipping: paths, then the metadata table)
                   ─► check that the state is still complete  (a value)
+    narrowed      a plan and one more condition ─► its slices that may match
     scan_batches  slices ─► read_slice in threads ─► batches, as they become available
     scan_table    slices ─► read_slice in threads ─► one table
 
@@ -30,7 +31,7 @@ from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.conditions import Anything, Condition, RowFilter
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.pinned_commits import require_files_present
-from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, select_slices
+from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
@@ -39,6 +40,7 @@ __all__ = [
     "ScanPlan",
     "ScanQuery",
     "check_filter",
+    "narrowed",
     "output_schema",
     "plan_scan",
     "readable_schema",
@@ -54,6 +56,7 @@ class ScanPlan:
     Attributes:
         slices: the slices that may hold matching rows.
         skipping: the steps that excluded slices.
+        request: what the slices were chosen for.
     """
 
     scan: SliceScan
@@ -61,7 +64,12 @@ class ScanPlan:
     partitions: int
     threads: int
     skipping: SkipReport
-    state: TableState
+    request: SkipRequest
+
+    @property
+    def state(self) -> TableState:
+        """The pinned state of the table."""
+        return self.request.state
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,17 @@ def plan_scan(
         bucket=query.bucket,
     )
     chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
-    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report, state)
+    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report, request)
+
+
+def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:
+    """The slices of a plan that may hold rows that match ``condition``, too; lists no files.
+
+    Warns:
+        HudiWarning: an index cannot be read and is ignored.
+    """
+    request = replace(plan.request, filter=None, condition=condition, columns=None)
+    return frozenset(narrow_slices(request, plan.slices).slices)
 
 
 def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expression | None, query: ScanQuery) -> _Asked:

@@ -16,7 +16,7 @@ Source for the order: ``HoodieFileIndex``, Hudi 1.2.0, where bloom filters prece
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -47,7 +47,7 @@ from hudi_fast.schema.history import altered_columns
 from hudi_fast.view.slices import FileSlice, by_partition
 from hudi_fast.view.table_state import TableState
 
-__all__ = ["Selection", "SkipReport", "SkipRequest", "SkipStep", "select_slices"]
+__all__ = ["Selection", "SkipReport", "SkipRequest", "SkipStep", "narrow_slices", "select_slices"]
 
 _PARTITIONS, _SLICES = "partitions", "file slices"
 _FEW_PARTITIONS = 64
@@ -136,8 +136,30 @@ def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
     Warns:
         HudiWarning: an index cannot be read and is ignored.
     """
+    view = request.state.view
+
+    def slices_in(paths: list[str]) -> list[FileSlice]:
+        return [one for found in by_partition(view, paths, slices_of, request.threads) for one in found]
+
+    return _select(request, view.lister.partitions(), slices_in)
+
+
+def narrow_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> Selection:
+    """Those of the slices that may hold matching rows; the report counts their partitions.
+
+    Warns:
+        HudiWarning: an index cannot be read and is ignored.
+    """
+    found: dict[str, list[FileSlice]] = {}
+    for one in slices:
+        found.setdefault(one.partition, []).append(one)
+    return _select(request, list(found), lambda paths: [one for path in paths for one in found[path]])
+
+
+def _select(
+    request: SkipRequest, everything: list[str], slices_in: Callable[[list[str]], list[FileSlice]]
+) -> Selection:
     state = request.state
-    everything = state.view.lister.partitions()
     paths = _by_paths(request, everything)
     steps = _Steps(state.storage.uri)
     if state.config.is_partitioned and (request.filter is not None or not isinstance(request.condition, Anything)):
@@ -150,7 +172,7 @@ def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
         if groups is not None:
             holding = {path for path, _ in groups}
             paths = [path for path in paths if path in holding]
-    slices = [one for found in by_partition(state.view, paths, slices_of, request.threads) for one in found]
+    slices = slices_in(paths)
     if request.use_indexes and groups is None:
         slices = _by_buckets(request, slices, steps)
     if table is not None and slices:

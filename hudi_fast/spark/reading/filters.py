@@ -47,7 +47,7 @@ from hudi_fast.reading.conditions import (
 )
 from hudi_fast.reading.skipping.expressions import SPARK
 
-__all__ = ["SparkFilter", "understand_filter"]
+__all__ = ["SparkFilter", "spark_condition", "understand_filter"]
 
 _SIGNS = {
     "EqualTo": "==",
@@ -114,7 +114,7 @@ def understand_filter(spark: Any, schema: Any, filter_: Any) -> SparkFilter:
     if _name(plan) != "Filter":
         return SparkFilter(Anything(), tuple(schema.names))
     names = set(_items(plan.condition().references().toSeq(), lambda one: str(one.name())))
-    return SparkFilter(_condition(plan.condition()), tuple(name for name in schema.names if name in names))
+    return SparkFilter(spark_condition(plan.condition()), tuple(name for name in schema.names if name in names))
 
 
 def _name(node: Any) -> str:
@@ -125,13 +125,14 @@ def _items(sequence: Any, make: Callable[[Any], Any]) -> list[Any]:
     return [make(sequence.apply(at)) for at in range(sequence.size())]
 
 
-def _condition(node: Any) -> Condition:
+def spark_condition(node: Any) -> Condition:
+    """The condition of a Catalyst expression, a Java object; :class:`Anything` if it is not supported."""
     kind = _name(node)
     if kind in ("And", "Or"):
-        parts = (_condition(node.left()), _condition(node.right()))
+        parts = (spark_condition(node.left()), spark_condition(node.right()))
         return And(parts) if kind == "And" else Or(parts)
     if kind == "Not":
-        return Not(_condition(node.child()))
+        return Not(spark_condition(node.child()))
     try:
         return _leaf(kind, node)
     except _Unknown:
@@ -202,6 +203,8 @@ def _value(node: Any) -> Value:
     if kind == "Literal":
         return Constant(_scalar(node.value(), _type(node)))
     if kind == "AttributeReference":
+        if '"__' in str(node.metadata().json()):
+            raise _Unknown  # a field of Spark's _metadata, which may have the name of a column
         return Column((str(node.name()),))
     if kind == "GetStructField":
         return _inside(node)

@@ -32,7 +32,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, read_slice
 from hudi_fast.spark.arrow import parallelism
-from hudi_fast.spark.reading.native_scan import native_scan
+from hudi_fast.spark.reading.native_scan import NarrowSlices, native_scan
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.view.slices import FileSlice
 
@@ -70,7 +70,13 @@ def beside_scan(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileS
     return frozenset(chosen.values())
 
 
-def scan_with_logs(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None = None) -> Any:
+def scan_with_logs(
+    spark: Any,
+    scan: SliceScan,
+    slices: Sequence[FileSlice],
+    file_name: str | None = None,
+    narrow: NarrowSlices | None = None,
+) -> Any:
     """A lazy DataFrame of the columns of ``scan.output``: unchanged rows by Spark's scan, the others by the core.
 
     Args:
@@ -78,13 +84,15 @@ def scan_with_logs(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], fil
         scan: columns of every slice; without a filter.
         slices: at least one, of :func:`beside_scan`.
         file_name: name of an additional column with the base file's name; None to omit it.
+        narrow: as in :func:`hudi_fast.spark.reading.native_scan.native_scan`.
     """
     more = {} if file_name is None else {file_name: F.col("_metadata.file_name")}
     brought = core_scan(spark, replace(scan, base_rows=False), slices, file_name)
     if scan.unmerged:
-        return native_scan(spark, scan, slices, more).unionByName(brought)
+        return native_scan(spark, scan, slices, more, narrow).unionByName(brought)
     code = F.shiftleft(F.crc32(F.col("_metadata.file_name")), 32)
-    base = native_scan(spark, scan, slices, {**more, _ROW: code.bitwiseOR(F.col("_metadata.row_index"))})
+    numbered = {**more, _ROW: code.bitwiseOR(F.col("_metadata.row_index"))}
+    base = native_scan(spark, scan, slices, numbered, narrow)
     hidden = F.broadcast(_hidden(spark, scan, slices))
     return base.join(hidden, _ROW, "left_anti").drop(_ROW).unionByName(brought)
 

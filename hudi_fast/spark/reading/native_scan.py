@@ -10,7 +10,7 @@ columns or types are left to the core's reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
@@ -20,16 +20,19 @@ from pyspark.sql import functions as F
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.keys.partition_path import partition_values
+from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.schema.history import stored_name
 from hudi_fast.spark.arrow import parallelism, session_conf
+from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame, takes_planned_files
 from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.timeline.instant import ms_from_instant
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["LISTING_TASKS", "PATTERN", "SCAN_OPTIONS", "fields_fit", "native_scan", "readable_by_spark"]
+__all__ = ["LISTING_TASKS", "PATTERN", "SCAN_OPTIONS", "NarrowSlices", "fields_fit", "native_scan", "readable_by_spark"]
 
 _FOOTER_THREADS = 8
 SCAN_OPTIONS = {
@@ -37,11 +40,23 @@ SCAN_OPTIONS = {
     "int96RebaseMode": "CORRECTED",
 }
 PATTERN = frozenset("{}[]*?\\")  # Spark treats a path with one of these as a pattern
+_WORTH_NARROWING = 8
+"""Opening fewer files than this costs less than asking the metadata table about them."""
+
+NarrowSlices = Callable[[Condition], Collection[FileSlice]]
+"""The slices that may hold rows matching a condition."""
+
 LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """Spark setting: number of tasks of a parallel file listing."""
 
 
-def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: Mapping[str, Any] | None = None) -> Any:
+def native_scan(
+    spark: Any,
+    scan: SliceScan,
+    slices: Sequence[FileSlice],
+    more: Mapping[str, Any] | None = None,
+    narrow: NarrowSlices | None = None,
+) -> Any:
     """A lazy DataFrame of ``scan.output`` and the columns ``more``: the rows of base files, ignoring logs.
 
     Args:
@@ -49,34 +64,60 @@ def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: 
         scan: columns; without a filter.
         slices: at least one, all of :func:`readable_by_spark`.
         more: additional columns by name, which may use ``_metadata``.
+        narrow: skips files by the filters that Spark pushes down; None to read all of them.
     """
-    groups: dict[tuple[str | None, ...], list[str]] = {}
+    groups: dict[tuple[str | None, ...], list[FileSlice]] = {}
     for one in slices:
         if one.base_file is not None:
             names = one.base_file.names
             stored = tuple(stored_name(names, name) for name in scan.output.names)
-            groups.setdefault(stored, []).append(scan.storage.absolute(one.base_file.path))
-    frames = [_scan_files(spark, scan, files, stored, more or {}) for stored, files in groups.items()]
+            groups.setdefault(stored, []).append(one)
+    frames = [_scan_files(spark, scan, some, stored, more or {}, narrow) for stored, some in groups.items()]
     return reduce(lambda left, right: left.unionByName(right), frames)
 
 
 def _scan_files(
-    spark: Any, scan: SliceScan, files: Sequence[str], stored: Sequence[str | None], more: Mapping[str, Any]
+    spark: Any,
+    scan: SliceScan,
+    slices: Sequence[FileSlice],
+    stored: Sequence[str | None],
+    more: Mapping[str, Any],
+    narrow: NarrowSlices | None,
 ) -> Any:
-    """Scan files with the columns of ``scan.output`` under the names ``stored``; None for a missing column."""
+    """Scan base files with the columns of ``scan.output`` under the names ``stored``; None for a missing column."""
     named = zip(scan.output, stored, strict=True)
-    there = pa.schema([field.with_name(name) for field, name in named if name is not None])
-    reader = spark.read.options(**SCAN_OPTIONS).schema(spark_schema(there))
-    if _path_columns(scan.config, scan.output):
-        reader = reader.option("basePath", scan.storage.uri)
-    # Spark lists each file; by default with one task per file.
-    with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
-        frame = reader.parquet(*files)
+    there = spark_schema(pa.schema([field.with_name(name) for field, name in named if name is not None]))
+    from_path = bool(_path_columns(scan.config, scan.output))
+    if takes_planned_files(spark) and not from_path:
+        renamed = tuple(stored) != tuple(scan.output.names)
+        skips = None if narrow is None or renamed or len(slices) < _WORTH_NARROWING else _by_number(narrow, slices)
+        frame = planned_frame(spark, scan.storage.uri, _planned(scan, slices), there, SCAN_OPTIONS, skips)
+    else:
+        reader = spark.read.options(**SCAN_OPTIONS).schema(there)
+        if from_path:
+            reader = reader.option("basePath", scan.storage.uri)
+        # Spark lists each file; by default with one task per file.
+        with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
+            frame = reader.parquet(*(scan.storage.absolute(file.path) for file in _planned(scan, slices)))
     columns = []
     for field, name in zip(spark_schema(scan.output), stored, strict=True):
         column = F.lit(None).cast(field.dataType) if name is None else F.col(f"`{name}`")
         columns.append(column if name == field.name else column.alias(field.name))
     return frame.select(*columns, *(column.alias(name) for name, column in more.items()))
+
+
+def _planned(scan: SliceScan, slices: Sequence[FileSlice]) -> list[PlannedFile]:
+    bases = [one.base_file for one in slices if one.base_file is not None]
+    times = {time: ms_from_instant(time, scan.config.timezone) for time in {base.instant for base in bases}}
+    return [PlannedFile(base.path, base.size, times[base.instant]) for base in bases]
+
+
+def _by_number(narrow: NarrowSlices, slices: Sequence[FileSlice]) -> Narrow:
+    def numbers(condition: Condition) -> list[int]:
+        kept = narrow(condition)
+        return [at for at, one in enumerate(slices) if one in kept]
+
+    return numbers
 
 
 def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:

@@ -10,6 +10,7 @@ scan is planned, by paths and by the indexes of the metadata table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
@@ -25,7 +26,7 @@ from hudi_fast.reading.incremental.query import (
     plan_incremental,
     plan_view,
 )
-from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, readable_schema
+from hudi_fast.reading.scan import ScanPlan, ScanQuery, narrowed, plan_scan, readable_schema
 from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.reading.filters import understand_filter
@@ -122,4 +123,4 @@ def _frame(spark: Any, plan: ScanPlan) -> Any:
     slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
     if not slices:
         return spark.createDataFrame([], spark_schema(plan.scan.output))
-    return scan_slices(spark, plan.scan, slices)
+    return scan_slices(spark, plan.scan, slices, narrow=partial(narrowed, plan))

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.reading.merged_scan import beside_scan, core_scan, scan_with_logs
-from hudi_fast.spark.reading.native_scan import native_scan, readable_by_spark
+from hudi_fast.spark.reading.native_scan import NarrowSlices, native_scan, readable_by_spark
 from hudi_fast.spark.reading.source_scan import source_scan
 from hudi_fast.spark.storage import reached_by_spark
 from hudi_fast.spark.table_types import spark_schema
@@ -31,7 +31,13 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["scan_slices", "spark_schema"]
 
 
-def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None = None) -> Any:
+def scan_slices(
+    spark: Any,
+    scan: SliceScan,
+    slices: Sequence[FileSlice],
+    file_name: str | None = None,
+    narrow: NarrowSlices | None = None,
+) -> Any:
     """A lazy DataFrame of the columns of ``scan.output``.
 
     Args:
@@ -39,6 +45,7 @@ def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_n
         scan: columns and filter of every slice.
         slices: at least one; without a base file only where log files are merged.
         file_name: name of an additional column with the base file's name; None to omit it.
+        narrow: skips base files by the filters of a query when Spark plans it; None to read all of them.
     """
     native = scan.filter is None and reached_by_spark(spark, scan.storage)
     readable = readable_by_spark(scan, slices) if native else frozenset()
@@ -48,9 +55,9 @@ def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_n
     parts = []
     if chosen := [one for one in slices if one in alone]:
         more = {} if file_name is None else {file_name: F.col("_metadata.file_name")}
-        parts.append(native_scan(spark, scan, chosen, more))
+        parts.append(native_scan(spark, scan, chosen, more, narrow))
     if chosen := [one for one in slices if one in beside]:
-        parts.append(scan_with_logs(spark, scan, chosen, file_name))
+        parts.append(scan_with_logs(spark, scan, chosen, file_name, narrow))
     others = [one for one in slices if one not in alone and one not in beside]
     direct = source_scan(spark, scan, others) if native and file_name is None else None
     if direct is not None:
