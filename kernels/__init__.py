@@ -32,6 +32,6 @@ Importing is cheap: the first call of a kernel loads it from the cache or compil
 
 from __future__ import annotations
 
-from ._jit import warm_up
+from ._jit import cache_folder, warm_up
 
-__all__ = ["warm_up"]
+__all__ = ["cache_folder", "warm_up"]

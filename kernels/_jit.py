@@ -26,9 +26,10 @@ this user can write. The first root that already holds the key, or in which its 
 prepared read-only cache works (call :func:`warm_up` in an image build). Without a usable root, kernels are compiled in
 memory.
 
-Concurrent processes can share the cache. numba writes to a temporary name and renames. Each function has a folder entry
-of its own with exactly one signature, so two writers can only replace a file by an equivalent one. A damaged entry
-counts as absent.
+Concurrent processes can share the cache. A file lock for each kernel makes one process compile it; the others wait and
+load the result. The lock only saves work: numba writes to a temporary name and renames, and each function has a folder
+entry of its own with exactly one signature, so two writers can only replace a file by an equivalent one. A damaged
+entry counts as absent.
 
 Cost on one core of an AMD EPYC (Zen 5), numba 0.68, Python 3.11 (``benchmarks/import_time.py`` repeats the
 measurement): importing the kernel modules 15 ms (numpy itself 45 ms); the first call of a process 0.22 s from the cache
@@ -38,6 +39,7 @@ measurement): importing the kernel modules 15 ms (numpy itself 45 ms); the first
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -49,8 +51,9 @@ import stat
 import sys
 import tempfile
 import threading
+import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -68,6 +71,9 @@ _SCALARS = {
     "i8": "int64",
     "f8": "float64",
 }
+_LONGEST_COMPILATION, _POLL = 60.0, 0.02
+"""Seconds to wait for another process that compiles a kernel, and between looks."""
+
 _UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, KeyError, ValueError)
 
 
@@ -182,7 +188,8 @@ def _compile(declared: Kernel[..., Any]) -> Callable[..., Any]:
         cache_class = type("_Cache", (FunctionCache,), {"_impl_class": impl_class} | _FORGIVING)
         dispatcher._cache = cache_class(function)
     result, arguments = _numba_types(declared.signature)
-    dispatcher.compile(result(*arguments))
+    with contextlib.nullcontext() if folder is None else _alone(folder / f"{declared.function.__qualname__}.lock"):
+        dispatcher.compile(result(*arguments))
     dispatcher.disable_compile()
     return dispatcher  # type: ignore[no-any-return]
 
@@ -282,6 +289,30 @@ def _save_overload(self: Any, sig: Any, data: Any) -> None:
             self._save_overload(sig, data)
     except OSError:
         return  # full or read-only disk: keep the code in memory
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock file, unless the folder is read-only, files cannot be locked, or another process is stuck with it."""
+    try:
+        import fcntl
+
+        file = open(path, "ab")  # closed below
+    except (ImportError, OSError):
+        yield
+        return
+    with file:
+        until = time.monotonic() + _LONGEST_COMPILATION
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_POLL)
+            except OSError:
+                break
+            else:
+                break
+        yield
 
 
 _FORGIVING: dict[str, Any] = {"load_overload": _load_overload, "save_overload": _save_overload}

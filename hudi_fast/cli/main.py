@@ -10,8 +10,9 @@
     cleanup     clean, archive, repair
     recovery    rollback, savepoint, restore
     maintenance index, validate, upgrade, services
+    kernels     warm-up
 
-Each command parses its arguments, calls one method of :class:`hudi_fast.HudiTable` or :func:`hudi_fast.write`, and
+Each command parses its arguments, calls one method of :class:`hudi_fast.HudiTable` or one function of the library, and
 prints the result. An expected error is one red line and exit code 1; wrong usage is exit code 2. Commands import the
 library when they run, so that ``--help`` and ``--version`` are fast.
 """
@@ -25,7 +26,7 @@ from typing import TextIO
 import click
 
 from hudi_fast import __version__
-from hudi_fast.cli import cleanup, compaction, incremental, inspect, maintenance, recovery, rows, schema
+from hudi_fast.cli import cleanup, compaction, incremental, inspect, kernels, maintenance, recovery, rows, schema
 from hudi_fast.errors import HudiError
 
 __all__ = ["cli", "main"]
@@ -79,6 +80,6 @@ def cli(storage_pairs: tuple[str, ...]) -> None:
     """Read, write and maintain Apache Hudi tables natively."""
 
 
-for group in (inspect, schema, rows, incremental, compaction, cleanup, recovery, maintenance):
+for group in (inspect, schema, rows, incremental, compaction, cleanup, recovery, maintenance, kernels):
     for command in group.COMMANDS:
         cli.add_command(command)

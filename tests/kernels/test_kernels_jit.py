@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +56,34 @@ def test_processes_that_start_together_share_one_cache(tmp_path):
         process.communicate(timeout=120)
     assert [process.returncode for process in processes] == [0] * 4
     assert run(CALL + "print(hits)", tmp_path) == "1"
+
+
+def test_processes_that_start_together_compile_a_kernel_once(tmp_path):
+    processes = [start(CALL + "print(hits)", tmp_path) for _ in range(4)]
+    hits = [process.communicate(timeout=120)[0].strip() for process in processes]
+    assert sorted(hits) == ["0", "1", "1", "1"]
+
+
+def test_a_process_that_is_stuck_while_it_compiles_holds_up_others_only_for_a_while(tmp_path):
+    run(CALL, tmp_path)
+    (lock,) = tmp_path.rglob("*.lock")
+    with open(lock, "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        impatient = "from hudi_fast.kernels import _jit\n_jit._LONGEST_COMPILATION = 0.1\n"
+        assert run(impatient + CALL + "print(hits)", tmp_path) == "1"
+
+
+def test_code_for_a_named_processor_has_a_folder_of_its_own(tmp_path):
+    """Code for a common processor runs on this one; its folder does not depend on the machine that compiled it."""
+    portable = {
+        "NUMBA_CPU_NAME": "x86-64-v2" if platform.machine() == "x86_64" else "generic",
+        "NUMBA_CPU_FEATURES": "",
+    }
+    assert run(CALL + "print(hits)", tmp_path) == "0"
+    assert run(CALL + "print(hits)", tmp_path, **portable) == "0"
+    assert run(CALL + "print(hits)", tmp_path, **portable) == "1"
+    program = "from numba.core.registry import cpu_target\nprint(cpu_target.target_context.codegen().magic_tuple())"
+    assert run(program, tmp_path, **portable).endswith(f"'{portable['NUMBA_CPU_NAME']}', '')")
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
