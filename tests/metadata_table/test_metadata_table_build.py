@@ -121,6 +121,21 @@ def test_partitions_are_built_from_what_the_table_holds(version: str, kind: str,
             assert stat.path.endswith(f"_{instant.requested}.hfile")
 
 
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_files_that_their_commit_does_not_name_are_left_out(version: str, tmp_path: Path) -> None:
+    """A task attempt that goes on after its write has completed leaves a copy of a file under another name."""
+    plain = {**options(table_version=version), "hoodie.metadata.enable": "false"}
+    hf.write(plain_rows(range(20)), tmp_path / "t", plain)
+    file = next((tmp_path / "t").rglob("*.parquet"))
+    file_id, token, rest = file.name.rsplit("_", 2)
+    (file.parent / f"{file_id[:-1]}9_{token}_{rest}").write_bytes(file.read_bytes())  # another file group
+    (file.parent / f"{file_id}_7-7-7_{rest}").write_bytes(file.read_bytes())
+    hf.write(plain_rows(range(3), ts=2), tmp_path / "t", {**options(table_version=version), **RECORD_INDEX})
+    found = hf.HudiTable.open(tmp_path / "t").to_arrow(columns=["id", "ts"])
+    assert sorted(found["id"].to_pylist()) == sorted(plain_rows(range(20))["id"].to_pylist())
+    assert sum(found["ts"].to_pylist()) == 20 + 3
+
+
 def test_a_partitioned_record_index_has_groups_for_each_data_partition(tmp_path: Path) -> None:
     settings = {
         **options(),

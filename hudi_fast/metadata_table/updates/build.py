@@ -2,6 +2,7 @@
 
 ::
 
+    a new table      folders, without files that their commit does not name
     each partition   requested ─► inflight ─► folder, an empty log file per group ─► sources ─► base files ─► completed
     then             index definitions ─► the names in the data table's properties
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import SOLO_TIME, Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
+from hudi_fast.view.committed_files import committed_files
 from hudi_fast.view.listing import PARTITION_MARKERS
 
 __all__ = [
@@ -97,6 +99,9 @@ def build_partitions(
     Raises:
         HudiError: the build failed; the metadata table is unchanged, except for folders that no property names.
     """
+    if context.metadata is None:
+        lister = committed_files(context.storage, context.config, context.view.timeline)
+        context = replace(context, view=replace(context.view, lister=lister))
     target = _target(context)
     used = {instant.requested for instant in target.timeline.instants}
     for partition in build_order(wanted):

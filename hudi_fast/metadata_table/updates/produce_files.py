@@ -86,7 +86,8 @@ class FilesOfTable:
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """One batch of records."""
-        lister = StorageLister(self.context.storage)
+        known = self.context.view.lister
+        lister = known if known.lists_folders else StorageLister(self.context.storage)
         partitions = lister.partitions()
         with ThreadPoolExecutor(_THREADS) as pool:
             listed = list(pool.map(lister.files, partitions))
