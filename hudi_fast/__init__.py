@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-    from hudi_fast.api import bootstrap, delete, merge, read, update, write
+    from hudi_fast.api import bootstrap, delete, merge, plan_write, read, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.errors import (
         CommitConflictError,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.alter import AlterResult
     from hudi_fast.writing.flow import WriteResult
+    from hudi_fast.writing.preview import WritePreview
 
 __all__ = [
     "AddColumn",
@@ -90,11 +91,13 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
+    "WritePreview",
     "WriteResult",
     "accelerate",
     "bootstrap",
     "delete",
     "merge",
+    "plan_write",
     "read",
     "register",
     "sink",
@@ -116,11 +119,13 @@ _MODULES = {
     "RepairResult": "hudi_fast.services.repairing.findings",
     "ScheduledClustering": "hudi_fast.services.clustering.plan",
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
+    "WritePreview": "hudi_fast.writing.preview",
     "WriteResult": "hudi_fast.writing.flow",
     "accelerate": "hudi_fast.spark.dropin.accelerate",
     "bootstrap": "hudi_fast.api",
     "delete": "hudi_fast.api",
     "merge": "hudi_fast.api",
+    "plan_write": "hudi_fast.api",
     "read": "hudi_fast.api",
     "register": "hudi_fast.spark.source.entry",
     "sink": "hudi_fast.spark.streaming.sink",

@@ -10,19 +10,20 @@ from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
 from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
-from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.backend import is_from_spark, spark_adapter
-from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.flow import WriteResult, preview_write, run_write
 from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
 if TYPE_CHECKING:
     from hudi_fast.bootstrapping.run import BootstrapResult
 
-__all__ = ["bootstrap", "delete", "merge", "read", "update", "write"]
+__all__ = ["bootstrap", "delete", "merge", "plan_write", "read", "update", "write"]
 
 
 def write(
@@ -66,6 +67,35 @@ def write(
     result = write_with_services(session, lambda: run_write(session, engine, mode))
     assert result is not None
     return result
+
+
+def plan_write(
+    df: Any,
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    mode: str = "append",
+    storage_options: Mapping[str, Any] | None = None,
+) -> WritePreview:
+    """Check a write and tell how it would be executed. Nothing is written.
+
+    On Spark it evaluates as much of the DataFrame as :func:`write` does to choose its plan.
+
+    Args:
+        df: as for :func:`write`.
+        path: as for :func:`write`.
+        options: as for :func:`write`; the operation ``bootstrap`` has no preview.
+        mode: as for :func:`write`.
+        storage_options: as for :func:`write`.
+
+    Raises:
+        UnsupportedFeatureError: the operation is ``bootstrap``.
+        HudiError: :func:`write` would refuse the options, the columns or, where they are checked beforehand, the rows.
+    """
+    if is_bootstrap(options):
+        raise UnsupportedFeatureError("The operation bootstrap has no preview.")
+    settings, spark = Settings.for_write(options), _session_of(df)
+    session = open_session(_storage(spark, path, storage_options), settings, spark)
+    return preview_write(session, session.backend.engine(df, settings.write), mode)
 
 
 def bootstrap(

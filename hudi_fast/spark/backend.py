@@ -5,6 +5,7 @@
     engine          a DataFrame ─► SparkEngine ─► the physical plan of the write
     map_units       (unit, weight) ─► tasks of similar total weight ─► write statistics
     write_records   record sources ─► tasks ─► one shuffle by file group ─► tasks ─► write statistics
+    map_groups      file groups of the metadata table ─► tasks ─► write statistics
     delete          paths ─► tasks ─► deleted or not
 
 A Spark job takes a tenth of a second or two. Threads of the driver execute work that reads less than a bound.
@@ -30,7 +31,7 @@ from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.writing.backend import BatchSource, Engine
+from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.plan import FilePlan, TaskToken
 from hudi_fast.writing.threads import ThreadBackend, delete_in_threads, map_in_threads
 
@@ -72,7 +73,7 @@ class SparkBackend:
         self._record_bytes = record_bytes * (_LOCAL_FACTOR if is_local(spark) else 1)
         self._driver_files = driver_files
 
-    def engine(self, rows: Any, options: WriteOptions) -> Engine:
+    def engine(self, rows: Any, options: WriteOptions) -> PlannedEngine:
         """The engine of a DataFrame."""
         if isinstance(rows, BatchSource):
             rows = self._read(rows)
@@ -99,6 +100,14 @@ class SparkBackend:
         if sum(one.weight for one in sources) < self._record_bytes:
             return ThreadBackend().write_records(sources, writer)
         return write_records(self.spark, sources, writer)
+
+    def map_groups(
+        self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]
+    ) -> list[WriteStat]:
+        """Apply a function to file groups of the metadata table."""
+        if sum(weights) < self._record_bytes or len(groups) < 2:
+            return ThreadBackend().map_groups(groups, weights, function)
+        return in_tasks(self.spark, None, groups, weights, lambda one, _: [function(one)])
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files; for each whether it existed and is deleted."""

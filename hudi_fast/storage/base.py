@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -199,7 +199,7 @@ class Storage:
         return self.stat(path) is not None
 
     def has_file(self, path: str) -> bool:
-        """Whether there is a file at ``path``, which is no folder; one request, where :meth:`exists` takes two."""
+        """Whether ``path`` is a file and not a folder; takes one request, :meth:`exists` takes two."""
         store, name = self._store, self.fs_path(path)
         if store is None:
             return self.exists(path)
@@ -270,6 +270,28 @@ class Storage:
         self._make_parent(path)
         return self.fs.open_output_stream(name)
 
+    @contextlib.contextmanager
+    def replacing(self, path: str) -> Iterator[pa.NativeFile]:
+        """A stream whose content becomes the file when the block ends; readers see the old or the new content.
+
+        After an error in the block the file is as before on local disk, and undefined in an object store.
+        """
+        if not self.is_local:
+            with self.open_output(path) as sink:
+                yield sink
+            return
+        folder, _, name = path.rpartition("/")
+        temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp" if folder else f".{name}.{uuid.uuid4().hex}.tmp"
+        try:
+            with self.open_output(temporary) as sink:
+                yield sink
+            self.move(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self.delete_file(temporary)
+            raise
+        self._drop_checksum_sidecar(self.fs_path(path))
+
     def make_dir(self, path: str) -> None:
         """Create a folder and its parents; idempotent."""
         if self.is_local:
@@ -307,9 +329,9 @@ class Storage:
         self._delete_objects([self.fs_path(path) for path in paths])
 
     def hide_dir(self, path: str) -> None:
-        """Make :meth:`has_dir` answer no, ahead of the deletion of the content.
+        """Make :meth:`has_dir` return False before the content is deleted.
 
-        Nothing happens where folders are more than objects: on local disk and on Azure.
+        Does nothing on local disk and on Azure, where a folder is not an object.
         """
         if not self.is_local:
             store, name = self._objects(), self.fs_path(path)

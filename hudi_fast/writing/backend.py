@@ -1,7 +1,7 @@
 """Execution backends: run work that grows with rows or files in threads of this process, or as Spark tasks.
 
 Plans, conflict checks and the timeline stay in the calling process. A :class:`Backend` executes everything else through
-four methods, so each write or table service has one implementation for both.
+five methods, so each write or table service has one implementation for both.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from hudi_fast.metadata_table.updates.runner import GroupWriter
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import FilePlan, TaskToken, WriteOutcome, WritePlan
+from hudi_fast.writing.preview import WritePreview
 
-__all__ = ["Backend", "BatchSource", "Engine", "is_from_spark", "spark_adapter"]
+__all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine", "is_from_spark", "spark_adapter"]
 
 Unit = TypeVar("Unit")
 
@@ -38,6 +39,14 @@ class Engine(Protocol):
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write all rows into file groups. The plan has its instant."""
+        ...
+
+
+class PlannedEngine(Engine, Protocol):
+    """An engine that tells how it would write."""
+
+    def preview(self, plan: WritePlan) -> WritePreview:
+        """How the rows would be written; after :meth:`prepare` with the same plan."""
         ...
 
 
@@ -64,7 +73,7 @@ class Backend(Protocol):
         """``local`` or ``spark``, for results."""
         ...
 
-    def engine(self, rows: Any, options: WriteOptions) -> Engine:
+    def engine(self, rows: Any, options: WriteOptions) -> PlannedEngine:
         """The engine that writes ``rows``: a :class:`BatchSource`, or a table of a type that this backend accepts.
 
         Raises:
@@ -97,6 +106,21 @@ class Backend(Protocol):
 
         Returns:
             One statistic for each file group that received records.
+        """
+        ...
+
+    def map_groups(
+        self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]
+    ) -> list[WriteStat]:
+        """Apply a function to file groups of the metadata table.
+
+        Args:
+            groups: picklable.
+            weights: of each group, in bytes to read.
+            function: writes the file of one group, and the same file when it is called again; picklable.
+
+        Returns:
+            The statistics, in any order.
         """
         ...
 

@@ -38,7 +38,7 @@ from hudi_fast.errors import (
 )
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
-from hudi_fast.writing.backend import Engine
+from hudi_fast.writing.backend import Engine, PlannedEngine
 from hudi_fast.writing.conflicts.checks import (
     Pinned,
     check_mode,
@@ -55,6 +55,7 @@ from hudi_fast.writing.open_table import Target, create_table, find_target, remo
 from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.pending_clusterings import release_groups
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.replace import REPLACING, replaced_groups
 from hudi_fast.writing.schema_commit import record_schema, schema_metadata
 from hudi_fast.writing.session import TableSession
@@ -70,7 +71,7 @@ from hudi_fast.writing.transaction import (
     withdraw,
 )
 
-__all__ = ["WriteResult", "run_write", "write_at"]
+__all__ = ["WriteResult", "preview_write", "run_write", "write_at"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds
 _RANDOM = random.SystemRandom()  # leaves the caller's seeded `random` untouched
@@ -161,6 +162,29 @@ def _write_once(session: TableSession, engine: Engine, mode: str) -> WriteResult
             with noted_on(error, f"Removing the new table {storage.uri}"), session.section():
                 remove_if_unused(storage, options.lock.is_shared)
             raise
+
+
+def preview_write(session: TableSession, engine: PlannedEngine, mode: str) -> WritePreview:
+    """How :func:`run_write` would execute a write; nothing is written, and no lock is taken.
+
+    Args:
+        session: the call; its table need not exist.
+        engine: holds the rows.
+        mode: as for :func:`run_write`.
+
+    Raises:
+        HudiError: invalid options, rows or columns.
+    """
+    options = session.settings.write
+    target = find_target(session.storage, options, mode)
+    if target is None:
+        return WritePreview(options.operation, "none", "the table exists already")
+    if target.new is not None:
+        session.set_state(target.new_state())
+    plan = draft_plan(session.state, options, engine.input_schema())
+    check_mode(plan, options)
+    engine.prepare(plan)
+    return engine.preview(plan)
 
 
 def write_at(session: TableSession, engine: Engine, requested: str) -> WriteResult:

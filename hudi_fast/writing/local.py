@@ -22,6 +22,7 @@ from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+from hudi_fast.writing.preview import WritePreview, rows_by_partition
 
 __all__ = ["LocalEngine"]
 
@@ -55,6 +56,12 @@ class LocalEngine:
         wanted = plan.operation, plan.schema, plan.key_config, plan.rules
         if self._incoming is None or wanted != self._prepared_for:
             self._incoming, self._prepared_for = prepare_rows(plan, self.source), wanted
+
+    def preview(self, plan: WritePlan) -> WritePreview:
+        """How the prepared rows would be written."""
+        assert self._incoming is not None, "preview requires prepare"
+        partitions = rows_by_partition(self._incoming)
+        return WritePreview(plan.operation, self._plan_name, self._reason, partitions, self.source.nbytes)
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the prepared rows."""

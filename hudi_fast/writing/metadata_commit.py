@@ -161,7 +161,7 @@ def maintain_metadata(session: TableSession, before: TableState) -> None:
         table = metadata_of(session.state)
         if table is None or not compaction_due(table, options.compact_after):
             return
-        compact_metadata(table, session.clock)
+        compact_metadata(table, session.clock, session.backend.map_groups)
         session.changed()
         table = metadata_of(session.state)
         if table is not None and clean_metadata(table, session.clock) is not None:
@@ -207,7 +207,7 @@ def metadata_without_pending(session: TableSession) -> MetadataTable | None:
     if table is None or not _lists_files(state):
         return None
     try:
-        if not finish_pending_metadata(table, session.clock):
+        if not finish_pending_metadata(table, session.clock, session.backend.map_groups):
             return table
         return open_metadata(state.storage, state.config, load_timeline(state.storage, state.config))
     except CorruptTableError as error:

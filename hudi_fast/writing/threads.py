@@ -15,7 +15,7 @@ from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupWriter, run_in_threads
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.writing.backend import BatchSource, Engine
+from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import FilePlan, TaskToken
 
@@ -45,7 +45,7 @@ class ThreadBackend:
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
 
-    def engine(self, rows: Any, options: WriteOptions) -> Engine:
+    def engine(self, rows: Any, options: WriteOptions) -> PlannedEngine:
         """The engine of an Arrow table, or of anything with ``__arrow_c_stream__``."""
         table = _read_all(rows, self._threads) if isinstance(rows, BatchSource) else to_arrow_table(rows)
         return LocalEngine(table)
@@ -63,6 +63,14 @@ class ThreadBackend:
     def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
         """Write records of the metadata table."""
         return run_in_threads(sources, writer, self._threads)
+
+    def map_groups(
+        self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]
+    ) -> list[WriteStat]:
+        """Apply a function to file groups of the metadata table, the heaviest first."""
+        order = sorted(range(len(groups)), key=weights.__getitem__, reverse=True)
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="hudi_fast") as pool:
+            return list(pool.map(lambda number: function(groups[number]), order))
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files."""

@@ -18,6 +18,7 @@ from hudi_fast.metadata_table.updates.maintain import (
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import read_commit
+from hudi_fast.writing.threads import ThreadBackend
 from tests.metadata_table.stored_metadata import (
     begin_data,
     clock_of,
@@ -35,7 +36,7 @@ TABLES = ["mor_v9_secondary_index", "mor_v9_record_index", "cow_v8_mixed", "mor_
 
 
 def compact(path: Path) -> str | None:
-    return compact_metadata(metadata_at(path), clock_of(state_of(path)))
+    return compact_metadata(metadata_at(path), clock_of(state_of(path)), ThreadBackend().map_groups)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -139,7 +140,7 @@ def test_a_service_that_dies_at_any_call_is_finished_by_the_next_writer(
     opened = metadata_of(open_state(recorder))
     assert opened is not None
     start = len(recorder.calls)
-    compact_metadata(opened, clock_of(state_of(path)))
+    compact_metadata(opened, clock_of(state_of(path)), ThreadBackend().map_groups)
     changing = [call for call in recorder.calls[start:] if call.changes]
     assert len(changing) > 6
     for call in changing[:: max(len(changing) // 12, 1)]:
@@ -154,9 +155,9 @@ def test_a_service_that_dies_at_any_call_is_finished_by_the_next_writer(
         broken = metadata_of(open_state(storage))
         assert broken is not None
         with pytest.raises(Exception, match="injected fault"):
-            compact_metadata(broken, clock_of(state_of(again)))
+            compact_metadata(broken, clock_of(state_of(again)), ThreadBackend().map_groups)
         assert records(again) == before, call
-        finish_pending_metadata(metadata_at(again), clock_of(state_of(again)))
+        finish_pending_metadata(metadata_at(again), clock_of(state_of(again)), ThreadBackend().map_groups)
         table = metadata_at(again)
         assert not table.timeline.pending(), call
         assert records(again) == before, call

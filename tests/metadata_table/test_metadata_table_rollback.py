@@ -15,6 +15,7 @@ from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_rollback_metadata, decode_rollback_plan
+from hudi_fast.writing.threads import ThreadBackend
 from tests.metadata_table.stored_metadata import (
     begin_data,
     clock_of,
@@ -157,7 +158,7 @@ def test_a_delta_commit_that_no_action_of_the_table_owns_is_undone(name: str, go
     state = state_of(path)
     instant = clock_of(state).next_time(state.timeline.newest_time)
     log_files(path, instant, NEW, finish=False)
-    assert finish_pending_metadata(metadata_at(path), clock_of(state))
-    assert not finish_pending_metadata(metadata_at(path), clock_of(state))
+    assert finish_pending_metadata(metadata_at(path), clock_of(state), ThreadBackend().map_groups)
+    assert not finish_pending_metadata(metadata_at(path), clock_of(state), ThreadBackend().map_groups)
     assert not metadata_at(path).timeline.pending()
     assert records(path) == before

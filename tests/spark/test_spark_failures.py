@@ -165,9 +165,14 @@ def test_the_plan_follows_from_size_index_and_partitions(spark, tmp_path):
         (options(operation="bulk_insert") | large, "direct", "bulk_insert"),
     ]
     for number, (settings, plan, reason) in enumerate(cases):
+        preview = hf.plan_write(rows, tmp_path / str(number), settings)
+        assert not (tmp_path / str(number)).exists()
         result = hf.write(rows, tmp_path / str(number), settings)
         assert (result.plan, result.inserts) == (plan, 40)
         assert reason in result.reason
+        assert (preview.plan, preview.reason) == (result.plan, result.reason)
+        assert preview.partitions is None if plan == "direct" else sum(preview.partitions.values()) == 40
+        assert (preview.tasks is None) == (plan in ("driver", "direct"))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from hudi_fast.metadata_table.layout import group_file_id
 from hudi_fast.metadata_table.records import RECORD_SCHEMA
 from hudi_fast.metadata_table.stat_values import indexed_columns
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter
+from hudi_fast.metadata_table.updates.maintain import compact_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_table
 from hudi_fast.metadata_table.updates.produce_functions import apply_function
 from hudi_fast.metadata_table.updates.runner import run_in_threads
@@ -24,6 +27,9 @@ from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.spark.services.metadata import write_records
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, table_schema
+from hudi_fast.writing.threads import ThreadBackend
+from tests.metadata_table.stored_metadata import clock_of, metadata_at, records, state_of
+from tests.support.golden import Golden
 
 PARTITIONS = {"record_index": 5, "column_stats": 2, "bloom_filters": 3, "files": 1}
 
@@ -85,6 +91,22 @@ def test_refusals_of_tasks_are_the_callers(spark: Any, tmp_path: Path, parts: li
     sources = sources_of_table(context, "record_index", "0" * 17)
     with pytest.raises(InvalidDataError, match=text):
         write_records(spark, sources, writer_of(context, tmp_path / "out"))
+
+
+def test_tasks_compact_what_threads_compact(spark: Any, golden: Callable[[str], Golden], tmp_path: Path) -> None:
+    path = golden("mor_v9_record_index").table
+    shutil.copytree(path, tmp_path / "copy")
+    before = records(path)
+    tracker = spark.sparkContext.statusTracker()
+    jobs = len(tracker.getJobIdsForGroup(None))
+    assert compact_metadata(metadata_at(path), clock_of(state_of(path)), SparkBackend(spark).map_groups)
+    assert len(tracker.getJobIdsForGroup(None)) == jobs + 1
+    assert compact_metadata(
+        metadata_at(tmp_path / "copy"), clock_of(state_of(tmp_path / "copy")), ThreadBackend().map_groups
+    )
+    assert records(path) == records(tmp_path / "copy") == before
+    table = metadata_at(path)
+    assert all(not one.log_files for partition in table.partitions for one in table.groups(partition))
 
 
 def test_little_work_stays_with_the_driver(spark: Any, tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ def ranges_of_added(context: ProducerContext, one: AddedFile, columns: Sequence[
     """
     noted = None if one.stat is None else one.stat.column_ranges
     if noted is not None:
-        return {name: noted[name] for name in columns if name in noted}
+        known = dict(noted.items())
+        return {name: known[name] for name in columns if name in known}
     if one.is_log:
         return _ranges_of_log(context, one, columns)
     with open_added(context.storage, one) as reader:

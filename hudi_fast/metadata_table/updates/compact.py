@@ -1,4 +1,4 @@
-"""The entries of a compacted file group, in key order, in pieces of bounded size.
+"""Compacts a file group: its entries in key order, in pieces of bounded size.
 
 ::
 
@@ -12,6 +12,7 @@ rest is copied: memory holds the log and one block of the base file.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,12 +23,55 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import log_layers, record_kind
 from hudi_fast.metadata_table.records import decode_records, encode_records
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.groups import GroupWriter
+from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["Entries", "compacted_entries"]
+__all__ = ["CompactGroup", "Entries", "GroupSlice", "compacted_entries"]
 
 Entries = tuple[pa.Array, pa.Array]
 """Keys (binary or string) and values (binary), ascending by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSlice:
+    """A slice to compact.
+
+    Attributes:
+        partition: of the metadata table.
+        number: of its file group within the partition.
+        slice: with the log files of the plan only.
+    """
+
+    partition: str
+    number: int
+    slice: FileSlice
+
+    @property
+    def weight(self) -> int:
+        """Bytes to read."""
+        base = self.slice.base_file
+        return (0 if base is None else base.size) + sum(log.size for log in self.slice.log_files)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactGroup:
+    """Compacts slices, one at a time; picklable, for tasks on any machine.
+
+    A repeated call writes the same file again.
+    """
+
+    table: MetadataTable
+    writer: GroupWriter
+
+    def __call__(self, one: GroupSlice) -> WriteStat:
+        """Write the new base file of a slice.
+
+        Raises:
+            CorruptTableError: a file is missing or corrupt.
+        """
+        entries = compacted_entries(self.table, one.partition, one.slice, self.writer.schema)
+        return self.writer.compacted(one.partition, one.number, entries, one.slice.log_files)
 
 
 def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, schema: str) -> Iterator[Entries]:

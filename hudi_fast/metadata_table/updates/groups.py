@@ -118,7 +118,7 @@ class GroupWriter:
         """
         target = self.targets[partition][group]
         path = f"{partition}/{base_file_name(target.file_id, f'{group}-0-0', self.instant, 'hfile')}"
-        with self.storage.open_output(path) as sink, HFileWriter(sink, self.schema, bloom=base_bloom()) as writer:
+        with self.storage.replacing(path) as sink, HFileWriter(sink, self.schema, bloom=base_bloom()) as writer:
             for keys, values in entries:
                 if len(keys):
                     writer.append(keys, values)
@@ -271,7 +271,7 @@ def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:
     if size <= _WHOLE_BYTES:
         storage.write_bytes(path, b"".join(views))
         return size
-    with storage.open_output(path) as sink:
+    with storage.replacing(path) as sink:
         for part in parts:
             sink.write(part)
     return size

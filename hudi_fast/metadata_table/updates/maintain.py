@@ -6,9 +6,9 @@
     compact     enough delta commits since the last one ─► plan ─► per group: fold ─► base file ─► commit
     clean       slices that no retained commit needs ─► plan ─► delete ─► clean
 
-All run under the data table's lock, after its commit, and change no query result. A compaction folds all visible
-entries into base files, which store no instants. It therefore waits while the data table has a pending action whose
-delta commit is already complete.
+The caller provides the tasks or threads that compact groups. All services run under the data table's lock, after its
+commit, and change no query result. A compaction folds all visible entries into base files, which store no instants. It
+therefore waits while the data table has a pending action whose delta commit is already complete.
 
 Source: metadata reference 2.5, 2.8, 2.9; HoodieBackedTableMetadataWriter#performTableServices, Hudi 0.15.0 and 1.2.0.
 """
@@ -23,9 +23,10 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
 from hudi_fast.metadata_table.updates.commit import stored_schema
-from hudi_fast.metadata_table.updates.compact import compacted_entries
+from hudi_fast.metadata_table.updates.compact import CompactGroup, GroupSlice
 from hudi_fast.metadata_table.updates.groups import GroupWriter, target_of
 from hudi_fast.metadata_table.updates.rollback import roll_back_delta_commit
+from hudi_fast.metadata_table.updates.runner import MapGroups
 from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.clock import InstantClock
@@ -57,10 +58,15 @@ _POLICY = "KEEP_LATEST_COMMITS"
 _KEPT_COMMITS = 20
 
 
-def finish_pending_metadata(table: MetadataTable, clock: InstantClock) -> bool:
+def finish_pending_metadata(table: MetadataTable, clock: InstantClock, map_groups: MapGroups) -> bool:
     """Finish or roll back pending instants of failed writers.
 
     Call it after the data table's failed writes are rolled back.
+
+    Args:
+        table: the metadata table.
+        clock: of the call.
+        map_groups: executes compactions.
 
     Returns:
         Whether anything changed; if so, open the metadata table again.
@@ -70,7 +76,7 @@ def finish_pending_metadata(table: MetadataTable, clock: InstantClock) -> bool:
     """
     changed = False
     for instant in table.timeline.pending():
-        changed = _finish_pending(table, instant, clock) or changed
+        changed = _finish_pending(table, instant, clock, map_groups) or changed
     return changed
 
 
@@ -91,8 +97,13 @@ def compaction_due(table: MetadataTable, after: int) -> bool:
     return not any(one.requested in pending for one in timeline.writes())
 
 
-def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
+def compact_metadata(table: MetadataTable, clock: InstantClock, map_groups: MapGroups) -> str | None:
     """Compact all groups that have log files; returns the instant, None when no group has any.
+
+    Args:
+        table: the metadata table.
+        clock: of the call.
+        map_groups: executes the compaction.
 
     Raises:
         CorruptTableError: a file of the metadata table is corrupt; nothing was completed.
@@ -102,7 +113,7 @@ def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
         return None
     instant = Instant(_own_time(table, clock, "001"), "compaction", State.REQUESTED)
     create_requested(table.storage, table.config, instant, encode_compaction_plan(plan))
-    _compact(table, instant, plan, clock)
+    _compact(table, instant, plan, clock, map_groups)
     return instant.requested
 
 
@@ -135,7 +146,7 @@ def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int 
 # ---- pending instants
 
 
-def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock) -> bool:
+def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock, map_groups: MapGroups) -> bool:
     storage, config = table.storage, table.config
     if instant.action == "deltacommit":
         if any(one.requested == instant.requested for one in table.data_timeline.pending()):
@@ -158,7 +169,7 @@ def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock)
             failed = decode_rollback_plan(body).instant
             roll_back_delta_commit(storage, config, table.timeline, failed, instant.requested, clock)
         elif instant.action == "compaction":
-            _compact(table, instant, decode_compaction_plan(body), clock)
+            _compact(table, instant, decode_compaction_plan(body), clock, map_groups)
         else:
             _clean(table, instant, decode_clean_plan(body), clock)
     except CorruptTableError:
@@ -195,7 +206,9 @@ def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
     return (deltas[-1] if deltas else SOLO_TIME)[:17] + suffix
 
 
-def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock) -> None:
+def _compact(
+    table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock, map_groups: MapGroups
+) -> None:
     """Execute a compaction; an abandoned one is executed again and overwrites its files.
 
     Log files written after the plan are not merged and stay on top of the new base files.
@@ -209,14 +222,17 @@ def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock
     targets = {name: tuple(map(target_of, slices)) for name, slices in groups.items()}
     writer = GroupWriter(storage, config, instant.requested, schema, targets, building=True)
     planned = {(one.partition_path, one.file_id): frozenset(one.log_files) for one in plan.operations}
-    stats: dict[str, list[WriteStat]] = {}
+    work = []
     for name, slices in groups.items():
         for number, slice_ in enumerate(slices):
             wanted = planned.get((name, slice_.file_id))
             if wanted is not None:
-                slice_ = replace(slice_, log_files=tuple(log for log in slice_.log_files if log.name in wanted))
-                entries = compacted_entries(table, name, slice_, schema)
-                stats.setdefault(name, []).append(writer.compacted(name, number, entries, slice_.log_files))
+                logs = tuple(log for log in slice_.log_files if log.name in wanted)
+                work.append(GroupSlice(name, number, replace(slice_, log_files=logs)))
+    written = map_groups(work, [one.weight for one in work], CompactGroup(table, writer))
+    stats: dict[str, list[WriteStat]] = {}
+    for stat in sorted(written, key=lambda one: one.path):
+        stats.setdefault(stat.partition_path, []).append(stat)
     metadata = CommitMetadata(stats, {"schema": commit_schema(schema)}, "COMPACT", compacted=True)
     body = encode_commit_metadata(metadata, config.layout_version)
     complete(storage, config, Instant(instant.requested, "compaction", State.INFLIGHT), body, clock.next_time)

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, RecordSource
 from hudi_fast.timeline.commit_metadata import WriteStat
 
-__all__ = ["RECORDS", "GroupBins", "GroupWriter", "WriteRecords", "combined", "routed", "run_in_threads"]
+__all__ = ["RECORDS", "GroupBins", "GroupWriter", "MapGroups", "WriteRecords", "combined", "routed", "run_in_threads"]
 
 RECORDS = pa.schema([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 """Records of one file group; a null value is a delete."""
@@ -61,6 +61,9 @@ class GroupWriter(Protocol):
 
 WriteRecords: TypeAlias = Callable[[Sequence[RecordSource], GroupWriter], list[WriteStat]]
 """Reads all sources and writes their records; one stat for each file group that received records."""
+
+MapGroups: TypeAlias = Callable[[Sequence[Any], Sequence[int], Callable[[Any], WriteStat]], list[WriteStat]]
+"""Applies a function to file groups, each with the bytes to read for it; one stat for each, in any order."""
 
 
 def run_in_threads(sources: Sequence[RecordSource], writer: GroupWriter, threads: int = 2) -> list[WriteStat]:

@@ -120,7 +120,7 @@ def move_metadata(session: TableSession, version: int, new_layout: bool) -> None
     if metadata_of(state) is None or (table := metadata_without_pending(session)) is None:
         return  # it is built again afterwards
     if new_layout:
-        compact_metadata(table, session.clock)
+        compact_metadata(table, session.clock, session.backend.map_groups)
     move_table(inner, version, PropertyHints(), session.settings.archive)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from hudi_fast.metadata_table.updates.runner import (
 )
 from hudi_fast.spark.arrow import arrow_batches_of, parallelism
 from hudi_fast.spark.writing.routing import addresses, pack_bins
-from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, Answer
+from hudi_fast.spark.writing.tasks import Answer, is_tried_again, run_tasks, task_attempts
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 __all__ = ["write_records"]
@@ -70,13 +71,13 @@ def write_records(spark: Any, sources: Sequence[RecordSource], writer: GroupWrit
     try:
         with arrow_batches_of(spark):
             numbers = spark.range(len(bins), numPartitions=len(bins))
-            found = numbers.mapInArrow(_reading(shared, bins, writer, addresses(tasks)), _ROUTED_SCHEMA)
-            written = found.repartition(tasks, _ADDRESS).mapInArrow(_writing(writer), ANSWER_SCHEMA)
-            answers = [pickle.loads(row[0]) for row in written.collect()]
+            reading = _reading(shared, bins, writer, addresses(tasks), task_attempts(spark))
+            found = numbers.mapInArrow(reading, _ROUTED_SCHEMA).repartition(tasks, _ADDRESS)
+            answers = run_tasks(found, None, partial(_write, writer=writer))
     finally:
         if context is not None:
             shared.destroy()
-    return _stats(answers)
+    return [stat for answer in answers for stat in answer.stats]
 
 
 def _bins(sources: Sequence[RecordSource], tasks: int) -> list[list[int]]:
@@ -93,7 +94,9 @@ def _is_light(sources: Sequence[RecordSource]) -> bool:
     return max((one.weight for one in sources), default=0) < 1 << 20
 
 
-def _reading(shared: Any, bins: list[list[int]], writer: GroupWriter, slots: list[int]) -> Callable[[Batches], Batches]:
+def _reading(
+    shared: Any, bins: list[list[int]], writer: GroupWriter, slots: list[int], attempts: int
+) -> Callable[[Batches], Batches]:
     """Maps numbers of tasks to addressed records. ``shared``: the pickled sources, or a broadcast variable of them."""
 
     def run(batches: Batches) -> Batches:
@@ -105,7 +108,9 @@ def _reading(shared: Any, bins: list[list[int]], writer: GroupWriter, slots: lis
                         partition = str(records.partition)
                         for group, table in routed(records, writer):
                             yield from _addressed(partition, group, table, slots)
-        except HudiError as error:  # Spark would retry, and hide the error inside its own
+        except HudiError as error:  # Spark would hide it inside its own
+            if is_tried_again(error, attempts):
+                raise
             yield from _failed(error, slots)
 
     return run
@@ -134,20 +139,8 @@ def _failed(error: HudiError, slots: list[int]) -> Batches:
     yield pa.RecordBatch.from_arrays(arrays, schema=_ROUTED)
 
 
-def _writing(writer: GroupWriter) -> Callable[[Batches], Batches]:
-    """Maps addressed records to one answer."""
-
-    def run(batches: Batches) -> Batches:
-        try:
-            answer = _write(batches, writer)
-        except HudiError as error:
-            answer = Answer(error=error)
-        yield pa.RecordBatch.from_pydict({"answer": pa.array([pickle.dumps(answer)], pa.binary())})
-
-    return run
-
-
 def _write(batches: Batches, writer: GroupWriter) -> Answer:
+    """Write addressed records."""
     with GroupBins() as bins:
         for batch in batches:
             table = pa.Table.from_batches([batch])
@@ -168,10 +161,3 @@ def _runs(table: pa.Table, groups: np.ndarray) -> Iterator[tuple[str, int, int, 
     bounds = [0, *cuts.tolist(), len(groups)] if len(groups) else [0]
     for start, end in itertools.pairwise(bounds):
         yield names.dictionary[int(codes[start])].as_py(), int(groups[start]), start, end
-
-
-def _stats(found: list[Answer]) -> list[WriteStat]:
-    for answer in found:
-        if answer.error is not None:
-            raise answer.error
-    return [stat for answer in found for stat in answer.stats]

@@ -27,13 +27,13 @@ Function = Callable[[Any, TaskToken], list[WriteStat]]
 
 
 def in_tasks(
-    spark: Any, plan: FilePlan, units: Sequence[Any], weights: Sequence[float], function: Function
+    spark: Any, plan: FilePlan | None, units: Sequence[Any], weights: Sequence[float], function: Function
 ) -> list[WriteStat]:
     """Apply a function to all units as tasks of a Spark session.
 
     Args:
         spark: the session.
-        plan: of the service.
+        plan: of the service; None for work on the metadata table, whose files have no markers.
         units: the units.
         weights: of each unit, in bytes.
         function: executes one unit.

@@ -46,6 +46,7 @@ from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import columns_for
+from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.profile import WorkloadProfile, encoded_row_size, load_factor, with_row_size
 
 __all__ = ["PLANS", "SparkEngine"]
@@ -118,6 +119,21 @@ class SparkEngine:
             self._choice = self._choose(plan)
         if self._local is not None:
             self._local.prepare(plan)
+
+    def preview(self, plan: WritePlan) -> WritePreview:
+        """How the rows would be written."""
+        choice, profile = self._choice, self._profile
+        assert choice is not None, "preview requires prepare"
+        if self._local is not None:
+            return replace(self._local.preview(plan), plan=choice.name, reason=choice.reason)
+        partitions = None if profile is None else dict(sorted(profile.rows.items()))
+        requested = self._requested_tasks(plan)
+        tasks = None
+        if choice.name != "direct":
+            tasks = task_count(self._df.sparkSession, self._expected_bytes(), requested)
+        return WritePreview(
+            plan.operation, choice.name, choice.reason, partitions, self._expected_bytes() or None, tasks
+        )
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write all rows."""

@@ -14,7 +14,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ import pyarrow as pa
 from hudi_fast.errors import CommitError, ConfigError, HudiError
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.spark.arrow import is_local
+from hudi_fast.spark.writing.packed_ranges import PackedRanges
 from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
@@ -72,12 +73,12 @@ class Answer:
     error: HudiError | None = None
 
 
-def run_tasks(rows: Any, plan: FilePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer]) -> list[Answer]:
+def run_tasks(rows: Any, plan: FilePlan | None, work: Callable[[Iterator[pa.RecordBatch]], Answer]) -> list[Answer]:
     """Apply ``work`` to each partition of a DataFrame; returns the tasks' results.
 
     Args:
         rows: a DataFrame; each of its partitions is a task.
-        plan: of the write or service.
+        plan: of the write or service; None if tasks create no markers.
         work: picklable.
 
     Raises:
@@ -104,7 +105,7 @@ def run_tasks(rows: Any, plan: FilePlan, work: Callable[[Iterator[pa.RecordBatch
 
 
 def answers(
-    plan: FilePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer], attempts: int = 1
+    plan: FilePlan | None, work: Callable[[Iterator[pa.RecordBatch]], Answer], attempts: int = 1
 ) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
@@ -113,13 +114,16 @@ def answers(
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task(plan.storage, plan.instant)
+        if plan is not None:
+            begin_task(plan.storage, plan.instant)
         try:
-            answer = work(iter(batches))
-            clear_if_left_behind(plan.storage, plan.instant)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
+            answer = _packed(work(iter(batches)))
+            if plan is not None:
                 clear_if_left_behind(plan.storage, plan.instant)
+        except BaseException as error:
+            if plan is not None:
+                with contextlib.suppress(OSError):
+                    clear_if_left_behind(plan.storage, plan.instant)
             if not isinstance(error, HudiError) or is_tried_again(error, attempts):
                 raise
             answer = Answer(error=error)
@@ -127,6 +131,15 @@ def answers(
         yield pa.RecordBatch.from_pydict({"answer": pa.array([packed], pa.binary())})
 
     return run
+
+
+def _packed(answer: Answer) -> Answer:
+    """The answer with packed column ranges: the driver holds those of all files."""
+    stats = [
+        stat if stat.column_ranges is None else replace(stat, column_ranges=PackedRanges(stat.column_ranges))
+        for stat in answer.stats
+    ]
+    return replace(answer, stats=stats)
 
 
 def task_attempts(spark: Any) -> int:

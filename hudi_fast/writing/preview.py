@@ -1,0 +1,39 @@
+"""The plan of a write before it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from hudi_fast.writing.plan import Incoming
+
+__all__ = ["WritePreview", "rows_by_partition"]
+
+
+@dataclass(frozen=True, slots=True)
+class WritePreview:
+    """How a write would be executed.
+
+    Attributes:
+        operation: the operation that would run.
+        plan: physical plan, as in :class:`WriteResult`; ``none`` if the save mode leaves the table as it is.
+        reason: why that plan would be chosen.
+        partitions: number of incoming rows by partition path; None if the plan does not depend on it.
+        input_bytes: about the size of all rows in memory, in Arrow's format; None if unknown.
+        tasks: tasks of the shuffle; None for a plan without one.
+    """
+
+    operation: str
+    plan: str
+    reason: str
+    partitions: Mapping[str, int] | None = None
+    input_bytes: int | None = None
+    tasks: int | None = None
+
+
+def rows_by_partition(incoming: Incoming) -> dict[str, int]:
+    """Number of rows of each partition path, in the order of the paths."""
+    counts = pc.value_counts(incoming.partitions.cast(incoming.partitions.type.value_type))
+    return dict(sorted((one["values"].as_py(), one["counts"].as_py()) for one in counts))
