@@ -1,9 +1,12 @@
-"""Writes on a cluster while executors, Python workers and the driver are killed, against a model of the rows.
+"""Writes on a cluster whose processes fail, against a model of the rows.
 
 ::
 
-    seed ─► works and kills ─► driver process ─► table ─► rows of the model, before or after a write that did not answer
-                                   ▲ SIGKILL          └─► tidy; the same rows without the metadata table
+    seed ─► works and faults ─► driver process ─► table ─► rows of the model, before or after an unanswered write
+                                    ▲ SIGKILL, SIGSTOP  └─► tidy; the same without the metadata table
+
+Faults: executors, Python workers and drivers are killed; executors and Python workers are stopped and go on later, when
+speculation or the network timeout has given their tasks to others; shuffle files are deleted.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -23,33 +27,37 @@ import numpy as np
 import pyarrow as pa
 
 import hudi_fast as hf
-from tests.cluster.driver_process import Work
+from tests.cluster.driver_process import NETWORK_SECONDS, Work
 from tests.servers.spark_cluster import SparkCluster, processes_below
 from tests.spark.programs import environment_of
 from tests.support.small_tables import assert_tidy
 
 __all__ = ["Tally", "run_history"]
 
-KILLS = ("none", "executor", "python worker", "driver")
+FAULTS = ("none", "executor", "python worker", "driver", "stopped executor", "stopped python worker", "shuffle files")
 WORKS = 5
 LONGEST = 6.0
-"""Seconds after the beginning of a write in which a kill may come."""
+"""Seconds after the beginning of a write in which a fault may come."""
 
-ANSWER_SECONDS = 240.0
+STOPPED = {"stopped executor": NETWORK_SECONDS + 5.0, "stopped python worker": 5.0}
+"""Seconds until a stopped process goes on."""
+
+LATE_SECONDS = 15.0
+"""For so long tasks of a write that has ended may be active: they then delete their files."""
 
 
 @dataclass
 class Tally:
-    """What happened: number of writes by kill and outcome."""
+    """What happened: number of writes by fault and outcome."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def add(self, kill: str, outcome: str) -> None:
+    def add(self, fault: str, outcome: str) -> None:
         """Count one write."""
-        self.counts[kill, outcome] = self.counts.get((kill, outcome), 0) + 1
+        self.counts[fault, outcome] = self.counts.get((fault, outcome), 0) + 1
 
     def __str__(self) -> str:
-        return ", ".join(f"{kill}: {count} {outcome}" for (kill, outcome), count in sorted(self.counts.items()))
+        return ", ".join(f"{fault}: {count} {outcome}" for (fault, outcome), count in sorted(self.counts.items()))
 
 
 class Driver:
@@ -86,12 +94,12 @@ class Driver:
 
 
 def run_history(cluster: SparkCluster, folder: Path, seed: int, tally: Tally) -> None:
-    """Write, kill and check one table.
+    """Write to one table, with faults, and check it.
 
     Args:
         cluster: the workers.
         folder: for the table; empty.
-        seed: of works and kills.
+        seed: of works and faults.
         tally: is added to.
     """
     rng = random.Random(seed)
@@ -102,19 +110,19 @@ def run_history(cluster: SparkCluster, folder: Path, seed: int, tally: Tally) ->
     try:
         for number in range(WORKS + 1):
             work = _work(rng, number, options)
-            kill = "none" if number in (0, WORKS) else rng.choice(KILLS)
+            fault = "none" if number in (0, WORKS) else rng.choice(FAULTS)
             after = applied(rows, work)
-            outcome = _do(cluster, driver, work, kill, rng.uniform(0.0, LONGEST))
-            tally.add(kill, outcome.split(" ")[0] or "no answer")
-            assert outcome or kill == "driver", f"seed {seed}: the driver has ended by itself"
+            outcome = _do(cluster, driver, work, fault, rng.uniform(0.0, LONGEST))
+            tally.add(fault, outcome.split(" ")[0] or "no answer")
+            assert outcome or fault == "driver", f"seed {seed}: the driver has ended by itself"
             if not outcome:
                 driver = Driver(cluster.url, table)
-            assert outcome.startswith("done") or kill != "none", f"seed {seed}: {outcome}"
+            assert outcome.startswith("done") or fault != "none", f"seed {seed}: {outcome}"
             found = stored(table)
             if outcome.startswith("done"):
-                assert found == after, f"seed {seed}, write {number}, {kill}: {_difference(found, after)}"
+                assert found == after, f"seed {seed}, write {number}, {fault}: {_difference(found, after)}"
             elif found != after:
-                assert found == rows, f"seed {seed}, write {number}, {kill}: {_difference(found, rows)}"
+                assert found == rows, f"seed {seed}, write {number}, {fault}: {_difference(found, rows)}"
             rows = found
     finally:
         driver.kill()
@@ -144,17 +152,34 @@ def stored(table: Path) -> dict[int, int]:
     return dict(zip(numbers.tolist(), times.tolist(), strict=True))
 
 
-def _do(cluster: SparkCluster, driver: Driver, work: Work, kill: str, seconds: float) -> str:
+def _do(cluster: SparkCluster, driver: Driver, work: Work, fault: str, seconds: float) -> str:
     driver.begin(work)
-    if kill != "none":
+    if fault != "none":
         time.sleep(seconds)
-    if kill == "driver":
+    if fault == "driver":
         driver.kill()
         return ""
-    victims = {"executor": cluster.executors, "python worker": cluster.python_workers, "none": list}[kill]()
-    if victims:
-        random.Random(seconds).choice(victims).send(signal.SIGKILL)
-    return driver.answer()
+    if fault == "shuffle files":
+        cluster.delete_shuffle_files()
+        return driver.answer()
+    kind = fault.removeprefix("stopped ")
+    victims = {"executor": cluster.executors, "python worker": cluster.python_workers, "none": list}[kind]()
+    if not victims:
+        return driver.answer()
+    victim = random.Random(seconds).choice(victims)
+    if fault not in STOPPED:
+        victim.send(signal.SIGKILL)
+        return driver.answer()
+    stopped = [victim, *processes_below(victim.pid)]
+    for each in stopped:
+        each.send(signal.SIGSTOP)
+    until = time.monotonic() + STOPPED[fault]
+    goes_on = threading.Timer(STOPPED[fault], lambda: [each.send(signal.SIGCONT) for each in stopped])
+    goes_on.start()
+    outcome = driver.answer()
+    goes_on.join()
+    time.sleep(max(0.0, until + LATE_SECONDS - time.monotonic()) if stopped else 0.0)
+    return outcome
 
 
 def _is_deleted(number: int, work: Work) -> bool:

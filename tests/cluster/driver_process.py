@@ -16,10 +16,12 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 
-__all__ = ["PARTITIONS", "Work"]
+__all__ = ["NETWORK_SECONDS", "PARTITIONS", "Work"]
 
 PARTITIONS = 6
 TASKS = 4
+NETWORK_SECONDS = 20
+"""An executor that does not answer for so long counts as lost."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ def main(url: str, path: str) -> None:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": str(TASKS),
+        "spark.network.timeout": f"{NETWORK_SECONDS}s",
+        "spark.executor.heartbeatInterval": "4s",
+        "spark.speculation": "true",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "2",
+        "spark.speculation.minTaskRuntime": "2s",
         "spark.ui.showConsoleProgress": "false",
     }
     spark = SparkSession.builder.master(url).appName("writes").config(map=settings).getOrCreate()

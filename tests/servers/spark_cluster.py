@@ -60,10 +60,12 @@ class SparkCluster:
     Attributes:
         url: ``spark://host:port``.
         workers: the workers' processes.
+        folder: of the cluster.
     """
 
     url: str
     workers: tuple[subprocess.Popen[bytes], ...]
+    folder: Path
 
     def executors(self) -> list[Process]:
         """Executor JVMs of all applications."""
@@ -74,6 +76,13 @@ class SparkCluster:
         daemons = self._below("pyspark.daemon")
         pids = {each.pid for each in daemons}
         return [each for each in daemons if each.parent in pids]
+
+    def delete_shuffle_files(self) -> int:
+        """Delete what executors have stored for each other, as a lost disk does; returns the number of files."""
+        found = [*self.folder.glob("worker*/local/**/shuffle_*")]
+        for file in found:
+            file.unlink(missing_ok=True)
+        return len(found)
 
     def _below(self, text: str) -> list[Process]:
         return [each for worker in self.workers for each in processes_below(worker.pid) if text in each.command]
@@ -110,7 +119,7 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
             started.append(_start(place, command))
         for number in range(workers):
             _await(folder / f"worker{number}", r"Successfully registered with master")
-        yield SparkCluster(url, tuple(started[1:]))
+        yield SparkCluster(url, tuple(started[1:]), folder)
     finally:
         for process in reversed(started):
             for each in [*processes_below(process.pid)]:
