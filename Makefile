@@ -41,7 +41,7 @@ help:
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
-	@echo 'make scale       kills on a Spark cluster (KILLS=$(KILLS) histories), and planning at 100 000 file groups'
+	@echo 'make scale       faults on a Spark cluster (KILLS=$(KILLS) histories), planning at 100 000 file groups, skew'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs        build the documentation site in artifacts/site'
@@ -107,6 +107,7 @@ soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 scale: $(VENV)/.made-dev
 	$(BIN)/python -m tests.cluster.soak --number $(KILLS) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m benchmarks.scale.planning --groups 100000 --partitions 5000
+	$(BIN)/python -m benchmarks.scale.skew
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')
