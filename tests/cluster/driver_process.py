@@ -75,6 +75,7 @@ def main(url: str, path: str) -> None:
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": str(TASKS),
         "spark.network.timeout": f"{NETWORK_SECONDS}s",
+        "spark.network.timeoutInterval": "5s",
         "spark.executor.heartbeatInterval": "4s",
         "spark.speculation": "true",
         "spark.speculation.quantile": "0.5",

@@ -1,10 +1,10 @@
 """Reading with Spark: the core plans the read, Spark reads base rows (:mod:`hudi_fast.spark.reading.scan`), the core
 reads log rows.
 
-Filters on partition columns skip row groups by their statistics, not whole folders: a partition path need not equal the
-stored column values (with a global index a row may stay in its partition when its partition column changes). Folders
-are skipped only where these columns are stored in paths alone. A filter argument of the read skips files before the
-scan is planned, by paths and by the indexes of the metadata table.
+A filter argument of the read skips files before the scan is planned. The filters of a query on the DataFrame skip files
+when Spark plans the query (:mod:`hudi_fast.spark.reading.file_index`). Both use partition paths and the indexes of the
+metadata table, and only skip: a partition path need not equal the stored column values (with a global index a row may
+stay in its partition when its partition column changes).
 """
 
 from __future__ import annotations
