@@ -146,10 +146,10 @@ def read(
 ) -> Any:
     """A lazy PySpark DataFrame of the table, meta columns first.
 
-    Spark's own scan reads file slices without log files. The columns and filters of the query are pushed down to it, and
+    Spark's own scan reads file slices without log files. The columns and filters of the query are pushed down to it;
     on classic Spark its filters skip files as ``filter`` does. Python workers merge slices with log files; Spark's
-    optimizer does not push anything into them. Pass ``columns`` and ``filter`` here, and only those columns and rows are
-    decoded, merged and passed to Spark.
+    optimizer does not push anything into them. Pass ``columns`` and ``filter`` here, and only those columns and rows
+    are decoded, merged and passed to Spark.
 
     Args:
         spark: the Spark session.
