@@ -89,6 +89,7 @@ def _measure(shape: str, rows: int, share: float, cores: int, folder: Path) -> d
         "spark.ui.showConsoleProgress": "false",
     }
     (folder / "local").mkdir(parents=True)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     options = {
