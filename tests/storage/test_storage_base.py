@@ -31,6 +31,21 @@ def test_paths_and_uris_mean_the_same_folder(tmp_path: Path) -> None:
     assert Storage("file:///a%20b").uri == "/a b"
 
 
+def test_a_replaced_file_is_the_old_or_the_new_one(storage: Storage) -> None:
+    storage.write_bytes("d/f", b"old")
+    with storage.replacing("d/f") as sink:
+        sink.write(b"new")
+        assert storage.read_bytes("d/f") == b"old"
+    assert storage.read_bytes("d/f") == b"new"
+    with pytest.raises(KeyError), storage.replacing("d/f") as sink:
+        sink.write(b"half")
+        raise KeyError("the writer failed")
+    assert storage.read_bytes("d/f") == b"new"
+    with storage.replacing("top") as sink:
+        sink.write(b"x")
+    assert [entry.path for entry in storage.list_dir("", recursive=True) if not entry.is_dir] == ["d/f", "top"]
+
+
 def test_unknown_file_systems_and_options_for_local_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(hf.ConfigError, match="No file system"):
         Storage("nope://bucket/table")
