@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 import hudi_fast as hf
 from hudi_fast.errors import HudiWarning
 from hudi_fast.spark.arrow import collect
+from hudi_fast.spark.reading import file_index
 from tests.support.rows import assert_same_rows
 
 OPTIONS = {
@@ -173,6 +174,14 @@ def test_a_field_of_the_file_metadata_is_not_taken_for_a_column(spark, table):
     name = base_files(table, "p06")[0].name
     assert read.where(F.col("_metadata.file_name") == name).count() == 10
     assert read.where("file_name = 'name 6'").count() == 10
+
+
+def test_a_spark_with_other_classes_lists_the_files_itself(spark, table, monkeypatch):
+    monkeypatch.setattr(file_index, "_RELATION", "RelationOfAnotherSpark")
+    read = hf.read(spark, table)
+    assert "RelationOfAnotherSpark" not in read._jdf.queryExecution().toString()
+    assert "InMemoryFileIndex" in read._jdf.queryExecution().toString()
+    assert read.where("part = 'p02'").count() == 10
 
 
 def test_an_index_that_cannot_be_read_costs_no_rows(spark, table):

@@ -37,9 +37,14 @@ def test_a_replaced_file_is_the_old_or_the_new_one(storage: Storage) -> None:
         sink.write(b"new")
         assert storage.read_bytes("d/f") == b"old"
     assert storage.read_bytes("d/f") == b"new"
-    with pytest.raises(KeyError), storage.replacing("d/f") as sink:
-        sink.write(b"half")
-        raise KeyError("the writer failed")
+
+    def fail() -> None:
+        with storage.replacing("d/f") as sink:
+            sink.write(b"half")
+            raise KeyError("the writer failed")
+
+    with pytest.raises(KeyError):
+        fail()
     assert storage.read_bytes("d/f") == b"new"
     with storage.replacing("top") as sink:
         sink.write(b"x")

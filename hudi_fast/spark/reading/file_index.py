@@ -34,6 +34,7 @@ from hudi_fast.spark.reading.filters import spark_condition
 __all__ = ["Narrow", "PlannedFile", "planned_frame", "takes_planned_files"]
 
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
+_RELATION = "HadoopFsRelation"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _FILE = 2  # FileStatusProto.FileType.FT_FILE
 _BLOCK = 128 << 20
@@ -80,7 +81,19 @@ def planned_frame(
         schema: the columns to read, by their names in the files.
         options: of Spark's Parquet reader.
         narrow: called with the condition of a query when it is planned; None to read all files always.
+
+    Returns:
+        None if Spark's internal classes are others than those of Apache Spark's releases.
     """
+    try:
+        return _planned_frame(spark, root, files, schema, options, narrow)
+    except (Py4JError, TypeError):  # an unknown class is a package, which cannot be called
+        return None
+
+
+def _planned_frame(
+    spark: Any, root: str, files: Sequence[PlannedFile], schema: Any, options: Mapping[str, str], narrow: Narrow | None
+) -> Any:
     machine = spark._jvm
     ensure_callback_server_started(spark.sparkContext._gateway)
     sql = machine.org.apache.spark.sql
@@ -88,7 +101,7 @@ def planned_frame(
     folder = machine.org.apache.hadoop.fs.Path(root)
     hadoop = spark._jsc.hadoopConfiguration()
     index = _FileIndex(machine, hadoop, folder.getFileSystem(hadoop).makeQualified(folder), tuple(files), narrow)
-    relation = sql.execution.datasources.HadoopFsRelation(
+    relation = getattr(sql.execution.datasources, _RELATION)(
         index,
         sql.types.StructType(),
         columns,

@@ -88,11 +88,12 @@ def _scan_files(
     named = zip(scan.output, stored, strict=True)
     there = spark_schema(pa.schema([field.with_name(name) for field, name in named if name is not None]))
     from_path = bool(_path_columns(scan.config, scan.output))
+    frame = None
     if takes_planned_files(spark) and not from_path:
         renamed = tuple(stored) != tuple(scan.output.names)
         skips = None if narrow is None or renamed or len(slices) < _WORTH_NARROWING else _by_number(narrow, slices)
         frame = planned_frame(spark, scan.storage.uri, _planned(scan, slices), there, SCAN_OPTIONS, skips)
-    else:
+    if frame is None:
         reader = spark.read.options(**SCAN_OPTIONS).schema(there)
         if from_path:
             reader = reader.option("basePath", scan.storage.uri)
