@@ -11,6 +11,8 @@ from memory. py4j calls it back from the JVM; Spark Connect has no such way.
 Source of the interface: ``org.apache.spark.sql.execution.datasources.FileIndex`` of Spark 3.5 to 4.3. A list of files
 reaches the JVM in one call, in the format of Hadoop's ``ObjectWritable``: each ``FileStatus`` is a ``FileStatusProto``
 message of ``FSProtos.proto`` (Hadoop 3).
+
+py4j is imported on use: a client of Spark Connect need not have it.
 """
 
 from __future__ import annotations
@@ -24,8 +26,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.java_gateway import ensure_callback_server_started
 
 from hudi_fast.errors import HudiError, HudiWarning
 from hudi_fast.reading.conditions import And, Anything, Condition
@@ -85,6 +85,8 @@ def planned_frame(
     Returns:
         None if Spark's internal classes are others than those of Apache Spark's releases.
     """
+    from py4j.protocol import Py4JError
+
     try:
         return _planned_frame(spark, root, files, schema, options, narrow)
     except (Py4JError, TypeError):  # an unknown class is a package, which cannot be called
@@ -94,6 +96,8 @@ def planned_frame(
 def _planned_frame(
     spark: Any, root: str, files: Sequence[PlannedFile], schema: Any, options: Mapping[str, str], narrow: Narrow | None
 ) -> Any:
+    from pyspark.java_gateway import ensure_callback_server_started
+
     machine = spark._jvm
     ensure_callback_server_started(spark.sparkContext._gateway)
     sql = machine.org.apache.spark.sql
@@ -183,6 +187,8 @@ class _FileIndex:
         """Numbers of the files that may match; None for all. Without an answer, all files are read."""
         if self._narrow is None or not self._files:
             return None
+        from py4j.protocol import Py4JError
+
         try:
             parts = [spark_condition(filters.apply(at)) for at in range(filters.size())]
             known = tuple(part for part in parts if not isinstance(part, Anything))
