@@ -42,6 +42,7 @@ from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buc
 from hudi_fast.spark.writing.routing import pack_bins, slice_bytes
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import Answer, run_tasks
+from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.plan import WritePlan
@@ -120,7 +121,8 @@ def _routes(plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> _Ro
         known = [name for name in known if name in profile.rows]
     slices = [one for name in known for one in latest_slices(plan.view, name)]
     local = profile is not None and not (plan.index.is_global or plan.index.uses_records)
-    lanes = lanes_of_partitions(profile.rows, slices, tasks) if profile is not None and local else None
+    looking_up = -(-tasks // TASKS_PER_CORE)  # each of these tasks reads all keys of a partition
+    lanes = lanes_of_partitions(profile.rows, slices, looking_up) if profile is not None and local else None
     return _Routes(slices, _owners(slices, tasks), tasks, complete, lanes)
 
 
