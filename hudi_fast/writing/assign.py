@@ -46,6 +46,7 @@ __all__ = [
 
 Rows = npt.NDArray[np.int64]
 
+_KEY = "__hudi_fast_key"
 _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
 
@@ -257,7 +258,9 @@ def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
         return rows
     if plan.sort_columns:
         table = incoming.take(rows, plan.sort_columns)
-        order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in plan.sort_columns])
+        if plan.sorts_by_key:
+            table = table.append_column(_KEY, gather_array(incoming.key_array(), rows))
+        order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
     elif plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
         order = pc.sort_indices(gather_array(incoming.key_array(), rows))
     else:

@@ -97,6 +97,7 @@ def draft_plan(
         duplicates=options.dup_policy,
         sort_mode=options.bulk_insert_sort_mode,
         sort_columns=options.bulk_insert_sort_columns,
+        sorts_by_key=options.bulk_insert_sort_suffix_record_key,
         partial=partial,
         is_dml=is_dml,
         allows_clustering_updates=options.allows_clustering_updates,

@@ -249,7 +249,8 @@ class WritePlan(FilePlan):
         combine: whether rows of the input that share a key are combined first.
         duplicates: for ``insert``: ``none`` (keep), ``drop`` or ``fail`` when the table holds the key.
         sort_mode: for ``bulk_insert``.
-        sort_columns: for ``bulk_insert``: the user's sort columns within files.
+        sort_columns: for ``bulk_insert``: the user's sort columns.
+        sorts_by_key: whether the record key follows the sort columns.
         partial: the columns of a partial update; None for whole rows.
         is_dml: whether rows are computed from stored rows (:mod:`hudi_fast.writing.dml_rows`).
         allows_clustering_updates: whether rows in a pending clustering may change.
@@ -262,6 +263,7 @@ class WritePlan(FilePlan):
     duplicates: str = "none"
     sort_mode: str = "NONE"
     sort_columns: tuple[str, ...] = ()
+    sorts_by_key: bool = False
     partial: PartialColumns | None = None
     is_dml: bool = False
     allows_clustering_updates: bool = False

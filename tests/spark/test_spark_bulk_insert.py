@@ -84,6 +84,27 @@ def test_the_number_of_tasks_and_the_order_of_columns_can_be_given(spark, tmp_pa
         assert values == sorted(values)
 
 
+@pytest.mark.parametrize("partition", ["", "part"])
+def test_sort_columns_sort_a_partition_over_all_its_files(spark, tmp_path, partition):
+    """Also where the input has another order: the ranges of two files of a partition do not overlap."""
+    options = {
+        **OPTIONS,
+        "hoodie.datasource.write.partitionpath.field": partition,
+        "hoodie.bulkinsert.shuffle.parallelism": "4",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "v",
+    }
+    rows = ROWS.set_column(ROWS.column_names.index("v"), "v", pa.array([at * 7919 % 4001 for at in range(len(ROWS))]))
+    hf.write(spark.createDataFrame(rows).repartition(5), tmp_path / "t", options)
+    table = hf.HudiTable.open(tmp_path / "t").to_arrow(["_hoodie_partition_path", "_hoodie_file_name", "v"])
+    ranges = table.group_by(["_hoodie_partition_path", "_hoodie_file_name"]).aggregate([("v", "min"), ("v", "max")])
+    assert ranges.num_rows >= 4
+    of_partition = {}
+    for one in ranges.to_pylist():
+        of_partition.setdefault(one["_hoodie_partition_path"], []).append((one["v_min"], one["v_max"]))
+    for found in of_partition.values():
+        assert all(before[1] <= after[0] for before, after in pairwise(sorted(found)))
+
+
 def test_a_bulk_insert_after_an_upsert_makes_files_of_its_own(spark, tmp_path):
     options = {**OPTIONS, "hoodie.datasource.write.partitionpath.field": "part"}
     hf.write(ROWS, tmp_path / "t", {**options, "hoodie.datasource.write.operation": "upsert"})

@@ -222,6 +222,19 @@ def test_a_bulk_insert_sorts_by_columns_of_ones_own(table: Path) -> None:
     assert pq.read_table(file, partitioning=None)["text"].to_pylist() == ["a", "b", "c"]
 
 
+def test_the_record_key_may_follow_the_sort_columns(table: Path) -> None:
+    rows = plain_rows([25, 23, 21]).set_column(3, "text", pa.array(["a", "b", "a"]))
+    settings = {
+        **OPTIONS,
+        **BULK,
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "text",
+        "hoodie.bulkinsert.sort.suffix.record_key": "true",
+    }
+    result = hf.write(rows, table, settings)
+    (file,) = (path for path in table.glob("*/*.parquet") if result.instant in path.name)
+    assert pq.read_table(file, partitioning=None)["id"].to_pylist() == ["k00021", "k00025", "k00023"]
+
+
 @pytest.mark.parametrize("random", [True, False], ids=["incompressible", "compressible"])
 def test_a_bulk_insert_rolls_to_the_next_file_when_one_is_full(random: bool, tmp_path: Path) -> None:
     import numpy as np

@@ -90,7 +90,7 @@ OPERATION_OPTIONS = (
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
         Kind.LIST,
         (),
-        "Columns that bulk_insert sorts by, instead of the sort mode.",
+        "Columns that bulk_insert sorts each partition by, instead of the sort mode; each file, if it combines rows.",
     ),
     Option(
         "hoodie.bulkinsert.user.defined.partitioner.class",

@@ -66,7 +66,8 @@ def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Answer]:
     """Bulk insert: each task writes the rows that it reads, in the distribution of the sort mode."""
     mode = plan.sort_mode
     path = partition_text(df, plan.key_config, plan.input_schema)
-    if not plan.combine and (mode == "NONE" or (path is None and mode.startswith("PARTITION_PATH"))):
+    unsorted = not plan.combine and not plan.sort_columns
+    if unsorted and (mode == "NONE" or (path is None and mode.startswith("PARTITION_PATH"))):
         rows, work = df.coalesce(tasks or _enough_tasks(df)), _write_unsorted(plan)
     else:
         rows, work = _distributed(df, plan, path, tasks), write_partitions(plan)
@@ -84,14 +85,25 @@ def _enough_tasks(df: Any) -> int:
     return max(parallelism(df.sparkSession) * TASKS_PER_CORE, estimate * ARROW_GROWTH // ROW_BUDGET + 1)
 
 
+def _tasks_of_shuffle(df: Any) -> int:
+    known = estimated_bytes(df) is not None
+    return _enough_tasks(df) if known else parallelism(df.sparkSession) * TASKS_PER_CORE
+
+
 def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
-    """Sort rows by table partition; if rows are combined, rows of one key are in one task."""
+    """Sort rows by table partition; if rows are combined, rows of one key are in one task.
+
+    Sort columns of the user apply to a partition as a whole, unless rows are combined: then they apply to each file.
+    """
     mode = plan.sort_mode
-    spread = tasks or parallelism(df.sparkSession) * TASKS_PER_CORE
+    spread = tasks or _tasks_of_shuffle(df)
     keyed = bool(plan.key_config.record_key_fields)
     key = key_text(df, plan.key_config, plan.input_schema) if keyed else F.lit("")
     placed = df.withColumn(_PATH, F.lit("") if path is None else path).withColumn(_ADDRESS, key)
-    if mode == "GLOBAL_SORT":
+    columns = [F.col(f"`{name}`") for name in plan.sort_columns]
+    if columns and not plan.combine:
+        placed = placed.repartitionByRange(spread, _PATH, *columns)
+    elif mode == "GLOBAL_SORT":
         placed = placed.repartitionByRange(spread, _PATH, _ADDRESS)
     elif plan.combine or mode.startswith("PARTITION_PATH"):
         placed = placed.repartition(spread, _ADDRESS if path is None else _PATH)
