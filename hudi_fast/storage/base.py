@@ -280,8 +280,7 @@ class Storage:
             with self.open_output(path) as sink:
                 yield sink
             return
-        folder, _, name = path.rpartition("/")
-        temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp" if folder else f".{name}.{uuid.uuid4().hex}.tmp"
+        temporary = _temporary_of(path)
         try:
             with self.open_output(temporary) as sink:
                 yield sink
@@ -438,8 +437,7 @@ class Storage:
 
     @staticmethod
     def _write_temporary(target: str, data: bytes) -> str:
-        folder, _, name = target.rpartition("/")
-        temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
+        temporary = _temporary_of(target)
         try:
             with open(temporary, "xb") as sink:
                 sink.write(data)
@@ -455,6 +453,12 @@ class Storage:
         folder, _, name = target.rpartition("/")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{folder}/.{name}.crc")
+
+
+def _temporary_of(path: str) -> str:
+    """A new name beside a file, for content that replaces it."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.{uuid.uuid4().hex}.tmp"
 
 
 def check_relative(path: str) -> str:

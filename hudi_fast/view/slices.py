@@ -77,6 +77,11 @@ class FileSlice:
         """The base file, if any, and the log files."""
         return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
 
+    @property
+    def weight(self) -> int:
+        """Bytes to read for all its rows: base file, its source file, and log files."""
+        return (0 if self.base_file is None else self.base_file.weight) + sum(log.size for log in self.log_files)
+
 
 @dataclass(frozen=True, slots=True)
 class TableView:

@@ -179,12 +179,18 @@ def preview_write(session: TableSession, engine: PlannedEngine, mode: str) -> Wr
     target = find_target(session.storage, options, mode)
     if target is None:
         return WritePreview(options.operation, "none", "the table exists already")
-    if target.new is not None:
-        session.set_state(target.new_state())
+    return engine.preview(_draft(session, engine, None if target.new is None else target))
+
+
+def _draft(session: TableSession, engine: Engine, new: Target | None) -> WritePlan:
+    """Draft a write to the session's table, or to the new one that ``new`` describes, and check its rows."""
+    options = session.settings.write
+    if new is not None:
+        session.set_state(new.new_state())
     plan = draft_plan(session.state, options, engine.input_schema())
     check_mode(plan, options)
     engine.prepare(plan)
-    return engine.preview(plan)
+    return plan
 
 
 def write_at(session: TableSession, engine: Engine, requested: str) -> WriteResult:
@@ -210,12 +216,8 @@ def _write(
 ) -> WriteResult:
     """Write to the session's table, or to the new one that ``new`` describes."""
     options = session.settings.write
-    if new is not None:
-        session.set_state(new.new_state())
+    plan = _draft(session, engine, new)
     drafted = session.state
-    plan = draft_plan(drafted, options, engine.input_schema())
-    check_mode(plan, options)
-    engine.prepare(plan)
     if new is not None:
         session.set_state(create_table(new))
     with session.locked():

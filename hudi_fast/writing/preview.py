@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
+import numpy as np
 
 from hudi_fast.writing.plan import Incoming
 
@@ -35,5 +35,6 @@ class WritePreview:
 
 def rows_by_partition(incoming: Incoming) -> dict[str, int]:
     """Number of rows of each partition path, in the order of the paths."""
-    counts = pc.value_counts(incoming.partitions.cast(incoming.partitions.type.value_type))
-    return dict(sorted((one["values"].as_py(), one["counts"].as_py()) for one in counts))
+    names = incoming.partitions.dictionary.to_pylist()
+    counts = np.bincount(np.asarray(incoming.partitions.indices), minlength=len(names)).tolist()
+    return {name: count for name, count in sorted(zip(names, counts, strict=True)) if count}

@@ -30,6 +30,7 @@ _FEW_FILES = 32
 """Fewer files are deleted one after the other: starting threads takes longer."""
 
 Unit = TypeVar("Unit")
+Answer = TypeVar("Answer")
 
 
 class ThreadBackend:
@@ -68,9 +69,7 @@ class ThreadBackend:
         self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]
     ) -> list[WriteStat]:
         """Apply a function to file groups of the metadata table, the heaviest first."""
-        order = sorted(range(len(groups)), key=weights.__getitem__, reverse=True)
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="hudi_fast") as pool:
-            return list(pool.map(lambda number: function(groups[number]), order))
+        return _heaviest_first(weights, lambda number: function(groups[number]), self._threads)
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files."""
@@ -91,10 +90,15 @@ def map_in_threads(
         weights: of each unit.
         function: executes one unit.
     """
-    order = sorted(range(len(units)), key=weights.__getitem__, reverse=True)
-    with ThreadPoolExecutor(plan.files.threads, thread_name_prefix="hudi_fast") as pool:
-        written = pool.map(lambda number: function(units[number], TaskToken(number)), order)
-        return [stat for stats in written for stat in stats]
+    written = _heaviest_first(weights, lambda number: function(units[number], TaskToken(number)), plan.files.threads)
+    return [stat for stats in written for stat in stats]
+
+
+def _heaviest_first(weights: Sequence[float], function: Callable[[int], Answer], threads: int) -> list[Answer]:
+    """``function`` of the number of each weight, in threads, the heaviest first."""
+    order = sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
+    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+        return list(pool.map(function, order))
 
 
 def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:

@@ -178,7 +178,7 @@ def _do(cluster: SparkCluster, driver: Driver, work: Work, fault: str, seconds: 
     goes_on.start()
     outcome = driver.answer()
     goes_on.join()
-    time.sleep(max(0.0, until + LATE_SECONDS - time.monotonic()) if stopped else 0.0)
+    time.sleep(max(0.0, until + LATE_SECONDS - time.monotonic()))
     return outcome
 
 

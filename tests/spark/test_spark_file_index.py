@@ -13,6 +13,7 @@ import hudi_fast as hf
 from hudi_fast.errors import HudiWarning
 from hudi_fast.spark.arrow import collect
 from hudi_fast.spark.reading import file_index
+from tests.spark.query_plans import files_scanned
 from tests.support.rows import assert_same_rows
 
 OPTIONS = {
@@ -56,14 +57,6 @@ def delete_files_outside(path, *partitions):
         if folder.name not in partitions:
             for file in base_files(path, folder.name):
                 file.unlink()
-
-
-def files_scanned(frame):
-    frame.collect()
-    plan = frame._jdf.queryExecution().executedPlan()
-    while plan.children().size():
-        plan = plan.children().head()
-    return plan.metrics().apply("numFiles").value()
 
 
 def test_no_job_lists_files(spark, table):

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
+from tests.spark.query_plans import files_scanned
 from tests.spark.spark_writes import batch
 from tests.support.golden import golden_names
 from tests.support.rows import assert_same_rows
@@ -29,16 +30,6 @@ LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 def plan_text(frame):
     return frame._jdf.queryExecution().executedPlan().toString()
-
-
-def files_scanned(frame):
-    """How many files the scan opens, after folders were left out."""
-    frame = frame.select("*")  # A plan of its own: a second run of one plan resets its metrics and lists nothing anew.
-    frame.collect()
-    plan = frame._jdf.queryExecution().executedPlan()
-    while plan.children().size():
-        plan = plan.children().head()
-    return plan.metrics().apply("numFiles").value()
 
 
 @pytest.mark.parametrize("name", COW)

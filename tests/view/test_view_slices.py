@@ -9,8 +9,8 @@ import pytest
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.view.file_names import base_file_name, log_file_name, parse_base_file, parse_log_file
-from hudi_fast.view.slices import TableView, latest_slices
+from hudi_fast.view.file_names import BaseFile, LogFile, base_file_name, log_file_name, parse_base_file, parse_log_file
+from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 
 A = "11111111-1111-1111-1111-111111111111-0"
 B = "22222222-2222-2222-2222-222222222222-0"
@@ -138,3 +138,10 @@ def test_file_ids_with_a_partition_path_in_them_are_whole():
         assert (parsed.file_id, parsed.write_token, parsed.instant) == (file_id, "3-0-0", "17")
         log = parse_log_file(FileStat(f"record_index/{log_file_name(file_id, '17', 2, '3-0-0')}", 1, 1, False))
         assert (log.file_id, log.instant, log.version, log.write_token) == (file_id, "17", 2, "3-0-0")
+
+
+def test_a_slice_weighs_its_files() -> None:
+    base = BaseFile("p/f_0_100.parquet", "f", "0", "100", 10)
+    log = LogFile("p/.f_100.log.1_0", "f", "100", 1, "0", False, 5)
+    assert FileSlice("p", "f", base, (log, log), "100").weight == 20
+    assert FileSlice("p", "f", None, (log,), "100").weight == 5

@@ -47,12 +47,6 @@ class GroupSlice:
     number: int
     slice: FileSlice
 
-    @property
-    def weight(self) -> int:
-        """Bytes to read."""
-        base = self.slice.base_file
-        return (0 if base is None else base.size) + sum(log.size for log in self.slice.log_files)
-
 
 @dataclass(frozen=True, slots=True)
 class CompactGroup:

@@ -229,7 +229,7 @@ def _compact(
             if wanted is not None:
                 logs = tuple(log for log in slice_.log_files if log.name in wanted)
                 work.append(GroupSlice(name, number, replace(slice_, log_files=logs)))
-    written = map_groups(work, [one.weight for one in work], CompactGroup(table, writer))
+    written = map_groups(work, [one.slice.weight for one in work], CompactGroup(table, writer))
     stats: dict[str, list[WriteStat]] = {}
     for stat in sorted(written, key=lambda one: one.path):
         stats.setdefault(stat.partition_path, []).append(stat)

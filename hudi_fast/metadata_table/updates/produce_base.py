@@ -287,11 +287,7 @@ def removals(partition: str, keys: Sequence[str]) -> Iterator[EncodedRecords]:
 
 def slice_bytes(*slices: FileSlice | None) -> int:
     """Total size of the slices' files in bytes, a measure of the work to read them."""
-    return sum(
-        (one.base_file.weight if one.base_file is not None else 0) + sum(log.size for log in one.log_files)
-        for one in slices
-        if one is not None
-    )
+    return sum(one.weight for one in slices if one is not None)
 
 
 def in_chunks(items: Sequence[_Item], size: int) -> Iterator[tuple[_Item, ...]]:

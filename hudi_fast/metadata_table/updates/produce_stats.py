@@ -44,8 +44,10 @@ from hudi_fast.view.slices import latest_slices
 __all__ = ["StatsOfFiles", "StatsOfPartitions", "StatsOfRemoved", "files_of_slices", "stats_version"]
 
 _FOOTER_BYTES = 1 << 19
-_RANGE_BYTES = 1 << 12  # a record is encoded in about 10 microseconds
 """Approximate size of a footer that is read for its statistics."""
+
+_RANGE_BYTES = 1 << 12
+"""Bytes that take as long to read as one recorded range takes to encode, about 10 microseconds."""
 
 _NOTHING = ColumnRange(None, None, 0, 0)
 
@@ -57,14 +59,13 @@ def stats_version(context: ProducerContext, partition: str = PartitionKind.COLUM
 
 def reading_weight(files: Sequence[AddedFile]) -> int:
     """Bytes to read for the ranges of files; ranges in a write stat count as bytes that take as long to read."""
-    return sum(
-        len(one.stat.column_ranges) * _RANGE_BYTES
-        if one.stat is not None and one.stat.column_ranges is not None
-        else one.size
-        if one.is_log
-        else _FOOTER_BYTES
-        for one in files
-    )
+    return sum(map(_reading_bytes, files))
+
+
+def _reading_bytes(one: AddedFile) -> int:
+    if one.stat is not None and one.stat.column_ranges is not None:
+        return len(one.stat.column_ranges) * _RANGE_BYTES
+    return one.size if one.is_log else _FOOTER_BYTES
 
 
 @dataclass(frozen=True)

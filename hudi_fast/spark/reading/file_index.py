@@ -28,10 +28,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.formats.hfile.messages import bytes_field, number_field
 from hudi_fast.reading.conditions import And, Anything, Condition
 from hudi_fast.spark.reading.filters import spark_condition
 
-__all__ = ["Narrow", "PlannedFile", "planned_frame", "takes_planned_files"]
+__all__ = ["Narrow", "PlannedFile", "planned_frame"]
 
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _RELATION = "HadoopFsRelation"
@@ -59,11 +60,6 @@ class PlannedFile:
     modified_ms: int
 
 
-def takes_planned_files(spark: Any) -> bool:
-    """Whether the session's driver runs in a JVM that Python reaches: not on Spark Connect."""
-    return getattr(spark, "_jvm", None) is not None and getattr(spark, "_jsparkSession", None) is not None
-
-
 def planned_frame(
     spark: Any,
     root: str,
@@ -75,7 +71,7 @@ def planned_frame(
     """A lazy DataFrame of Parquet files, read by Spark's vectorised scan.
 
     Args:
-        spark: a session of :func:`takes_planned_files`.
+        spark: the session.
         root: folder of all files, as Spark takes it.
         files: those to read; Spark asks storage about none of them.
         schema: the columns to read, by their names in the files.
@@ -83,8 +79,11 @@ def planned_frame(
         narrow: called with the condition of a query when it is planned; None to read all files always.
 
     Returns:
-        None if Spark's internal classes are others than those of Apache Spark's releases.
+        None on Spark Connect, where Python does not reach the driver's JVM, and where Spark's internal classes are not
+        those of an Apache Spark release.
     """
+    if getattr(spark, "_jvm", None) is None:
+        return None
     from py4j.protocol import Py4JError
 
     try:
@@ -217,15 +216,14 @@ def _array_of_statuses(files: Sequence[tuple[str, int, int]]) -> bytes:
     before_each = _short_text(_STATUS) * 2  # the declared class and that of the object
     parts = [_short_text(f"[L{_STATUS};"), len(files).to_bytes(4, "big")]
     for path, size, modified_ms in files:
-        name = path.encode()
-        message = b"".join((
-            b"\x08", _varint(_FILE),  # fileType
-            b"\x12", _varint(len(name)), name,  # path
-            b"\x18", _varint(size),  # length
-            b"\x38", _varint(modified_ms),  # modification_time
-            b"\x50", _varint(1),  # block_replication
-            b"\x58", _varint(_BLOCK),  # block_size
-        ))  # fmt: skip
+        message = (
+            number_field(1, _FILE)  # fileType
+            + bytes_field(2, path.encode())
+            + number_field(3, size)  # length
+            + number_field(7, modified_ms)  # modification_time
+            + number_field(10, 1)  # block_replication
+            + number_field(11, _BLOCK)  # block_size
+        )
         parts += (before_each, len(message).to_bytes(4, "big"), message)
     return b"".join(parts)
 
@@ -233,16 +231,6 @@ def _array_of_statuses(files: Sequence[tuple[str, int, int]]) -> bytes:
 def _short_text(text: str) -> bytes:
     """ASCII text in the form of Hadoop's ``UTF8``."""
     return len(text).to_bytes(2, "big") + text.encode()
-
-
-def _varint(value: int) -> bytes:
-    """A number >= 0 as a protocol buffer's varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _quoted(found: re.Match[str]) -> str:

@@ -142,12 +142,8 @@ def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: 
             yield from read(number)
 
     processors, count = parallelism(spark), len(slices)
-    tasks = min(count, 4 * processors, max(processors, sum(map(_bytes, slices)) // task_bytes))
+    tasks = min(count, 4 * processors, max(processors, sum(one.weight for one in slices) // task_bytes))
     return spark.range(0, count, 1, tasks).mapInArrow(run, schema)
-
-
-def _bytes(one: FileSlice) -> int:
-    return (0 if one.base_file is None else one.base_file.weight) + _log_bytes(one)
 
 
 def _log_bytes(one: FileSlice) -> int:

@@ -24,7 +24,7 @@ from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.schema.history import stored_name
 from hudi_fast.spark.arrow import parallelism, session_conf
-from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame, takes_planned_files
+from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.timeline.instant import ms_from_instant
 from hudi_fast.view.base_files import open_base
@@ -89,7 +89,7 @@ def _scan_files(
     there = spark_schema(pa.schema([field.with_name(name) for field, name in named if name is not None]))
     from_path = bool(_path_columns(scan.config, scan.output))
     frame = None
-    if takes_planned_files(spark) and not from_path:
+    if not from_path:
         renamed = tuple(stored) != tuple(scan.output.names)
         skips = None if narrow is None or renamed or len(slices) < _WORTH_NARROWING else _by_number(narrow, slices)
         frame = planned_frame(spark, scan.storage.uri, _planned(scan, slices), there, SCAN_OPTIONS, skips)

@@ -19,7 +19,7 @@ from hudi_fast.reading.incremental.cdc import CdcPlan, read_changes
 from hudi_fast.reading.scan import ScanPlan
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.spark.table_types import as_spark
-from hudi_fast.spark.writing.routing import pack_bins, slice_bytes
+from hudi_fast.spark.writing.routing import pack_bins
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["ChangesPart", "Part", "SlicesPart", "changes_parts", "part_batches", "slices_parts"]
@@ -60,8 +60,8 @@ def slices_parts(plan: ScanPlan) -> list[Part]:
     slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
     if not slices:
         return []
-    wanted = max(_PARTS_PER_CORE * (os.cpu_count() or 1), sum(map(slice_bytes, slices)) // _PART_BYTES)
-    bins = _dealt([slice_bytes(one) for one in slices], wanted)
+    wanted = max(_PARTS_PER_CORE * (os.cpu_count() or 1), sum(one.weight for one in slices) // _PART_BYTES)
+    bins = _dealt([one.weight for one in slices], wanted)
     return [SlicesPart(plan.scan, tuple(slices[number] for number in each)) for each in bins]
 
 

@@ -127,10 +127,7 @@ class SparkEngine:
         if self._local is not None:
             return replace(self._local.preview(plan), plan=choice.name, reason=choice.reason)
         partitions = None if profile is None else dict(sorted(profile.rows.items()))
-        requested = self._requested_tasks(plan)
-        tasks = None
-        if choice.name != "direct":
-            tasks = task_count(self._df.sparkSession, self._expected_bytes(), requested)
+        tasks = None if choice.name == "direct" else self._tasks(plan)
         return WritePreview(
             plan.operation, choice.name, choice.reason, partitions, self._expected_bytes() or None, tasks
         )
@@ -151,10 +148,9 @@ class SparkEngine:
         if name == "broadcast":
             assert self._local is not None
             return run_broadcast(self._df.sparkSession, plan, self._local.source)
-        requested = self._requested_tasks(plan)
         if name == "direct":
-            return run_direct(self._df, plan, requested)
-        tasks = task_count(self._df.sparkSession, self._expected_bytes(), requested)
+            return run_direct(self._df, plan, self._requested_tasks(plan))
+        tasks = self._tasks(plan)
         if name == "routed":
             return run_routed(self._df, plan, self._profile, tasks)
         if name == "bucketed":
@@ -170,6 +166,10 @@ class SparkEngine:
             "bulk_insert": given.bulk_insert_parallelism,
         }
         return named.get(plan.operation, given.insert_parallelism)
+
+    def _tasks(self, plan: WritePlan) -> int:
+        """The number of tasks of a shuffle."""
+        return task_count(self._df.sparkSession, self._expected_bytes(), self._requested_tasks(plan))
 
     def _expected_bytes(self) -> int:
         """Arrow size of all rows, as far as it is known; otherwise 0."""
@@ -265,7 +265,7 @@ class SparkEngine:
             return _Choice("bucketed", f"hudi_fast.plan={forced}, and the hash of a key is its route")
         if forced == "fused":
             return _Choice(forced, f"hudi_fast.plan={forced}")
-        lanes = task_count(self._df.sparkSession, self._expected_bytes(), self._requested_tasks(plan))
+        lanes = self._tasks(plan)
         if _is_partitioned(plan) and len(plan.view.lister.partitions()) >= lanes:
             return _Choice("fused", f"{lanes} tasks have table partitions of their own; {self._too_large}")
         return _Choice("bucketed", f"fewer table partitions than {lanes} tasks; {self._too_large}")

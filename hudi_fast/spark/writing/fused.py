@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
 from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
-from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
+from hudi_fast.spark.writing.routing import addresses, pack_bins
 from hudi_fast.spark.writing.row_buffer import ROW_BUDGET, RowBuffer
 from hudi_fast.spark.writing.tasks import (
     Answer,
@@ -133,7 +133,7 @@ def _partition_sizes(plan: WritePlan, profile: WorkloadProfile | None) -> dict[s
     if profile is None and len(present) > _LISTED_PARTITIONS:
         return {}
     names = present if profile is None else [name for name in present if name in profile.rows]
-    sizes = {name: sum(map(slice_bytes, latest_slices(plan.view, name))) for name in names}
+    sizes = {name: sum(one.weight for one in latest_slices(plan.view, name)) for name in names}
     if profile is not None:
         sizes = {name: sizes.get(name, 0) + count * profile.row_bytes for name, count in profile.rows.items()}
     return sizes

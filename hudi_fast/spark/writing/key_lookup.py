@@ -27,7 +27,6 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.reading.column_function import in_lots, ints_of_columns
 from hudi_fast.spark.writing.columns import task_address
 from hudi_fast.spark.writing.record_index import UNREADABLE
-from hudi_fast.spark.writing.routing import slice_bytes
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import look_up_all
@@ -73,7 +72,7 @@ def lanes_of_partitions(rows: Mapping[str, int], slices: Sequence[FileSlice], ta
     """
     stored: dict[str, int] = {}
     for one in slices:
-        stored[one.partition] = stored.get(one.partition, 0) + slice_bytes(one)
+        stored[one.partition] = stored.get(one.partition, 0) + one.weight
     total, start = sum(rows.values()), 0.0
     ranges: dict[str, tuple[int, int]] = {}
     for name in sorted(rows):

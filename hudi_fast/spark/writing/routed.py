@@ -39,7 +39,7 @@ from hudi_fast.spark.writing.dml_rows import places_of_changes
 from hudi_fast.spark.writing.key_lookup import Lanes, by_lanes, lanes_of_partitions, with_looked_up_slices
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slices
 from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
-from hudi_fast.spark.writing.routing import pack_bins, slice_bytes
+from hudi_fast.spark.writing.routing import pack_bins
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import Answer, run_tasks
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
@@ -284,7 +284,7 @@ def _spread(df: Any, plan: WritePlan) -> Any:
 
 def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
     """The task that owns each slice, balanced by size."""
-    sizes = {f"{number:012d}": slice_bytes(one) for number, one in enumerate(slices)}
+    sizes = {f"{number:012d}": one.weight for number, one in enumerate(slices)}
     bins = pack_bins(sizes, tasks)
     return [bins[f"{number:012d}"] for number in range(len(slices))]
 

@@ -12,9 +12,7 @@ from collections.abc import Mapping
 
 import mmh3
 
-from hudi_fast.view.slices import FileSlice
-
-__all__ = ["addresses", "pack_bins", "slice_bytes"]
+__all__ = ["addresses", "pack_bins"]
 
 _SPARK_SEED = 42
 
@@ -42,8 +40,3 @@ def pack_bins(weights: Mapping[str, int], bins: int) -> dict[str, int]:
         chosen[name] = number
         heapq.heappush(loads, (load + max(weight, 1), number))
     return chosen
-
-
-def slice_bytes(slice_: FileSlice) -> int:
-    """Bytes of a slice: base file and log files."""
-    return sum(log.size for log in slice_.log_files) + (slice_.base_file.weight if slice_.base_file is not None else 0)

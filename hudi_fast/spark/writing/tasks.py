@@ -114,23 +114,30 @@ def answers(
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if plan is not None:
-            begin_task(plan.storage, plan.instant)
         try:
-            answer = _packed(work(iter(batches)))
-            if plan is not None:
-                clear_if_left_behind(plan.storage, plan.instant)
-        except BaseException as error:
-            if plan is not None:
-                with contextlib.suppress(OSError):
-                    clear_if_left_behind(plan.storage, plan.instant)
-            if not isinstance(error, HudiError) or is_tried_again(error, attempts):
+            with contextlib.nullcontext() if plan is None else _with_markers(plan):
+                answer = _packed(work(iter(batches)))
+        except HudiError as error:
+            if is_tried_again(error, attempts):
                 raise
             answer = Answer(error=error)
         packed = zlib.compress(pickle.dumps(answer))  # the driver holds all of them: spark.driver.maxResultSize
         yield pa.RecordBatch.from_pydict({"answer": pa.array([packed], pa.binary())})
 
     return run
+
+
+@contextlib.contextmanager
+def _with_markers(plan: FilePlan) -> Iterator[None]:
+    """Forget the markers of earlier tasks; afterwards delete the files of this task if its write has ended."""
+    begin_task(plan.storage, plan.instant)
+    try:
+        yield
+        clear_if_left_behind(plan.storage, plan.instant)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            clear_if_left_behind(plan.storage, plan.instant)
+        raise
 
 
 def _packed(answer: Answer) -> Answer:
