@@ -21,17 +21,30 @@
     seqno.py              sequence number strings
     xx_hash.py            xxHash32 and xxHash64
     _bytes.py             shared byte helpers; _machine_ops.py: the same as machine instructions
-    _jit.py               compile, cache and load kernels
+    _kernel.py            declare and load kernels: from _library.py (shipped machine code) or _jit.py (compiled here)
+    _ahead.py, _runtime.c compile the library that a wheel ships
 
 Variable-length values are Arrow buffers: ``offsets`` int32[n + 1] and ``data`` uint8[]. ``offsets`` is already cut to
 the slice and need not start at 0. Kernels read only inside the offsets, so well-formed buffers keep them within the
 arrays. A null has the bytes that its offsets span.
 
-Importing is cheap: the first call of a kernel loads it from the cache or compiles it (see ``_jit``).
+Importing is cheap: the first call of a kernel loads or compiles it (see ``_kernel``).
 """
 
 from __future__ import annotations
 
-from ._jit import cache_folder, warm_up
+from typing import TYPE_CHECKING
+
+from ._kernel import warm_up
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["cache_folder", "warm_up"]
+
+
+def cache_folder() -> Path | None:
+    """The folder of kernels that this process compiles; None if no folder is usable."""
+    from ._jit import cache_folder as found
+
+    return found()

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import Bytes, Int
-from ._jit import helper, machine_op
+from ._kernel import helper, machine_op
 
 __all__ = [
     "bytes_equal",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
-from ._jit import kernel
+from ._kernel import kernel
 from .avro_cursor import (
     BAD_BLOCK,
     BAD_BRANCH,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
 from ._bytes import load_u64
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["find_invalid_utf8"]
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ._arrays import Bytes, Int, Offsets
 from ._bytes import load_u32
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["bloom_add", "bloom_probe", "bloom_probe_rows"]
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Offsets
 from ._bytes import bytes_equal, copy_bytes, load_u64
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 from .java_hash import hash_text
 from .xx_hash import xx_hash32
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets, UInt64s
-from ._jit import kernel
+from ._kernel import kernel
 
 __all__ = ["byte_words", "common_prefix"]
 

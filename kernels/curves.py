@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Int, UInt64s
-from ._jit import kernel
+from ._kernel import kernel
 
 __all__ = ["hilbert_values", "z_values"]
 

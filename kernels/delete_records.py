@@ -28,7 +28,7 @@ import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
 from ._bytes import copy_bytes, load_u32, load_u64
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = [
     "copy_values",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Int64s, Offsets
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["format_file_ids", "measure_file_ids", "parse_file_ids"]
 

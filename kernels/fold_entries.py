@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Int64s
-from ._jit import kernel
+from ._kernel import kernel
 
 __all__ = ["COMMIT_TIME", "DELETE", "KEY_ONLY", "KEY_ONLY_LOSES", "NO_KIND", "OTHER_KIND_LOSES", "fold_entries"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
 from ._bytes import copy_bytes
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["copy_entries", "measure_entries", "write_entries"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
 from ._bytes import multiply_high
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 from .java_numbers import put_number, put_special
 
 __all__ = ["POWERS", "java_doubles"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["NUMBER_BYTES", "java_numbers"]
 

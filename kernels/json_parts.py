@@ -9,7 +9,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
 from ._bytes import copy_bytes
-from ._jit import kernel
+from ._kernel import kernel
 
 __all__ = ["close_objects", "fill_joined", "measure_joined", "put_parts"]
 

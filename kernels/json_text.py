@@ -13,7 +13,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
 from ._bytes import copy_bytes
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["BYTE_LIST_WIDTH", "base64_quoted", "byte_lists", "fill_quoted", "latin_1", "measure_quoted"]
 

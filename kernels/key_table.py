@@ -16,7 +16,7 @@ import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
 from ._bytes import bytes_equal, hash_bytes, prefetch
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = [
     "KeyTable",

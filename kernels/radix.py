@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._arrays import Int, Int32s, Int64s, UInt64s
-from ._jit import kernel
+from ._kernel import kernel
 
 __all__ = ["radix_order"]
 

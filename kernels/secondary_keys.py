@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["measure_joined", "measure_parts", "write_joined", "write_parts"]
 

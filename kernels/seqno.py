@@ -6,7 +6,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
 from ._bytes import copy_bytes
-from ._jit import kernel
+from ._kernel import kernel
 
 __all__ = ["format_sequence_numbers"]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ._arrays import Bytes, Int, Offsets, UInt64s
 from ._bytes import load_u32, load_u64
-from ._jit import helper, kernel
+from ._kernel import helper, kernel
 
 __all__ = ["xx_hash32", "xx_hash64"]
 

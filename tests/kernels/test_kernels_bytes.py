@@ -19,7 +19,7 @@ from hudi_fast.kernels._bytes import (
     store_u32,
     store_u64,
 )
-from hudi_fast.kernels._jit import kernel
+from hudi_fast.kernels._kernel import kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

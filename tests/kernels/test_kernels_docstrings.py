@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 
 import pytest
-from hudi_fast.kernels._jit import Kernel
+from hudi_fast.kernels._kernel import Kernel
 
 from hudi_fast import kernels
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hudi_fast.kernels import _jit, warm_up
-from hudi_fast.kernels._jit import Kernel, cache_folder, kernel
+from hudi_fast.kernels import _jit, cache_folder, warm_up
+from hudi_fast.kernels._kernel import Kernel, kernel, sources_digest
 from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
 
 CALL = """
@@ -27,7 +27,8 @@ hits = sum(list_hash_combine.load().stats.cache_hits.values())
 
 
 def start(program, cache, **environment):
-    env = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(Path(__file__).parents[2])} | environment
+    here = {"NUMBA_CACHE_DIR": str(cache), "HUDI_FAST_KERNELS": "jit", "PYTHONPATH": str(Path(__file__).parents[2])}
+    env = os.environ | here | environment
     return subprocess.Popen([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE, text=True)
 
 
@@ -100,7 +101,7 @@ def test_without_a_writable_folder_kernels_compile_in_memory(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     program = f"import tempfile\ntempfile.tempdir = {str(blocked / 'x')!r}\n" + CALL
-    program += "from hudi_fast.kernels._jit import cache_folder\nprint(cache_folder())"
+    program += "from hudi_fast.kernels import cache_folder\nprint(cache_folder())"
     assert run(program, blocked / "x", XDG_CACHE_HOME=str(blocked / "x")) == "None"
 
 
@@ -156,10 +157,10 @@ def test_malformed_signatures_are_refused(signature):
 def test_the_cache_key_follows_the_sources_of_all_modules(tmp_path):
     (tmp_path / "one.py").write_text("a = 1")
     (tmp_path / "two.py").write_text("b = 1")
-    before = _jit._sources_digest(tmp_path)
-    assert _jit._sources_digest(tmp_path) == before
+    before = sources_digest(tmp_path)
+    assert sources_digest(tmp_path) == before
     (tmp_path / "two.py").write_text("b = 2")
-    assert _jit._sources_digest(tmp_path) != before
+    assert sources_digest(tmp_path) != before
 
 
 def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path):
@@ -173,6 +174,6 @@ def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path):
 
 
 def test_the_cache_folder_is_the_configured_one_first(tmp_path):
-    program = "from hudi_fast.kernels._jit import cache_folder\nprint(cache_folder().parent)"
+    program = "from hudi_fast.kernels import cache_folder\nprint(cache_folder().parent)"
     assert run(program, tmp_path) == str(tmp_path / "hudi_fast-kernels")
     assert cache_folder() is not None

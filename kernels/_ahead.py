@@ -1,0 +1,203 @@
+"""Compilation of all kernels into one library that a wheel ships: for other machines, Pythons and versions of numba.
+
+::
+
+    kernels ── numba, for each level of processors ──► LLVM module of a kernel
+                                                        │  and its entry: slots of 8 bytes in, status and result out
+                                                        ▼
+                                                  object files, _runtime.c ── cc ──► _compiled/kernels.so
+                                                                                     _compiled/kernels.json
+
+The library needs neither Python nor numba where it runs: kernels take addresses and numbers. ``_library`` describes the
+calls and loads it. Usage, where numba and a C compiler are installed::
+
+    python -m hudi_fast.kernels._ahead            # into the folder of this package
+
+Each level is compiled in a process of its own: numba reads the processor's name when it is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ._jit import declared_dispatcher, numba_types
+from ._kernel import Kernel, all_kernels, sources_digest
+from ._library import FOLDER, LIBRARY, MANIFEST, entry_name
+
+__all__ = ["compile_library"]
+
+LEVELS = {"x86_64": {2: "x86-64-v2", 3: "x86-64-v3", 4: "x86-64-v4"}, "aarch64": {0: "generic"}}
+"""LLVM's names of processors by machine and level (x86-64 micro-architecture levels of the psABI)."""
+
+_NEEDED = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "memcmp", "memcpy", "memmove", "memset"}
+"""Functions that compiled kernels may call: those of ``_runtime.c``, and of every C library."""
+
+
+def compile_library(package: Path, levels: Sequence[int] = (), compiler: str = "cc") -> Path:
+    """Compile all kernels for each level, and write library and manifest.
+
+    Args:
+        package: the folder of the kernels; gets the folder :data:`~hudi_fast.kernels._library.FOLDER`.
+        levels: of processors; empty for all levels of this kind of machine.
+        compiler: a C compiler that links, too.
+
+    Returns:
+        The library.
+
+    Raises:
+        RuntimeError: a tool is missing or fails, or no level is known for this machine.
+    """
+    machine = platform.machine()
+    if machine not in LEVELS or sys.platform != "linux":
+        raise RuntimeError(f"Kernels are compiled ahead for Linux on {' and '.join(LEVELS)} only, not for {machine}.")
+    wanted = sorted(levels or LEVELS[machine])
+    into = package / FOLDER
+    into.mkdir(exist_ok=True)
+    library = into / LIBRARY
+    with tempfile.TemporaryDirectory() as folder:
+        running = [_start(level, Path(folder)) for level in wanted]
+        failed = [level for level, process in zip(wanted, running, strict=True) if process.wait() != 0]
+        if failed:
+            raise RuntimeError(f"The kernels of level {failed[0]} were not compiled: its process says why.")
+        exported = Path(folder, "exported")
+        exported.write_text("{ global: hudi_fast_*; local: *; };")
+        command = [compiler, "-shared", "-fPIC", "-O2", "-s", "-o", str(library), str(package / "_runtime.c")]
+        command += [*map(str, sorted(Path(folder).glob("*.o"))), f"-Wl,--version-script={exported}", "-Wl,-z,defs"]
+        try:
+            subprocess.run(command, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise RuntimeError(f"The library of kernels was not linked: {error}") from error
+    manifest = {
+        "machine": machine,
+        "levels": wanted,
+        "sources": sources_digest(package).hex(),
+        "sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
+    }
+    (into / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    return library
+
+
+def _start(level: int, folder: Path) -> subprocess.Popen[bytes]:
+    """Compile the kernels of a level in another process, into object files of a folder."""
+    name = LEVELS[platform.machine()][level]
+    environment = os.environ | {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": "", "NUMBA_BOUNDSCHECK": "0"}
+    command = [sys.executable, "-m", f"{__package__}._ahead", "--levels", str(level), "--objects", str(folder)]
+    return subprocess.Popen(command, env=environment)
+
+
+def _compile_level(level: int, folder: Path) -> None:
+    """Write an object file of each kernel for one level."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(
+        cpu=LEVELS[platform.machine()][level], features="", opt=3, reloc="pic", codemodel="default"
+    )
+    for declared in all_kernels():
+        name = entry_name(declared, level)
+        code, entry = _with_entry(declared, name)
+        module = llvm.parse_assembly(code)
+        module.link_in(llvm.parse_assembly(entry))
+        _keep_only(module, name)
+        (folder / f"{name}.o").write_bytes(machine.emit_object(module))
+
+
+def _with_entry(declared: Kernel[..., Any], name: str) -> tuple[str, str]:
+    """The optimized LLVM module of a kernel, and one with an entry of the given name: ``int name(slots, result)``.
+
+    The entry takes the arguments from slots of 8 bytes: an array has two, address and length; a scalar has one. It
+    writes the result, if any, into another such slot, and returns 0, or numba's status of an error.
+    """
+    from llvmlite import ir
+    from numba.core import cgutils, types
+    from numba.core.registry import cpu_target
+    from numba.np.arrayobj import populate_array
+
+    dispatcher = declared_dispatcher(declared, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    result, arguments = numba_types(declared.signature)
+    dispatcher.compile(result(*arguments))
+    context, described = cpu_target.target_context, dispatcher.overloads[tuple(arguments)].fndesc
+    module = context.create_module(name)
+    word, pointer = ir.IntType(64), ir.IntType(64).as_pointer()
+    entry = ir.Function(module, ir.FunctionType(ir.IntType(32), [pointer, pointer]), name)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    at = 0
+
+    def slot() -> Any:
+        nonlocal at
+        at += 1
+        return builder.load(builder.gep(entry.args[0], [word(at - 1)]))
+
+    values = []
+    for kind in arguments:
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder)
+            data = builder.inttoptr(slot(), context.get_data_type(kind.dtype).as_pointer())
+            size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+            populate_array(array, data, shape=(slot(),), strides=(word(size),), itemsize=size, meminfo=None)
+            values.append(array._getvalue())
+        elif kind is types.float64:
+            values.append(builder.bitcast(slot(), ir.DoubleType()))
+        elif kind is types.boolean:
+            values.append(builder.icmp_unsigned("!=", builder.trunc(slot(), ir.IntType(8)), ir.IntType(8)(0)))
+        else:
+            values.append(context.cast(builder, slot(), types.int64, kind))
+    callee = cgutils.get_or_insert_function(
+        module, context.call_conv.get_function_type(described.restype, described.argtypes), described.llvm_func_name
+    )
+    status, answer = context.call_conv.call_function(builder, callee, described.restype, described.argtypes, values)
+    if result is not types.void:
+        with builder.if_then(status.is_ok):
+            is_float = result is types.float64
+            bits = builder.bitcast(answer, word) if is_float else context.cast(builder, answer, result, types.int64)
+            builder.store(bits, entry.args[1])
+    builder.ret(status.code)
+    (code,) = dispatcher.inspect_llvm().values()
+    return code, str(module)
+
+
+def _keep_only(module: Any, entry: str) -> None:
+    """Make the entry the only name that others see: code of another level has functions of the same names.
+
+    Raises:
+        RuntimeError: the code calls a function that ``_runtime.c`` does not have.
+    """
+    for function in module.functions:
+        if not function.is_declaration and function.name != entry:
+            function.linkage = "internal"
+        called = function.is_declaration and not function.name.startswith("llvm.")
+        if called and function.name not in _NEEDED:
+            raise RuntimeError(f"{entry} calls {function.name}: add it to _runtime.c.")
+    for variable in module.global_variables:
+        if not variable.is_declaration:
+            variable.linkage = "internal"
+    module.verify()
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description="Compile all kernels into the library that a wheel ships.")
+    parser.add_argument("--compiler", default=os.environ.get("CC", "cc"), help="a C compiler")
+    known = LEVELS.get(platform.machine(), {})
+    parser.add_argument("--levels", type=int, nargs="+", choices=sorted(known), default=(), help="of processors; all")
+    parser.add_argument("--objects", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.objects is not None:
+        _compile_level(given.levels[0], given.objects)
+        return
+    print(compile_library(Path(__file__).parent, given.levels, given.compiler))
+
+
+if __name__ == "__main__":
+    _main()

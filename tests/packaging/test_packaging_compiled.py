@@ -1,0 +1,156 @@
+"""A wheel with compiled kernels: it needs no numba where it runs, and a library that does not fit is not used."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.builds import CHECKOUT, build_wheel, run
+from tests.packaging.test_packaging_wheel import QUICK_START
+
+LEVEL = {"x86_64": 2, "aarch64": 0}.get(platform.machine())
+HASH = """
+import logging, sys
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout, format="%(message)s")
+logging.getLogger("numba").setLevel(logging.WARNING)
+import numpy as np
+from hudi_fast.kernels.java_hash import list_hash_combine
+
+codes = np.array([2**31 - 1, 1], np.int32)
+list_hash_combine(codes, np.array([5, -7], np.int32))
+print(codes.tolist(), "numba" in sys.modules)
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux" or LEVEL is None, reason="no library for this kind of machine")
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, with kernels of the lowest level."""
+    return build_wheel(sources, tmp_path_factory.mktemp("compiled"), HUDI_FAST_COMPILE_KERNELS=str(LEVEL))
+
+
+@pytest.fixture(scope="module")
+def packages(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel installs, and the tests of the kernels."""
+    folder = tmp_path_factory.mktemp("packages")
+    target = ["--target", folder, "--no-deps", "--no-index", wheel]
+    run([sys.executable, "-m", "pip", "install", "--quiet", *target], folder)
+    without_bytecode = shutil.ignore_patterns("__pycache__")
+    for name in ("kernels", "naive"):
+        shutil.copytree(CHECKOUT / "tests" / name, folder / "tests" / name, ignore=without_bytecode)
+    (folder / "tests" / "__init__.py").touch()
+    shutil.copy2(CHECKOUT / "pyproject.toml", folder)
+    return folder
+
+
+@pytest.fixture
+def altered(packages: Path, tmp_path: Path) -> Path:
+    """A copy of the installed packages."""
+    shutil.copytree(packages / "hudi_fast", tmp_path / "hudi_fast")
+    return tmp_path
+
+
+def called(packages: Path, **environment: str) -> str:
+    """The output of a process that calls a kernel of the packages."""
+    here = {"PYTHONPATH": str(packages), "NUMBA_CACHE_DIR": str(packages / "cache")}
+    return run([sys.executable, "-c", HASH], packages, **here, **environment)
+
+
+def test_the_wheel_is_for_any_python_on_one_kind_of_machine(wheel: Path) -> None:
+    assert wheel.name.endswith(f"-py3-none-manylinux_2_17_{platform.machine()}.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith("/kernels.so"))
+        library = archive.read(path)
+    needed = {tuple(map(int, version.split(b"."))) for version in re.findall(rb"GLIBC_(\d+\.\d+)", library)}
+    assert needed
+    assert max(needed) <= (2, 17)
+
+
+def test_a_write_and_a_read_import_no_numba(packages: Path, tmp_path: Path) -> None:
+    code = QUICK_START + "import sys; print('numba' in sys.modules)"
+    updated, _, imported = run([sys.executable, "-c", code], tmp_path, PYTHONPATH=str(packages)).splitlines()
+    assert updated == "1 1"
+    assert imported == "False"
+
+
+@pytest.mark.timeout(600)
+def test_compiled_kernels_pass_the_tests_of_the_kernels(packages: Path) -> None:
+    """All but those of numba's own compilation; each compares a kernel with plain Python."""
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--deselect"]
+    told = run(
+        [*pytest_, "tests/kernels/test_kernels_jit.py", "tests/kernels"],
+        packages,
+        PYTHONPATH=str(packages),
+        HUDI_FAST_KERNELS="shipped",
+    )
+    assert int(re.findall(r"(\d+) passed", told)[0]) > 300
+
+
+def of_other_sources(folder: Path) -> None:
+    with open(folder.parent / "bloom.py", "a") as file:
+        file.write("# changed\n")
+
+
+def cut_short(folder: Path) -> None:
+    library = folder / "kernels.so"
+    library.write_bytes(library.read_bytes()[:-1000])
+
+
+def tampered_with(folder: Path) -> None:
+    library = folder / "kernels.so"
+    content = bytearray(library.read_bytes())
+    content[len(content) // 2] ^= 1
+    library.write_bytes(content)
+
+
+def without_library(folder: Path) -> None:
+    (folder / "kernels.so").unlink()
+
+
+def manifest_says(**values: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        manifest = folder / "kernels.json"
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | values))
+
+    return change
+
+
+def manifest_cut_short(folder: Path) -> None:
+    manifest = folder / "kernels.json"
+    manifest.write_text(manifest.read_text()[:20])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (of_other_sources, "other sources"),
+        (cut_short, "kernels.so is damaged"),
+        (tampered_with, "kernels.so is damaged"),
+        (without_library, "kernels.so"),
+        (manifest_cut_short, "are not used"),
+        (manifest_says(machine="s390x"), "for s390x, and this machine is"),
+        (manifest_says(levels=[99]), "a processor of level 99"),
+    ],
+)
+def test_kernels_are_compiled_here_where_the_library_does_not_fit(
+    altered: Path, change: Callable[[Path], None], reason: str
+) -> None:
+    change(altered / "hudi_fast" / "kernels" / "_compiled")
+    told, answer = called(altered).splitlines()
+    assert reason in told
+    assert answer == "[2147483622, 24] True"
+
+
+def test_the_environment_chooses_kernels_that_are_compiled_here(packages: Path) -> None:
+    assert called(packages) == "[2147483622, 24] False\n"
+    for variable, value in (("HUDI_FAST_KERNELS", "jit"), ("NUMBA_BOUNDSCHECK", "1")):
+        assert called(packages, **{variable: value}).endswith("[2147483622, 24] True\n")
