@@ -1,4 +1,7 @@
-"""The table object: reads, writes, services and inspection without Spark. It delegates and holds no logic."""
+"""The table object: reads, writes, services and inspection without Spark. It delegates and holds no logic.
+
+Each method imports what it calls: a process that reads one table loads no code of writes and services.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +9,26 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from hudi_fast.config.new_table import new_table_properties
-from hudi_fast.config.option_conflicts import new_table_from_options
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.config.read_options import normalise_instant
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.config.table_layout import create_table_layout
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.verbs import DmlVerbs
 from hudi_fast.errors import ConfigError
-from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
-from hudi_fast.merging.rules import Merger
-from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.dataset import Scan
 from hudi_fast.reading.incremental.verbs import IncrementalReads
-from hudi_fast.reading.inspecting.history import history_table
-from hudi_fast.reading.inspecting.html import table_html
-from hudi_fast.reading.inspecting.stats import stats_table
-from hudi_fast.reading.inspecting.table import explain_table, files_table, partitions_table
-from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
-from hudi_fast.reading.time_travel import state_for_query
-from hudi_fast.schema.normalize import normalize_input_schema
-from hudi_fast.services.inline import write_with_services
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
-from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.alter_verbs import SchemaVerbs
-from hudi_fast.writing.flow import WriteResult, run_write
-from hudi_fast.writing.open_session import open_session
-from hudi_fast.writing.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from hudi_fast.merging.rules import Merger
+    from hudi_fast.reading.dataset import Scan
+    from hudi_fast.reading.scan import ScanPlan, ScanQuery
+    from hudi_fast.services.table_services import TableServices
+    from hudi_fast.view.table_state import TableState
+    from hudi_fast.writing.flow import WriteResult
 
 __all__ = ["HudiTable"]
 
@@ -116,6 +104,13 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             TableExistsError: the path already holds a table.
             ConfigError: the options do not define a table, or name columns that are not in the schema.
         """
+        from hudi_fast.config.new_table import new_table_properties
+        from hudi_fast.config.option_conflicts import new_table_from_options
+        from hudi_fast.config.table_layout import create_table_layout
+        from hudi_fast.config.write_options import WriteOptions
+        from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
+        from hudi_fast.schema.normalize import normalize_input_schema
+
         spec = new_table_from_options(WriteOptions.from_options(options))
         stored = normalize_input_schema(schema)
         named = [*spec.record_key_fields, *spec.partition_fields, *spec.ordering_fields]
@@ -133,6 +128,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: the table's configuration, its newest instants, its files by partition."""
+        from hudi_fast.reading.inspecting.html import table_html
+
         return table_html(self._storage)
 
     # ---- properties
@@ -160,6 +157,10 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     @property
     def schema(self) -> pa.Schema:
         """Data columns, without Hudi's meta columns."""
+        import pyarrow as pa
+
+        from hudi_fast.view.table_state import load_state, table_schema
+
         return table_schema(load_state(self._storage)) or pa.schema([])
 
     # ---- reading
@@ -184,6 +185,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             UnsupportedFeatureError: the merge mode of the table is not supported.
             ConfigError: unknown column or query type, or an invalid ``as_of``.
         """
+        from hudi_fast.reading.scan import scan_table
+
         return scan_table(self._plan(columns, filter, as_of, query_type))
 
     def to_batches(
@@ -197,6 +200,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
         Memory is bounded by the file slices in flight.
         """
+        from hudi_fast.reading.scan import scan_batches
+
         return scan_batches(self._plan(columns, filter, as_of, query_type))
 
     def scan(
@@ -213,6 +218,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             >>> trips = hf.HudiTable.open("trips").scan()  # doctest: +SKIP
             >>> duckdb.sql("select city, avg(fare) from trips where fare > 10 group by city")  # doctest: +SKIP
         """
+        from hudi_fast.reading.dataset import Scan
+
         return Scan(self._state(as_of, query_type), columns, filter, self._query(query_type))
 
     def incremental(
@@ -238,6 +245,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         Raises:
             ConfigError: the range cannot be read: files were deleted, or the table has no meta columns.
         """
+        from hudi_fast.reading.scan import scan_table
+
         return scan_table(self._changes(begin, end, columns, filter, options))
 
     # ---- writing
@@ -251,6 +260,11 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
                 ``insert_overwrite_table``, ``delete_partition``.
             options: ``hoodie.*`` keys. Inline services run as after ``hudi_fast.write``.
         """
+        from hudi_fast.services.inline import write_with_services
+        from hudi_fast.writing.flow import run_write
+        from hudi_fast.writing.open_session import open_session
+        from hudi_fast.writing.settings import Settings
+
         given = {**(options or {}), "hoodie.datasource.write.operation": operation}
         if self._merger is not None:
             given.setdefault("hudi_fast.merger", self._merger)
@@ -275,6 +289,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
     def delete(self, keys_or_filter: Keys, options: Mapping[str, Any] | None = None) -> WriteResult:
         """Delete rows by key, or by a ``pyarrow.compute`` expression."""
+        import pyarrow.compute as pc
+
         if isinstance(keys_or_filter, pc.Expression):
             return self._delete_where(keys_or_filter, options)
         return self.write(keys_or_filter, "delete", options)
@@ -285,6 +301,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
     def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, Any] | None = None) -> WriteResult:
         """Delete whole partitions by path; ``*`` matches any text."""
+        import pyarrow as pa
+
         if isinstance(partitions, str):
             raise ConfigError(f"delete_partitions takes a list of paths; got the text {partitions!r}.")
         named = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
@@ -295,6 +313,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     @property
     def services(self) -> TableServices:
         """Table services: cleaning, archiving, compaction, clustering, indexes, rollback, restore, upgrades, repair."""
+        from hudi_fast.services.table_services import TableServices
+
         return TableServices(self._storage, self._merger)
 
     # ---- inspection, as Arrow tables
@@ -311,6 +331,10 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             ConfigError: invalid time.
             CorruptTableError: the archived timeline cannot be read.
         """
+        from hudi_fast.config.read_options import normalise_instant
+        from hudi_fast.reading.inspecting.history import history_table
+        from hudi_fast.timeline.active import load_timeline
+
         config = self.config
         first = None if begin is None else normalise_instant(begin, "begin")
         last = None if end is None else normalise_instant(end, "end")
@@ -318,6 +342,9 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
     def files(self, filter: pc.Expression | None = None) -> pa.Table:
         """One row per file slice that a snapshot query with this filter reads."""
+        from hudi_fast.metadata_table.state import open_state
+        from hudi_fast.reading.inspecting.table import files_table
+
         if filter is None:
             return files_table(open_state(self._storage))
         plan = self._plan([], filter, None, "snapshot")
@@ -331,10 +358,15 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         The steps are partition pruning and each consulted index of the metadata table; the last row, ``read``,
         shows what :meth:`to_arrow` reads with these arguments. ``note`` explains why an index did not help.
         """
+        from hudi_fast.reading.inspecting.table import explain_table
+
         return explain_table(self._plan([], filter, as_of, query_type))
 
     def partitions(self) -> pa.Table:
         """One row per partition: files, rows, bytes of base and log files, small files."""
+        from hudi_fast.metadata_table.state import open_state
+        from hudi_fast.reading.inspecting.table import partitions_table
+
         return partitions_table(open_state(self._storage))
 
     def stats(self) -> pa.Table:
@@ -342,19 +374,29 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
         The last column lists the partitions of the metadata table.
         """
+        from hudi_fast.metadata_table.state import open_state
+        from hudi_fast.reading.inspecting.stats import stats_table
+
         return stats_table(open_state(self._storage))
 
     def _plan(
         self, columns: Sequence[str] | None, filter_: pc.Expression | None, as_of: Moment | None, query_type: str
     ) -> ScanPlan:
+        from hudi_fast.reading.scan import plan_scan
+
         return plan_scan(self._state(as_of, query_type), columns, filter_, query=self._query(query_type))
 
     def _state(self, as_of: Moment | None, query_type: str) -> TableState:
+        from hudi_fast.config.read_options import normalise_instant
+        from hudi_fast.reading.time_travel import state_for_query
+
         if query_type not in ("snapshot", "read_optimized"):
             raise ConfigError(f"Unknown query type {query_type!r}; use snapshot or read_optimized.")
         return state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
 
     def _query(self, query_type: str) -> ScanQuery:
+        from hudi_fast.reading.scan import ScanQuery
+
         return ScanQuery(read_optimized=query_type == "read_optimized", merger=self._merger)
 
     def _changes(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
 
-from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
-from hudi_fast.dml.statement import Merge, MergeSpec
-from hudi_fast.merging.rules import Merger
-from hudi_fast.storage.base import Storage
-from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.open_session import open_session
-from hudi_fast.writing.session import TableSession
+    from hudi_fast.dml.statement import Merge
+    from hudi_fast.merging.rules import Merger
+    from hudi_fast.storage.base import Storage
+    from hudi_fast.writing.flow import WriteResult
+    from hudi_fast.writing.session import TableSession
 
 __all__ = ["DmlVerbs"]
 
@@ -35,6 +33,10 @@ class DmlVerbs:
             options: ``hoodie.*`` keys as for a write.
             aliases: prefixes of the columns of the table and of the source.
         """
+        from hudi_fast.arrow_input import to_arrow_table
+        from hudi_fast.dml.run import merge_locally
+        from hudi_fast.dml.statement import Merge, MergeSpec
+
         session, rows = self._dml_session(options), to_arrow_table(source)
         return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
 
@@ -53,12 +55,19 @@ class DmlVerbs:
             ConfigError: the filter or a value does not fit the table, or a key column is set.
             HudiError: see :mod:`hudi_fast.errors`.
         """
+        from hudi_fast.dml.run import update_locally
+
         return update_locally(self._dml_session(options), where, set)
 
     def _delete_where(self, where: pc.Expression, options: Mapping[str, Any] | None) -> WriteResult:
+        from hudi_fast.dml.run import delete_locally
+
         return delete_locally(self._dml_session(options), where)
 
     def _dml_session(self, options: Mapping[str, Any] | None) -> TableSession:
+        from hudi_fast.dml.run import dml_settings
+        from hudi_fast.writing.open_session import open_session
+
         given = dict(options or {})
         if self._merger is not None:
             given.setdefault("hudi_fast.merger", self._merger)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-from hudi_fast.schema.alter import Change
-from hudi_fast.storage.base import Storage
-from hudi_fast.view.schema_versions import schema_changes, schema_versions
-from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.alter import AlterResult, alter_table
-from hudi_fast.writing.open_session import open_session
-from hudi_fast.writing.settings import Settings
+    from hudi_fast.schema.alter import Change
+    from hudi_fast.storage.base import Storage
+    from hudi_fast.writing.alter import AlterResult
 
 __all__ = ["SchemaVerbs"]
 
@@ -39,6 +36,10 @@ class SchemaVerbs:
             SchemaMismatchError: a type that stored values cannot be converted to.
             HudiError: as for a write.
         """
+        from hudi_fast.writing.alter import alter_table
+        from hudi_fast.writing.open_session import open_session
+        from hudi_fast.writing.settings import Settings
+
         return alter_table(open_session(self._storage, Settings.from_options(options)), changes)
 
     def schema_history(self) -> pa.Table:
@@ -46,6 +47,9 @@ class SchemaVerbs:
 
         Empty for a table whose schema was never altered. Version 0 is the schema before the first ALTER.
         """
+        from hudi_fast.view.schema_versions import schema_versions
+        from hudi_fast.view.table_state import load_state
+
         return schema_versions(load_state(self._storage))
 
     def schema_changes(self) -> pa.Table:
@@ -53,4 +57,7 @@ class SchemaVerbs:
 
         A change is ``added``, ``dropped``, ``renamed``, ``retyped``, ``nullable`` or ``comment``.
         """
+        from hudi_fast.view.schema_versions import schema_changes
+        from hudi_fast.view.table_state import load_state
+
         return schema_changes(load_state(self._storage))

@@ -29,7 +29,10 @@ list_hash_combine(codes, np.array([5, -7], np.int32))
 print(codes.tolist(), "numba" in sys.modules)
 """
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux" or LEVEL is None, reason="no library for this kind of machine")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux" or LEVEL is None, reason="no library for this kind of machine"),
+    pytest.mark.timeout(900),
+]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +85,6 @@ def test_a_write_and_a_read_import_no_numba(packages: Path, tmp_path: Path) -> N
     assert imported == "False"
 
 
-@pytest.mark.timeout(600)
 def test_compiled_kernels_pass_the_tests_of_the_kernels(packages: Path) -> None:
     """All but those of numba's own compilation; each compares a kernel with plain Python."""
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--deselect"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-from hudi_fast.merging.rules import Merger
-from hudi_fast.reading.incremental.cdc import CdcPlan, change_options, changes_batches, changes_table, plan_query
-from hudi_fast.storage.base import Storage
+    from hudi_fast.merging.rules import Merger
+    from hudi_fast.reading.incremental.cdc import CdcPlan
+    from hudi_fast.storage.base import Storage
 
 __all__ = ["IncrementalReads"]
 
@@ -37,13 +38,19 @@ class IncrementalReads:
                 or files have been cleaned.
             CorruptTableError: a base file was rewritten without a change log.
         """
+        from hudi_fast.reading.incremental.cdc import changes_table
+
         return changes_table(self._changes_plan(begin, end, options))
 
     def cdc_batches(
         self, begin: str | date, end: str | date | None = None, options: Mapping[str, Any] | None = None
     ) -> pa.RecordBatchReader:
         """Like :meth:`cdc`, as a stream in no particular order, in bounded memory."""
+        from hudi_fast.reading.incremental.cdc import changes_batches
+
         return changes_batches(self._changes_plan(begin, end, options))
 
     def _changes_plan(self, begin: str | date, end: str | date | None, options: Mapping[str, Any] | None) -> CdcPlan:
+        from hudi_fast.reading.incremental.cdc import change_options, plan_query
+
         return plan_query(self._storage, change_options(begin, end, options, self._merger))
