@@ -24,16 +24,16 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
-from hudi_fast.storage.conditional import ConditionalStore
+from hudi_fast.storage.conditional import ConditionalStore, ExpiredCredentialsError, expired_text, has_expired
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_exchange import exchange_folders
 from hudi_fast.storage.local_folder import delete_folder
@@ -49,10 +49,20 @@ DELETED_AT_ONCE = 1000
 _READ_WHOLE = 1 << 20
 """Maximum bytes of a file that is read whole."""
 
+_BAD_REQUEST = "HTTP status 400"
+"""In messages of pyarrow."""
+
+_HIDDEN_REFUSAL = "Failed to flush response stream"
+"""In messages of pyarrow 26, for a refusal whose text is longer than the range to read."""
+
+_REREADS = 12
+
 _MAX_NAME = 255
 """Maximum bytes of one path part on local file systems."""
 
 _MAX_SHOWN = 200
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +179,7 @@ class Storage:
         if self._store is not None:
             with contextlib.suppress(ConfigError):  # without the store's own client, pyarrow needs one more request
                 return self._read_object(self._store, path)
-        with self.fs.open_input_file(self.fs_path(path)) as source:
+        with self._explained(path), self.fs.open_input_file(self.fs_path(path)) as source:
             return bytes(source.read())
 
     def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:
@@ -183,15 +193,40 @@ class Storage:
         """
         if self._store is not None and size and size <= _READ_WHOLE:
             return pa.BufferReader(self.read_bytes(path))
-        source = self.fs.open_input_file(self.fs_path(path))
-        if self.is_local or source.size() > _READ_WHOLE:
-            return source
-        with source:
-            return pa.BufferReader(source.read_buffer())
+        with self._explained(path):
+            source = self.fs.open_input_file(self.fs_path(path))
+            if self.is_local or source.size() > _READ_WHOLE:
+                return source
+            source.close()
+        return pa.BufferReader(self.read_bytes(path))
+
+    def reread(self, path: str, read: Callable[[], Result]) -> Result:
+        """Read from a stream of :meth:`open_input`, again where :mod:`pyarrow.fs` gives up too early.
+
+        It retries what S3 refuses, but for reads of fewer bytes than the text of the refusal.
+
+        Args:
+            path: the file.
+            read: reads a range.
+
+        Raises:
+            ExpiredCredentialsError: the credentials have expired.
+            OSError: of the read.
+        """
+        for _ in range(_REREADS):
+            try:
+                with self._explained(path):
+                    return read()
+            except OSError as error:
+                if self.is_local or _HIDDEN_REFUSAL not in str(error):
+                    raise
+                self.has_file(path)  # waits while the store asks to slow down, and tells of expired credentials
+        return read()
 
     def stat(self, path: str) -> FileStat | None:
         """The entry at ``path``; None if nothing exists there."""
-        info = self.fs.get_file_info(self.fs_path(path))
+        with self._explained(path):
+            info = self.fs.get_file_info(self.fs_path(path))
         return None if info.type == pafs.FileType.NotFound else self._stat_of(info)
 
     def exists(self, path: str) -> bool:
@@ -224,7 +259,9 @@ class Storage:
             named = (FileStat(one.name[len(self._root) + 1 :], one.size, one.modified_ms, one.is_dir) for one in listed)
             return sorted(named, key=lambda entry: entry.path)
         selector = pafs.FileSelector(self.fs_path(path), allow_not_found=True, recursive=recursive)
-        return sorted((self._stat_of(info) for info in self.fs.get_file_info(selector)), key=lambda entry: entry.path)
+        with self._explained(path):
+            found = self.fs.get_file_info(selector)
+        return sorted((self._stat_of(info) for info in found), key=lambda entry: entry.path)
 
     # ---- writing
 
@@ -240,16 +277,24 @@ class Storage:
         os.replace(temporary, target)
         self._drop_checksum_sidecar(target)
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
+    def create_exclusive(self, path: str, data: bytes, still_allowed: Callable[[], object] = lambda: None) -> None:
         """Create a file with all its content, or raise ``FileExistsError`` and keep the existing one.
+
+        Args:
+            path: the file.
+            data: its content.
+            still_allowed: called before each retry after an object store has asked to slow down, which may last longer
+                than a lock is known to be held; raises an error to end the attempts.
 
         Raises:
             FileExistsError: the file exists.
+            PermissionError: the file was not created.
+            ThrottledError: the file was not created.
             OSError: the file was not created, or, in an object store, the outcome is unknown.
         """
         target = self.fs_path(path)
         if not self.is_local:
-            if not create_confirmed(self._objects(), target, data):
+            if not create_confirmed(self._objects(), target, data, still_allowed):
                 raise FileExistsError(f"{self.absolute(path)} already exists.")
             return
         self._make_parent(path)
@@ -268,7 +313,8 @@ class Storage:
         self.check_writable()
         name = self.fs_path(path)
         self._make_parent(path)
-        return self.fs.open_output_stream(name)
+        with self._explained(path):
+            return self.fs.open_output_stream(name)
 
     @contextlib.contextmanager
     def replacing(self, path: str) -> Iterator[pa.NativeFile]:
@@ -394,6 +440,21 @@ class Storage:
                 f"The table {self.uri} names a file {shown}, whose path {fault}. No valid table has such a file, and "
                 "nothing was done with it; restore the file that names it, or delete it."
             )
+
+    @contextlib.contextmanager
+    def _explained(self, path: str) -> Iterator[None]:
+        """Say that credentials have expired where :mod:`pyarrow.fs` hides it in a text, or does not know it.
+
+        Answers to HEAD requests have no content that says why they are refused: the store asks again.
+        """
+        try:
+            yield
+        except OSError as error:
+            if has_expired(error):
+                raise ExpiredCredentialsError(expired_text(f"Access to {self.absolute(path)}")) from error
+            if self._store is not None and _BAD_REQUEST in str(error):
+                self._store.mark_of(self.fs_path(path))
+            raise
 
     def _read_object(self, store: ObjectStore, path: str) -> bytes:
         found = with_retries(lambda: store.read(self.fs_path(path)))

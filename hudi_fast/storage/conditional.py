@@ -15,11 +15,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["ConditionalStore", "ThrottledError", "Versioned"]
+__all__ = ["ConditionalStore", "ExpiredCredentialsError", "ThrottledError", "Versioned", "expired_text", "has_expired"]
+
+_EXPIRED = ("ExpiredToken", "TokenRefreshRequired")
+"""In codes and messages of S3 and of Amazon's clients: temporary credentials are over."""
 
 
 class ThrottledError(OSError):
     """The store asks to slow down; nothing was written."""
+
+
+class ExpiredCredentialsError(PermissionError):
+    """The credentials were valid once; the store did nothing. Only new ones help."""
+
+
+def has_expired(error: BaseException) -> bool:
+    """Whether an error, or one that caused it, says that credentials have expired.
+
+    Streams of :mod:`pyarrow.fs` say so in the text of a plain ``OSError`` only.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ExpiredCredentialsError):
+            return True
+        if isinstance(cause, OSError) and any(code in str(cause) for code in _EXPIRED):
+            return True
+        cause = cause.__cause__
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +55,18 @@ class Versioned:
 
     data: bytes
     version: str
+
+
+def expired_text(what: str) -> str:
+    """What to tell the user.
+
+    Args:
+        what: the failed access, as the beginning of a sentence, with the path.
+    """
+    return (
+        f"{what} failed: the credentials have expired. Give new ones in storage_options, the environment or ~/.aws, or "
+        "use a role, whose credentials are renewed"
+    )
 
 
 class ConditionalStore(Protocol):

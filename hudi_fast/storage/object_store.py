@@ -33,7 +33,12 @@ _BACKOFF = (0.05, 0.4, 1.6)
 _RANDOM = random.SystemRandom()  # leaves the caller's seeded `random` untouched
 
 _RETRY_WINDOW = 15.0
-"""Seconds after the first attempt in which retries may start."""
+"""Seconds after the first attempt, or the last request to slow down, in which retries may start."""
+
+_SLOW_DOWN_SECONDS = 100.0
+"""Seconds after the first attempt in which retries may start while the store asks to slow down."""
+
+_LONGEST_PAUSE = 6.4
 
 Result = TypeVar("Result")
 
@@ -142,10 +147,20 @@ class RootedStore:
         return self._store.replace(f"{self._root}/{path}", data, version)
 
 
-def create_confirmed(store: ObjectStore, name: str, data: bytes) -> bool:
+def create_confirmed(
+    store: ObjectStore, name: str, data: bytes, still_allowed: Callable[[], object] = lambda: None
+) -> bool:
     """Create an object by its full name, and resolve unknown outcomes; False if an object of another writer exists.
 
+    Args:
+        store: the store.
+        name: full name.
+        data: content.
+        still_allowed: see :func:`with_retries`.
+
     Raises:
+        ThrottledError: nothing was written.
+        PermissionError: nothing was written.
         OSError: the outcome is still unknown after all attempts; the object may exist.
     """
     mark = uuid.uuid4().hex
@@ -156,7 +171,7 @@ def create_confirmed(store: ObjectStore, name: str, data: bytes) -> bool:
         try:
             if store.create(name, data, mark) is not None:
                 return True
-        except ThrottledError:
+        except (ThrottledError, PermissionError):
             raise
         except OSError:
             unconfirmed = True
@@ -166,25 +181,54 @@ def create_confirmed(store: ObjectStore, name: str, data: bytes) -> bool:
             return found == mark
         return unconfirmed and store.mark_of(name) == mark
 
-    return with_retries(once)
+    def checked() -> None:
+        try:
+            still_allowed()
+        except Exception as error:
+            if unconfirmed:
+                raise OSError(
+                    f"The outcome of writing {name} is unknown, and a retry is not allowed: {error}"
+                ) from error
+            raise
+
+    try:
+        return with_retries(once, checked)
+    except (ThrottledError, PermissionError) as error:
+        if unconfirmed:
+            raise OSError(f"{error}; an attempt before had no answer") from error
+        raise
 
 
-def with_retries(call: Callable[[], Result]) -> Result:
+def with_retries(call: Callable[[], Result], still_allowed: Callable[[], object] = lambda: None) -> Result:
     """Call a function that can be repeated; retry when the store fails or asks to slow down.
 
-    No attempt starts late, because a lock holder has checked its lock for about the next minute.
+    After a failure no attempt starts late, because a lock holder has checked its lock for about the next minute. A
+    store that asks to slow down has done nothing, and such storms last: attempts go on for longer then.
+
+    Args:
+        call: the function.
+        still_allowed: called before each retry after the store has asked to slow down; raises an error, such as that of
+            a lost lock, to end the attempts.
 
     Raises:
         OSError: of the last attempt; without retry if it would not help: file not found, no permission.
     """
-    started = time.monotonic()
-    for pause in _BACKOFF:
+    started = since = time.monotonic()
+    failures, pause = 0, _BACKOFF[0]
+    while True:
         try:
             return call()
         except (FileNotFoundError, FileExistsError, PermissionError):
             raise
-        except OSError:
-            if time.monotonic() - started > _RETRY_WINDOW:
+        except ThrottledError:
+            since = time.monotonic()
+            if since - started > _SLOW_DOWN_SECONDS:
                 raise
             time.sleep(pause * _RANDOM.uniform(0.5, 1))
-    return call()
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            still_allowed()
+        except OSError:
+            if failures == len(_BACKOFF) or time.monotonic() - since > _RETRY_WINDOW:
+                raise
+            time.sleep(_BACKOFF[failures] * _RANDOM.uniform(0.5, 1))
+            failures += 1

@@ -8,9 +8,10 @@ replace   ``If-Match: <ETag>``    200 replaced, 412 it has changed, 404 it does 
 ========  ======================  =====================================================
 
 429, and 503 from S3 itself, ask to slow down. All other errors (409 for concurrent writes, 5xx, a broken connection)
-leave the outcome unknown. boto3 does not retry. A server other than Amazon's that ignores these headers would let
-writers overwrite each other. So the first successful write with each header is repeated, and the repetition must be
-rejected.
+leave the outcome unknown. boto3 does not retry. When a session token has expired, credentials are looked up once more.
+
+A server other than Amazon's that ignores these headers would let writers overwrite each other. So the first successful
+write with each header is repeated, and the repetition must be rejected.
 
 Source: Amazon S3 User Guide, "Conditional requests"; S3StorageLockClient, Hudi 1.2.0.
 """
@@ -18,11 +19,11 @@ Source: Amazon S3 User Guide, "Conditional requests"; S3StorageLockClient, Hudi 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.storage.conditional import ThrottledError, Versioned
+from hudi_fast.storage.conditional import ExpiredCredentialsError, ThrottledError, Versioned, expired_text
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.s3_options import S3Options
@@ -32,7 +33,10 @@ __all__ = ["S3Store"]
 _MARK = "hudi-fast-mark"
 _SLOW_DOWN = frozenset({"SlowDown", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
 _NOT_FOUND = frozenset({"404", "NoSuchKey"})
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
 _DELETE_BATCH = 1000
+
+Result = TypeVar("Result")
 
 
 class S3Store:
@@ -41,6 +45,7 @@ class S3Store:
     def __init__(self, options: S3Options) -> None:
         self._options = options
         self._made: Any = None
+        self._keys: object = None
         self._lock = threading.Lock()
         self._proven: set[str] = set() if options.endpoint_url else {"If-None-Match", "If-Match"}
 
@@ -49,13 +54,12 @@ class S3Store:
 
     def read(self, name: str) -> Versioned | None:
         """See ``ConditionalStore``."""
-        try:
-            answer = self._client.get_object(**_object(name))
+
+        def request(client: Any) -> Versioned:
+            answer = client.get_object(**_object(name))
             return Versioned(answer["Body"].read(), answer["ETag"])
-        except self._failures as error:
-            if _code(error) in _NOT_FOUND:
-                return None
-            raise _os_error("read", name, error) from error
+
+        return self._ask("read", name, request, _is_missing)
 
     def create(self, name: str, data: bytes, mark: str = "") -> str | None:
         """See ``ObjectStore``."""
@@ -68,12 +72,16 @@ class S3Store:
 
     def mark_of(self, name: str) -> str | None:
         """See ``ObjectStore``."""
-        try:
-            return str(self._client.head_object(**_object(name))["Metadata"].get(_MARK, ""))
-        except self._failures as error:
-            if _code(error) in _NOT_FOUND:
-                return None
-            raise _os_error("look at", name, error) from error
+
+        def request(client: Any) -> str:
+            try:
+                return str(client.head_object(**_object(name))["Metadata"].get(_MARK, ""))
+            except self._failures as error:
+                if _status(error) in (400, 403, 503):  # the answer to a HEAD does not say why
+                    client.get_object(**_object(name), Range="bytes=0-0")
+                raise
+
+        return self._ask("look at", name, request, _is_missing)
 
     def has_folder(self, name: str) -> bool:
         """See ``ObjectStore``."""
@@ -85,10 +93,7 @@ class S3Store:
 
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
-        try:
-            self._client.put_object(**_object(name), Body=data)
-        except self._failures as error:
-            raise _os_error("write", name, error) from error
+        self._ask("write", name, lambda client: client.put_object(**_object(name), Body=data))
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
@@ -100,18 +105,16 @@ class S3Store:
             self._delete_some(names[start : start + _DELETE_BATCH])
 
     def _delete_some(self, names: Sequence[str]) -> None:
-        try:
-            if len(names) == 1:
-                self._client.delete_object(**_object(names[0]))
-                return
-            keys = [{"Key": _object(name)["Key"]} for name in names]
-            bucket = _object(names[0])["Bucket"]
-            answer = self._client.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
-        except self._failures as error:
-            raise _os_error("delete", names[0], error) from error
-        for failed in answer.get("Errors", ()):
+        if len(names) == 1:
+            self._ask("delete", names[0], lambda client: client.delete_object(**_object(names[0])))
+            return
+        bucket, keys = _object(names[0])["Bucket"], [{"Key": _object(name)["Key"]} for name in names]
+        order = {"Objects": keys, "Quiet": True}
+        answer = self._ask("delete", names[0], lambda client: client.delete_objects(Bucket=bucket, Delete=order))
+        for failed in () if answer is None else answer.get("Errors", ()):
             if failed.get("Code") not in _NOT_FOUND:
-                raise OSError(f"s3://{bucket}/{failed.get('Key')} could not be deleted: {failed.get('Message')}")
+                text = f"s3://{bucket}/{failed.get('Key')} could not be deleted: {failed.get('Message')}"
+                raise ThrottledError(text) if failed.get("Code") in _SLOW_DOWN else OSError(text)
 
     def _conditional(self, name: str, data: bytes, header: str, more: dict[str, Any]) -> str | None:
         version = self._put_if(name, data, more)
@@ -135,18 +138,54 @@ class S3Store:
         self._proven.add(header)
 
     def _put_if(self, name: str, data: bytes, more: dict[str, Any]) -> str | None:
+        def is_rejected(error: Exception) -> bool:
+            return _status(error) == 412 or (_code(error) in _NOT_FOUND and "IfMatch" in more)
+
+        def request(client: Any) -> str:
+            return str(client.put_object(**_object(name), Body=data, **more)["ETag"])
+
+        return self._ask("write", name, request, is_rejected)
+
+    def _ask(
+        self,
+        what: str,
+        name: str,
+        request: Callable[[Any], Result],
+        is_none: Callable[[Exception], bool] = lambda error: False,
+    ) -> Result | None:
+        """The result of a request; None for errors that ``is_none`` accepts."""
+        client = self._client
         try:
-            return str(self._client.put_object(**_object(name), Body=data, **more)["ETag"])
+            return request(client)
         except self._failures as error:
-            if _status(error) == 412 or (_code(error) in _NOT_FOUND and "IfMatch" in more):
+            if is_none(error):
                 return None
-            raise _os_error("write", name, error) from error
+            if _code(error) in _EXPIRED and self._is_renewed(client):
+                raise ThrottledError(f"s3://{name}: the credentials had expired; there are new ones") from error
+            raise _os_error(what, name, error) from error
+
+    def _is_renewed(self, client: Any) -> bool:
+        """Whether there are other credentials than those of a client: in the environment, in ``~/.aws``.
+
+        boto3 reads a file once, and renews only what a server gave it.
+        """
+        with self._lock:
+            if self._made is client:
+                self._connect(keys_before=self._keys)
+            return self._made is not client
+
+    def _connect(self, keys_before: object = None) -> None:
+        session = self._options.session()
+        found = session.get_credentials()
+        keys = None if found is None else found.get_frozen_credentials()
+        if self._made is None or keys != keys_before:
+            self._made, self._keys = self._options.client(session), keys
 
     @property
     def _client(self) -> Any:
         with self._lock:
             if self._made is None:
-                self._made = self._options.client()
+                self._connect()
             return self._made
 
     @property
@@ -160,6 +199,10 @@ def _object(name: str) -> dict[str, str]:
     return {"Bucket": bucket, "Key": key}
 
 
+def _is_missing(error: Exception) -> bool:
+    return _code(error) in _NOT_FOUND
+
+
 def _status(error: Exception) -> int:
     answer = getattr(error, "response", None) or {}
     return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
@@ -171,6 +214,8 @@ def _code(error: Exception) -> str:
 
 
 def _os_error(what: str, name: str, error: Exception) -> OSError:
+    if _code(error) in _EXPIRED:
+        return ExpiredCredentialsError(expired_text(f"The request to {what} s3://{name}"))
     text = f"S3 did not {what} s3://{name}: {_code(error) or type(error).__name__}"
     detail = (getattr(error, "response", None) or {}).get("Error", {}).get("Message")
     text += f" ({detail})" if detail else ""

@@ -29,6 +29,13 @@ __all__ = ["S3Options"]
 _ONE_REQUEST = 19
 """First release of pyarrow that can write a small file in one request."""
 
+_STREAM_RETRIES = 12
+"""Retries of one request of a stream. Pauses double from 50 ms to 51 s; the last begins 102 s after the first attempt.
+
+pyarrow's other strategy, its default, has a budget of 100 retries for the life of a file system, and does not fill it
+up again (pyarrow 26): a process that meets many slow-downs would fail with the 101st.
+"""
+
 _NAMES = {
     "access_key": "aws_access_key_id access_key_id key fs.s3a.access.key hoodie.aws.access.key",
     "secret_key": "aws_secret_access_key secret_access_key secret fs.s3a.secret.key hoodie.aws.secret.key",
@@ -127,14 +134,15 @@ class S3Options:
             region=self.region or _environment_region() or (None if endpoint is None else "us-east-1"),
             request_timeout=self.timeout,
             force_virtual_addressing=bool(self.virtual_addressing),
+            retry_strategy=pafs.AwsDefaultS3RetryStrategy(max_attempts=_STREAM_RETRIES),
             **more,
         )
 
-    def client(self) -> Any:
+    def client(self, session: Any) -> Any:
         """The client for conditional writes, without retries.
 
-        Raises:
-            ConfigError: boto3 is not installed.
+        Args:
+            session: see :meth:`session`.
         """
         core = import_extra("botocore.config", "s3", "Writing to s3://")
         style = {None: "path" if self.endpoint_url else "auto", True: "virtual", False: "path"}
@@ -152,11 +160,15 @@ class S3Options:
             max_pool_connections=32,
             **more,
         )
-        session = self._session()
         region = session.region_name or "us-east-1"
         return session.client("s3", endpoint_url=self.endpoint_url, config=config, region_name=region)
 
-    def _session(self) -> Any:
+    def session(self) -> Any:
+        """A new session of boto3, with the credentials of these options, or those that boto3 finds now.
+
+        Raises:
+            ConfigError: boto3 is not installed.
+        """
         boto3 = import_extra("boto3", "s3", "Writing to s3://")
         known = {"region_name": self.region or _environment_region()}
         if self.access_key:

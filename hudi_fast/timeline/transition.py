@@ -16,6 +16,7 @@ from dataclasses import replace
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.conditional import ThrottledError
 from hudi_fast.timeline.instant import (
     Instant,
     State,
@@ -71,7 +72,8 @@ def complete(
         instant: the instant with its pending action (``compaction``, not ``commit``).
         body: commit metadata, or the metadata of another action.
         completion_time: returns the completion time and checks the table lock; called right before the file is
-            created. Layout 1 uses the modification time of the file instead.
+            created, and again, for the check, before each retry when storage asks to slow down. Layout 1 uses the
+            modification time of the file instead.
 
     Returns:
         The completed instant, with completion time and file name.
@@ -85,13 +87,13 @@ def complete(
     _require(storage, config, with_state(instant, State.INFLIGHT))
     completion = completion_time()
     if config.layout_version < 2:
-        done = _create(storage, config, with_state(instant, State.COMPLETED), body)
+        done = _create(storage, config, with_state(instant, State.COMPLETED), body, completion_time)
         try:
             stat = storage.stat(_path(config, done))
         except OSError:  # the instant is completed; later readers get its completion time from the file
             stat = None
         return done if stat is None else replace(done, completion=instant_from_ms(stat.modified_ms, config.timezone))
-    return _create(storage, config, with_state(instant, State.COMPLETED, completion), body)
+    return _create(storage, config, with_state(instant, State.COMPLETED, completion), body, completion_time)
 
 
 def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
@@ -142,7 +144,13 @@ def _require(storage: Storage, config: TableConfig, instant: Instant) -> None:
         )
 
 
-def _create(storage: Storage, config: TableConfig, instant: Instant, body: bytes) -> Instant:
+def _create(
+    storage: Storage,
+    config: TableConfig,
+    instant: Instant,
+    body: bytes,
+    still_allowed: Callable[[], object] = lambda: None,
+) -> Instant:
     """Create the file of the instant's state; after a storage error, determine whether the file was written."""
     name = instant_file_name(instant, config.layout_version)
     path = f"{config.timeline_folder}/{name}"
@@ -150,11 +158,12 @@ def _create(storage: Storage, config: TableConfig, instant: Instant, body: bytes
         f"Table {storage.uri}: the {instant.state.name.lower()} file of {instant.action} {instant.requested} ({path})"
     )
     try:
-        storage.create_exclusive(path, body)
+        storage.create_exclusive(path, body, still_allowed)
     except FileExistsError as error:
         raise CommitConflictError(f"{what} exists already: another writer created it. Retry the operation.") from error
     except OSError as error:
-        if not _is_written(storage, path, body, what, error):
+        refused = isinstance(error, ThrottledError | PermissionError)
+        if refused or not _is_written(storage, path, body, what, error):
             raise CommitError(f"{what} could not be written: {error}. Nothing changed; retry the operation.") from error
     return replace(instant, file_name=name)
 

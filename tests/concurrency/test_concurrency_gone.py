@@ -179,11 +179,11 @@ def test_no_plan_names_what_is_logged_on_a_slice_that_was_rolled_back(tmp_path: 
     class Late(Storage):
         """What the write logs on is rolled back right before it does."""
 
-        def create_exclusive(self, path: str, data: bytes) -> None:
+        def create_exclusive(self, path: str, data: bytes, *more: Any) -> None:
             """See ``Storage``."""
             if ".log.1_0-0-0.marker." in path:
                 services(Path(self.uri)).rollback(first)
-            super().create_exclusive(path, data)
+            super().create_exclusive(path, data, *more)
 
     write = InterleavedEngine(
         plain_rows([2], text="mine"), lambda: planned.append(getattr(services(path), f"plan_{service}")(settings))

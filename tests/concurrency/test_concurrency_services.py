@@ -44,9 +44,9 @@ class ThiefStorage(Storage):
 
     pattern = ""
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
+    def create_exclusive(self, path: str, data: bytes, *more: Any) -> None:
         """See ``Storage``."""
-        super().create_exclusive(path, data)
+        super().create_exclusive(path, data, *more)
         if re.search(self.pattern, self.fs_path(path)):
             steal_lock(Path(self.uri.removesuffix("/.hoodie/metadata")))
 

@@ -41,9 +41,9 @@ class CrashingStorage(Storage):
         self._count()
         super().write_bytes(path, data)
 
-    def create_exclusive(self, path, data):
+    def create_exclusive(self, path, data, *more):
         self._count()
-        super().create_exclusive(path, data)
+        super().create_exclusive(path, data, *more)
 
     def delete_file(self, path):
         self._count()
@@ -153,9 +153,9 @@ def test_a_change_that_another_process_began_meanwhile_is_a_conflict(storage):
     create_properties(storage, PROPS)
 
     class Racing(Storage):
-        def create_exclusive(self, path, data):
+        def create_exclusive(self, path, data, *more):
             super().write_bytes(path, b"the other one")
-            super().create_exclusive(path, data)
+            super().create_exclusive(path, data, *more)
 
     with pytest.raises(CommitConflictError, match="Another process"):
         update_properties(Racing(storage.uri), {"key": "value"})

@@ -1,4 +1,4 @@
-"""Something between a client and an HTTP server that lets one request go wrong.
+"""Something between a client and an HTTP server that lets requests go wrong: one, some of them, or all for a while.
 
 ========== =====================================================================
 kind        the request with that number
@@ -6,24 +6,74 @@ kind        the request with that number
 ``before``  is not passed on; the connection breaks
 ``after``   is passed on, and its answer is lost; the connection breaks
 ``busy``    is not passed on; the answer is 503 ``SlowDown``
+``expired`` is not passed on; the answer is 400 ``ExpiredToken``, as Amazon's
 ========== =====================================================================
+
+:class:`Weather` is for all requests: each takes longer, a share of them is ``busy``, session tokens have expired.
 """
 
 from __future__ import annotations
 
 import contextlib
 import http.client
+import random
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-__all__ = ["FAULTS", "Faults", "http_faults"]
+__all__ = ["FAULTS", "Faults", "Request", "Weather", "http_faults"]
 
 FAULTS = ("before", "after", "busy")
-BUSY = b'<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>'
+
+
+def refusal(code: str, message: str) -> bytes:
+    """An error as long as Amazon's."""
+    ids = f"<RequestId>{'A' * 16}</RequestId><HostId>{'b' * 76}</HostId>"
+    text = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{message}</Message>{ids}</Error>'
+    )
+    return text.encode()
+
+
+BUSY = refusal("SlowDown", "Please reduce your request rate.")
+EXPIRED = refusal("ExpiredToken", "The provided token has expired.")
 HOP_BY_HOP = {"connection", "expect", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
+
+
+@dataclass(frozen=True)
+class Weather:
+    """What happens to all requests.
+
+    Attributes:
+        delay: seconds by which each is answered later.
+        busy: share of them that is not passed on and answered 503 ``SlowDown``.
+        expired: session tokens whose requests are ``expired``.
+    """
+
+    delay: float = 0.0
+    busy: float = 0.0
+    expired: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that was answered.
+
+    Attributes:
+        what: method and path.
+        begin: seconds of the monotonic clock at its arrival.
+        end: and at its answer.
+        status: of the answer; 0 if the connection broke.
+    """
+
+    what: str
+    begin: float
+    end: float
+    status: int
 
 
 class Faults:
@@ -32,18 +82,23 @@ class Faults:
     Attributes:
         url: of this.
         asked: method and path of every request since :meth:`arm`.
+        answered: the same requests in the order of their answers, with times.
+        weather: for all requests; may be set at any time.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, seed: int = 1) -> None:
         self.url = url
         self.asked: list[str] = []
+        self.answered: list[Request] = []
+        self.weather = Weather()
+        self._random = random.Random(seed)
         self._at, self._kind, self._lasts = -1, "", 1
         self._lock = threading.Lock()
 
     def arm(self, at: int = -1, kind: str = "", lasts: int = 1) -> None:
         """From now on requests count from 0, and ``lasts`` of them go wrong, beginning with number ``at``."""
         with self._lock:
-            self.asked = []
+            self.asked, self.answered = [], []
             self._at, self._kind, self._lasts = at, kind, lasts
 
     def note(self, what: str) -> str:
@@ -51,19 +106,22 @@ class Faults:
         with self._lock:
             number = len(self.asked)
             self.asked.append(what)
-            return self._kind if self._at <= number < self._at + self._lasts and self._at >= 0 else ""
+            if self._at <= number < self._at + self._lasts and self._at >= 0:
+                return self._kind
+            return "busy" if self._random.random() < self.weather.busy else ""
 
 
 @contextlib.contextmanager
-def http_faults(target: str) -> Iterator[Faults]:
+def http_faults(target: str, seed: int = 1) -> Iterator[Faults]:
     """Listen for the duration of the block, in front of a server.
 
     Args:
         target: ``http://host:port``.
+        seed: of the share of requests that are refused.
     """
     server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
     server.daemon_threads = True
-    faults = Faults(f"http://127.0.0.1:{server.server_port}")
+    faults = Faults(f"http://127.0.0.1:{server.server_port}", seed)
     server.faults, server.target = faults, urlsplit(target)  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -88,14 +146,26 @@ class Relay(BaseHTTPRequestHandler):
         return going_on
 
     def relay(self) -> None:
+        begin = time.monotonic()
+        faults: Faults = self.server.faults  # type: ignore[attr-defined]
+        what, self.status = f"{self.command} {self.path}", 0
         body = self.body()
-        fault = self.server.faults.note(f"{self.command} {self.path}")  # type: ignore[attr-defined]
+        fault = faults.note(what)
+        time.sleep(faults.weather.delay)
         if fault == "before":
             self.break_off()
         elif fault == "busy":
-            self.answer(503, [("Content-Type", "application/xml")], b"" if self.command == "HEAD" else BUSY, len(BUSY))
+            self.refuse(503, BUSY)
+        elif fault == "expired" or self.headers.get("X-Amz-Security-Token", "") in faults.weather.expired:
+            self.refuse(400, EXPIRED)
         else:
             self.pass_on(body, lost=fault == "after")
+        faults.answered.append(Request(what, begin, time.monotonic(), self.status))
+
+    def refuse(self, status: int, content: bytes) -> None:
+        self.answer(
+            status, [("Content-Type", "application/xml")], b"" if self.command == "HEAD" else content, len(content)
+        )
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = relay
 
@@ -134,6 +204,7 @@ class Relay(BaseHTTPRequestHandler):
         self.answer(answer.status, headers, content, size)
 
     def answer(self, status: int, headers: list[tuple[str, str]], content: bytes, size: int) -> None:
+        self.status = status
         self.send_response_only(status)
         for name, value in headers:
             self.send_header(name, value)

@@ -202,10 +202,10 @@ def test_a_resizing_that_fails_leaves_the_table_as_it_was(tmp_path):
 class FullStorage(Storage):
     """Has no room for what makes a replace commit visible."""
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
+    def create_exclusive(self, path: str, data: bytes, *more: Any) -> None:
         if path.endswith(".replacecommit"):
             raise OSError(errno.ENOSPC, "no space left", path)
-        super().create_exclusive(path, data)
+        super().create_exclusive(path, data, *more)
 
 
 def test_a_resizing_that_does_not_become_visible_leaves_no_ranges(tmp_path):

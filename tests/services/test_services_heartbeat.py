@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,12 +52,12 @@ class SilentStorage(Storage):
 class SlowStorage(SilentStorage):
     """Storage that takes its time once the first sign of life is given, and takes no more of them."""
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
+    def create_exclusive(self, path: str, data: bytes, *more: Any) -> None:
         """See ``Storage``."""
         if self.beats == 1 and ".marker." in path:
             self.silent = True
             wait_for(lambda: self.beats > 1)
-        super().create_exclusive(path, data)
+        super().create_exclusive(path, data, *more)
 
 
 def wait_for(true: Callable[[], bool], seconds: float = 20.0) -> None:

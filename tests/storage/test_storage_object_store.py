@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hudi_fast.errors import LockError
 from hudi_fast.storage import object_store
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.object_store import RootedStore, create_confirmed, with_retries
@@ -45,6 +46,13 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     pauses: list[float] = []
     monkeypatch.setattr(object_store.time, "sleep", pauses.append)
     return pauses
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, no_pauses: list[float]) -> list[float]:
+    """The pauses, which are all that takes time."""
+    monkeypatch.setattr(object_store.time, "monotonic", lambda: sum(no_pauses))
+    return no_pauses
 
 
 def test_an_object_is_created_once() -> None:
@@ -87,9 +95,55 @@ def answers(*results: object) -> Callable[[], object]:
 
 
 def test_a_call_is_repeated_with_growing_pauses(no_pauses: list[float]) -> None:
-    assert with_retries(answers(OSError(), ThrottledError(), 7)) == 7
+    assert with_retries(answers(OSError(), OSError(), 7)) == 7
     assert len(no_pauses) == 2
     assert 0.025 <= no_pauses[0] <= 0.05 < 0.2 <= no_pauses[1] <= 0.4
+
+
+def test_a_store_that_asks_to_slow_down_is_asked_again_for_more_than_a_minute(clock: list[float]) -> None:
+    def call() -> str:
+        if sum(clock) < 60:
+            raise ThrottledError()
+        return "done"
+
+    assert with_retries(call) == "done"
+    assert max(clock) <= 6.4
+
+    with pytest.raises(ThrottledError):
+        with_retries(answers(*[ThrottledError()] * 99))
+    assert 60 + 100 < sum(clock) < 60 + 120
+
+
+def test_a_failure_after_a_slow_down_is_retried_like_any_other(clock: list[float]) -> None:
+    assert with_retries(answers(*[ThrottledError()] * 10, OSError(), OSError(), OSError(), 7)) == 7
+    assert sum(clock) > 15
+
+
+def test_retries_after_a_slow_down_end_when_they_are_no_longer_allowed(clock: list[float]) -> None:
+    def check() -> None:
+        if sum(clock) > 30:
+            raise LockError("lost")
+
+    store = Objects(*[("before", ThrottledError())] * 99)
+    with pytest.raises(LockError, match="lost"):
+        create_confirmed(store, "b/f", b"1", check)
+    assert store.objects == {}
+    assert 30 < sum(clock) < 40
+
+
+def test_a_lost_lock_does_not_hide_that_an_outcome_is_unknown(clock: list[float]) -> None:
+    def check() -> None:
+        raise LockError("lost")
+
+    store = Objects(("before", OSError("no answer")), ("before", ThrottledError()))
+    with pytest.raises(OSError, match="unknown"):
+        create_confirmed(store, "b/f", b"1", check)
+    store = Objects(("before", OSError("no answer")), ("before", PermissionError("expired")))
+    with pytest.raises(OSError, match="no answer") as caught:
+        create_confirmed(store, "b/f", b"1")
+    assert not isinstance(caught.value, PermissionError)
+    with pytest.raises(PermissionError):
+        create_confirmed(Objects(("before", PermissionError("expired"))), "b/f", b"1")
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(), FileExistsError(), PermissionError()])

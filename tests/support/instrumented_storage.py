@@ -111,9 +111,11 @@ class RecordingStorage(Storage):
         """See ``Storage``."""
         self._run("write_bytes", path, lambda: Storage.write_bytes(self, path, data), self._torn(path, data))
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
+    def create_exclusive(self, path: str, data: bytes, *more: Any) -> None:
         """See ``Storage``."""
-        self._run("create_exclusive", path, lambda: Storage.create_exclusive(self, path, data), self._torn(path, data))
+        self._run(
+            "create_exclusive", path, lambda: Storage.create_exclusive(self, path, data, *more), self._torn(path, data)
+        )
 
     def open_output(self, path: str) -> pa.NativeFile:
         """See ``Storage``; the stream's writes and its close are calls of their own."""

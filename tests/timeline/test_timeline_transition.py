@@ -26,9 +26,9 @@ class FailingStorage(Storage):
         super().__init__(uri)
         self.lands, self.readable, self.damage = lands, readable, damage
 
-    def create_exclusive(self, path, data):
+    def create_exclusive(self, path, data, *more):
         if self.lands:
-            super().create_exclusive(path, data[:1] if self.damage else data)
+            super().create_exclusive(path, data[:1] if self.damage else data, *more)
         raise OSError("connection reset")
 
     def read_bytes(self, path):
@@ -107,9 +107,9 @@ def test_the_lock_is_asked_for_after_all_looking_and_right_before_the_file(table
             calls.append("exists")
             return super().exists(path)
 
-        def create_exclusive(self, path, data):
+        def create_exclusive(self, path, data, *more):
             calls.append("create")
-            super().create_exclusive(path, data)
+            super().create_exclusive(path, data, *more)
 
     def lost():
         calls.append("lock")

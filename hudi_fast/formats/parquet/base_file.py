@@ -19,8 +19,9 @@ cover all values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +30,7 @@ from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.conditional import ExpiredCredentialsError
 
 __all__ = [
     "NAN_SAFE_BOUNDS",
@@ -56,6 +58,8 @@ ROW_GROUP_MEMORY = 32 << 20
 """Maximum Arrow bytes that a row group may hold while it is collected."""
 
 _MAGIC = b"PAR1"
+
+Result = TypeVar("Result")
 
 _GROUP_ROWS = 64 << 20
 """Maximum rows that Arrow writes into one row group."""
@@ -336,8 +340,10 @@ class BaseFileReader:
         """Read whole columns, of all or some row groups."""
         try:
             if row_groups is None:
-                return self._file.read(list(columns), use_threads=False)
-            return self._file.read_row_groups(list(row_groups), list(columns), use_threads=False)
+                return self._reread(lambda: self._file.read(list(columns), use_threads=False))
+            return self._reread(lambda: self._file.read_row_groups(list(row_groups), list(columns), use_threads=False))
+        except ExpiredCredentialsError:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(self.path, error) from error
 
@@ -345,11 +351,47 @@ class BaseFileReader:
         self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Rows in file order, at most ``batch_rows`` at a time."""
-        groups = None if row_groups is None else list(row_groups)
+        groups = list(range(self.num_row_groups)) if row_groups is None else list(row_groups)
+        done = 0
+        rest: Iterator[pa.RecordBatch] | None = None
+
+        def following() -> pa.RecordBatch | None:
+            nonlocal rest
+            if rest is None:
+                rest = self._batches_after(done, columns, batch_rows, groups)
+            try:
+                return next(rest, None)
+            except OSError:
+                rest = None
+                raise
+
         try:
-            yield from self._file.iter_batches(batch_rows, groups, list(columns), use_threads=False)
+            while (batch := self._reread(following)) is not None:
+                done += batch.num_rows
+                yield batch
+        except ExpiredCredentialsError:
+            raise
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(self.path, error) from error
+
+    def _batches_after(
+        self, done: int, columns: Sequence[str], batch_rows: int, groups: list[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of row groups without the first rows."""
+        rows, at = self.row_group_rows() if done else [], 0
+        while done and done >= rows[groups[at]]:
+            done, at = done - rows[groups[at]], at + 1
+        for batch in self._file.iter_batches(batch_rows, groups[at:], list(columns), use_threads=False):
+            skipped = min(done, batch.num_rows)
+            done -= skipped
+            if skipped < batch.num_rows:
+                yield batch.slice(skipped)
+
+    def _reread(self, read: Callable[[], Result]) -> Result:
+        if self._location is None:
+            return read()
+        storage, path = self._location
+        return storage.reread(path, read)
 
     def close(self) -> None:
         """Close the file."""
@@ -380,11 +422,13 @@ def open_base_file(
     display_path = display_path or path
     try:
         source = storage.open_input(path, size)
-        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+        file = storage.reread(path, lambda: pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us"))
         return BaseFileReader(display_path, file, (storage, path))
     except FileNotFoundError as error:
         text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
         raise FileGoneError(f"A base file of {storage.uri} {text} remains, restore the file.", display_path) from error
+    except ExpiredCredentialsError:
+        raise
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(display_path, error) from error
 
