@@ -27,6 +27,7 @@ from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.spark.arrow import is_local
 from hudi_fast.spark.writing.packed_ranges import PackedRanges
 from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
+from hudi_fast.storage.conditional import has_expired
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
@@ -34,6 +35,7 @@ from hudi_fast.writing.markers import begin_task, clear_if_left_behind
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FilePlan, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
+from hudi_fast.writing.transaction import credentials_advice
 
 __all__ = [
     "ANSWER_SCHEMA",
@@ -109,7 +111,8 @@ def answers(
 ) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
-    A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception. One that may pass fails
+    A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception; so do credentials that
+    have expired. One that may pass fails
     the task instead, so that Spark tries it again, unless it is the last of ``attempts``.
     """
 
@@ -121,6 +124,11 @@ def answers(
             if is_tried_again(error, attempts):
                 raise
             answer = Answer(error=error)
+        except OSError as error:
+            if not has_expired(error):
+                raise
+            text = str(error) if plan is None else credentials_advice(plan.storage.uri, plan.instant)
+            answer = Answer(error=CommitError(text))
         packed = zlib.compress(pickle.dumps(answer))  # the driver holds all of them: spark.driver.maxResultSize
         yield pa.RecordBatch.from_pydict({"answer": pa.array([packed], pa.binary())})
 
@@ -165,7 +173,7 @@ def is_tried_again(error: HudiError, attempts: int) -> bool:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    if context is None or context.attemptNumber() + 1 >= attempts:
+    if context is None or context.attemptNumber() + 1 >= attempts or has_expired(error):
         return False
     cause: BaseException | None = error
     while cause is not None:
