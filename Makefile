@@ -41,7 +41,7 @@ help:
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
-	@echo 'make scale       faults on a Spark cluster (KILLS=$(KILLS) histories), planning at 100 000 file groups, skew'
+	@echo 'make scale       faults on a Spark cluster (KILLS=$(KILLS) histories), planning at 100 000 file groups, skew, requests to S3'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs        build the documentation site in artifacts/site'
@@ -108,6 +108,10 @@ scale: $(VENV)/.made-dev
 	$(BIN)/python -m tests.cluster.soak --number $(KILLS) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m benchmarks.scale.planning --groups 100000 --partitions 5000
 	$(BIN)/python -m benchmarks.scale.skew
+	$(BIN)/python -m benchmarks.scale.requests
+	$(BIN)/python -m benchmarks.scale.requests --sizes 10,100 --spark
+	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60
+	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60 --spark
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')

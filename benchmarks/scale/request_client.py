@@ -6,8 +6,7 @@
     {"step": "upsert", "ts": 2}  ───────► hf.write ...
     counts, checks rows          ◄─────── {"seconds": 3.1, "files": 100}
 
-One line of JSON each. The table has one file of two rows in each partition. Storage options come from the environment,
-so the driver and the tasks of a Spark session may have endpoints of their own.
+One line of JSON each. The table has one file of two rows in each partition. Storage options come from the environment.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ import pyarrow as pa
 
 import hudi_fast as hf
 
-__all__ = ["TASKS_ENDPOINT", "rows"]
-
-TASKS_ENDPOINT = "HUDI_FAST_TASKS_ENDPOINT"
-"""Environment variable: the endpoint of Spark's tasks."""
+__all__ = ["rows"]
 
 _SETTINGS = {
     "hoodie.table.name": "t",
@@ -117,7 +113,6 @@ def _session() -> Any:
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
-        "spark.executorEnv.AWS_ENDPOINT_URL": os.environ[TASKS_ENDPOINT],
     }
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()

@@ -7,8 +7,8 @@
 Each step runs on tables of several sizes: one file of two rows in each partition. The rows of the table are read past
 the proxy after each step, and compared. Control requests are all but one write of each data file and the reads of data
 files. Refused requests are counted apart. The longest chain is the largest number of requests of which each began when
-the one before it had been answered: what the step takes at least, in round trips. On Spark the driver has a
-proxy of its own.
+the one before it had been answered: what the step takes at least, in round trips. On Spark
+requests of driver and tasks are counted together.
 
 With ``--storm`` all requests are refused for so many seconds in the middle of an upsert, which must end well and leave
 nothing behind.
@@ -40,7 +40,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
-from benchmarks.scale.request_client import TASKS_ENDPOINT, rows
+from benchmarks.scale.request_client import rows
 from tests.servers.http_faults import Faults, Request, Weather, http_faults
 from tests.servers.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server, start_s3
 from tests.support.small_tables import assert_tidy, rows_of, table_rows
@@ -70,15 +70,15 @@ class Counted:
     Attributes:
         files: that it wrote, deleted or read.
         seconds: of the call.
-        by_kind: answered requests by place, kind, and driver or tasks.
+        by_kind: answered requests by place and kind.
         control: answered requests besides the content of data files.
         refused: requests that were answered 503.
-        chain: longest chain of requests of the driver.
+        chain: longest chain of requests.
     """
 
     files: int
     seconds: float
-    by_kind: Counter[tuple[str, str, str]]
+    by_kind: Counter[tuple[str, str]]
     control: int
     refused: int
     chain: int
@@ -121,7 +121,7 @@ def _measure(server: S3Server, kind: str, given: argparse.Namespace, busy: float
     if given.by_kind:
         for name in _SHOWN:
             parts = sorted(found[name][-1].by_kind.items())
-            print(f"{name}: " + ", ".join(f"{who} {place} {kind} {count}" for (who, place, kind), count in parts))
+            print(f"{name}: " + ", ".join(f"{place} {each} {count}" for (place, each), count in parts))
 
 
 def _storm(server: S3Server, kind: str, given: argparse.Namespace, share: float) -> None:
@@ -167,16 +167,15 @@ class _Table:
         command += ["--files", str(self.files), "--kind", self.kind, "--threads", str(self.given.threads)]
         command += ["--spark"] if self.given.spark else []
         with ExitStack() as stack:
-            proxies = [stack.enter_context(http_faults(self.server.url, seed)) for seed in (1, 2)]
+            proxy = stack.enter_context(http_faults(self.server.url))
             keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_REGION": REGION}
-            ends = {"AWS_ENDPOINT_URL": proxies[0].url, TASKS_ENDPOINT: proxies[1].url}
+            ends = {"AWS_ENDPOINT_URL": proxy.url}
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys, **ends}
             )
-            for one in proxies:
-                one.weather = weather
+            proxy.weather = weather
             try:
-                yield _Client(process, proxies)
+                yield _Client(process, proxy)
             finally:
                 assert process.stdin is not None
                 process.stdin.close()
@@ -186,11 +185,10 @@ class _Table:
 @dataclass
 class _Client:
     process: subprocess.Popen[str]
-    proxies: list[Faults]
+    proxy: Faults
 
     def counted(self, step: str, ts: int) -> Counted:
-        for one in self.proxies:
-            one.arm()
+        self.proxy.arm()
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(json.dumps({"step": step, "ts": ts}), file=self.process.stdin, flush=True)
@@ -198,27 +196,21 @@ class _Client:
         answer: dict[str, Any] = json.loads(line) if line else {"error": "the process ended"}
         if "error" in answer:
             raise SystemExit(f"{step}: {answer['error']}")
-        by_kind: Counter[tuple[str, str, str]] = Counter()
-        refused = control = 0
-        for who, one in zip(("driver", "tasks"), self.proxies, strict=True):
-            while len(one.answered) < len(one.asked):  # the last answer is noted right after it was sent
-                time.sleep(0.001)
-            answered = [each for each in one.answered if each.status != 503]
-            refused += len(one.answered) - len(answered)
-            by_kind.update((who, *kind_of(each.what)) for each in answered)
-            control += _control([each.what for each in answered])
-        chain = longest_chain(self.proxies[0].answered)
+        while len(self.proxy.answered) < len(self.proxy.asked):  # the last answer is noted right after it was sent
+            time.sleep(0.001)
+        every = self.proxy.answered
+        answered = [each.what for each in every if each.status != 503]
+        refused = len(every) - len(answered)
+        by_kind, control, chain = Counter(map(kind_of, answered)), _control(answered), longest_chain(every)
         return Counted(answer["files"], answer["seconds"], by_kind, control, refused, chain)
 
     def refuse_all(self, after: int, seconds: float, calm: Weather) -> None:
         """Wait for so many requests, then let all be refused for so many seconds."""
-        while sum(len(one.asked) for one in self.proxies) < after:
+        while len(self.proxy.asked) < after:
             time.sleep(0.005)
-        for one in self.proxies:
-            one.weather = Weather(calm.delay, 1.0)
+        self.proxy.weather = Weather(calm.delay, 1.0)
         time.sleep(seconds)
-        for one in self.proxies:
-            one.weather = calm
+        self.proxy.weather = calm
 
 
 def kind_of(what: str) -> tuple[str, str]:
