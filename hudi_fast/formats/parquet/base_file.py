@@ -378,8 +378,8 @@ class BaseFileReader:
         self, done: int, columns: Sequence[str], batch_rows: int, groups: list[int]
     ) -> Iterator[pa.RecordBatch]:
         """Batches of row groups without the first rows."""
-        rows, at = self.row_group_rows() if done else [], 0
-        while done and done >= rows[groups[at]]:
+        rows, at = self.row_group_rows(), 0
+        while at < len(groups) and done >= rows[groups[at]] > 0:
             done, at = done - rows[groups[at]], at + 1
         for batch in self._file.iter_batches(batch_rows, groups[at:], list(columns), use_threads=False):
             skipped = min(done, batch.num_rows)
