@@ -41,7 +41,7 @@ help:
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
-	@echo 'make scale       faults on a Spark cluster (KILLS=$(KILLS) histories), planning at 100 000 file groups, skew, requests to S3'
+	@echo 'make scale       faults on a Spark cluster (KILLS=$(KILLS)), 100 000 file groups, skew, S3, memory of workers'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs        build the documentation site in artifacts/site'
@@ -112,6 +112,7 @@ scale: $(VENV)/.made-dev
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10,100 --spark
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60 --spark
+	$(BIN)/python -m benchmarks.scale.large_partition
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')

@@ -1,4 +1,4 @@
-"""Seconds and peak memory of one step, in a process of its own.
+"""Seconds and peak memory of one step: in a process of its own, or in the Python workers of a Spark session.
 
 ::
 
@@ -6,19 +6,25 @@
 
 The small table loads modules and compiled kernels first, as in a process that has worked before. The peak is that of
 the whole process, its libraries included; memory that the preparation of the step left behind counts, too.
+
+:class:`SparkPeaks` watches the Python workers of the session of this process, and no others on the machine.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Measured", "measured"]
+__all__ = ["Measured", "SparkPeaks", "measured"]
+
+_SAMPLE_SECONDS = 0.1
 
 Step = Callable[[str, Any], Callable[[], object]]
 """Prepares a step on the table at a path and returns the call to measure, whose result says what was done."""
@@ -59,23 +65,92 @@ def measured(step: Step, path: str, size: Any, warm: str, warm_size: Any) -> Mea
 def _run(step: Step, path: str, size: Any, warm: str, warm_size: Any) -> Measured:
     step(warm, warm_size)()
     call = step(path, size)
-    _reset_peak()
+    _reset_peak(os.getpid())
     begin, cpu = time.perf_counter(), time.process_time()
     result = call()
     return Measured(time.perf_counter() - begin, time.process_time() - cpu, _peak_mib(), str(result))
 
 
-def _reset_peak() -> None:
+class SparkPeaks:
+    """Peak resident memory of this process and of the largest Python worker of its Spark session, without the JVM.
+
+    The kernel keeps the peak of each process, which is read every 0.1 s. So only the last 0.1 s of a worker that ends
+    before the step does can be missed.
+
+    Attributes:
+        worker_mib: of the largest worker.
+        private_mib: the part of it that is not pages of files, such as libraries and spilled rows. It is sampled, so a
+            short peak can be missed.
+        driver_mib: of this process.
+    """
+
+    def __init__(self) -> None:
+        self.worker_mib = self.private_mib = self.driver_mib = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> SparkPeaks:
+        for pid in [*_workers(), os.getpid()]:
+            _reset_peak(pid)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._sample()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_SAMPLE_SECONDS):
+            self._sample()
+
+    def _sample(self) -> None:
+        for pid in _workers():
+            status = _status(pid)
+            self.worker_mib = max(self.worker_mib, status.get("VmHWM", 0) >> 10)
+            self.private_mib = max(self.private_mib, status.get("RssAnon", 0) >> 10)
+        self.driver_mib = max(self.driver_mib, _status(os.getpid()).get("VmHWM", 0) >> 10)
+
+
+def _workers() -> list[int]:
+    """Processes below this one that execute PySpark's daemon, which forks the workers."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (parent := _status(int(entry.name)).get("PPid")) is not None:
+            children.setdefault(parent, []).append(int(entry.name))
+    below: list[int] = []
+    waiting = [os.getpid()]
+    while waiting:
+        found = children.get(waiting.pop(), [])
+        waiting += found
+        below += found
+    return [pid for pid in below if b"pyspark.daemon" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def _status(pid: int) -> dict[str, int]:
+    """The numbers of ``/proc/<pid>/status``; memory in KiB. Empty for a process that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    parts = [line.split() for line in lines]
+    return {name.rstrip(":"): int(rest[0]) for name, *rest in parts if rest and rest[0].isdigit()}
+
+
+def _reset_peak(pid: int) -> None:
     """Reset ``VmHWM`` to the present memory (``man 5 proc``: clear_refs, 5), where the system allows it."""
     try:
-        Path("/proc/self/clear_refs").write_text("5")
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
     except OSError:
         print("peak memory is that of the whole process, its preparation included", file=sys.stderr)
 
 
 def _peak_mib() -> float:
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return float("nan")
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
+    return _status(os.getpid()).get("VmHWM", float("nan")) / 1024

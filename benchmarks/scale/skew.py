@@ -21,16 +21,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.scale.measure import SparkPeaks
+
 PARTITIONS = 20
 SHAPES = ("even", "skewed")
 _WIDTHS = (64, 64)  # characters of the text columns
-_SAMPLE_SECONDS = 0.2
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def _measure(shape: str, rows: int, share: float, cores: int, folder: Path) -> d
 
     answer = {}
     for name, step, ts in (("insert", 1, 1), ("upsert", 10, 2)):
-        with _Peaks() as peaks:
+        with SparkPeaks() as peaks:
             begin = time.perf_counter()
             result = hf.write(batch(step, ts), folder / "t", options)
             seconds = time.perf_counter() - begin
@@ -134,33 +134,6 @@ def _measure(shape: str, rows: int, share: float, cores: int, folder: Path) -> d
         raise SystemExit(f"{table.path}: expected {expected}, found {tuple(table_rows)}")
     spark.stop()
     return answer
-
-
-class _Peaks:
-    """Samples the resident memory of this process and of the Python workers below it."""
-
-    def __init__(self) -> None:
-        self.worker_mib = self.driver_mib = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-
-    def __enter__(self) -> _Peaks:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._stop.wait(_SAMPLE_SECONDS):
-            listed = subprocess.run(["ps", "-eo", "pid=,rss=,args="], capture_output=True, text=True, check=True).stdout
-            for line in listed.splitlines():
-                pid, rss, command = line.split(maxsplit=2)
-                if "pyspark.daemon" in command:
-                    self.worker_mib = max(self.worker_mib, int(rss) >> 10)
-                elif int(pid) == os.getpid():
-                    self.driver_mib = max(self.driver_mib, int(rss) >> 10)
 
 
 if __name__ == "__main__":
