@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import pickle
 import re
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,11 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import CommitError, ConfigError, HudiError
+from hudi_fast.errors import CommitError, HudiError
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.spark.arrow import is_local
 from hudi_fast.spark.writing.packed_ranges import PackedRanges
 from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
+from hudi_fast.spark.writing.worker_errors import explained, lack_of_memory, out_of_memory
 from hudi_fast.storage.conditional import has_expired
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
@@ -53,10 +53,6 @@ __all__ = [
 ANSWER_SCHEMA = "answer binary"
 """Column of a write task's result, pickled and compressed: a third of the size where files have column ranges."""
 
-_MISSING_MODULE = re.compile(
-    r"ModuleNotFoundError: No module named '((?:hudi_fast|pyarrow|numpy|numba|llvmlite|pandas|mmh3|fastavro)\b[\w.]*)'"
-)
-"""Modules that hudi_fast needs; others are missing for code of the user's own."""
 _LOCAL_ATTEMPTS = re.compile(r"local\[[^,]*,\s*(\d+)\s*\]")
 
 
@@ -85,20 +81,17 @@ def run_tasks(rows: Any, plan: FilePlan | None, work: Callable[[Iterator[pa.Reco
 
     Raises:
         HudiError: of a task; Spark tried the task again if the error may pass.
+        CommitError: a worker ran out of memory, or was killed.
         ConfigError: workers lack a package.
     """
     attempts = task_attempts(rows.sparkSession)
     try:
         collected = rows.mapInArrow(answers(plan, work, attempts), ANSWER_SCHEMA).collect()
     except Exception as error:
-        missing = _MISSING_MODULE.search(str(error))
-        if missing is None:
+        known = explained(error, None if plan is None else plan.storage.uri)
+        if known is None:
             raise
-        raise ConfigError(
-            f"Spark's Python workers have no module {missing[1]!r}. Install hudi_fast on every worker, or ship it with "
-            "spark.archives. PYSPARK_PYTHON or spark.pyspark.python names the Python of the workers; the driver's is "
-            f"{sys.executable}."
-        ) from error
+        raise known from error
     found: list[Answer] = [pickle.loads(zlib.decompress(row[0])) for row in collected]
     for answer in found:
         if answer.error is not None:
@@ -111,28 +104,41 @@ def answers(
 ) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
-    A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception; so do credentials that
-    have expired. One that may pass fails
-    the task instead, so that Spark tries it again, unless it is the last of ``attempts``.
+    A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception; so do a lack of memory
+    and credentials that have expired. One that may pass fails the task instead, so that Spark tries it again, unless it
+    is the last of ``attempts``.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             with contextlib.nullcontext() if plan is None else _with_markers(plan):
                 answer = _packed(work(iter(batches)))
-        except HudiError as error:
-            if is_tried_again(error, attempts):
+        except (HudiError, MemoryError, OSError) as error:
+            failure = _failure(error, plan)
+            if failure is None:
                 raise
-            answer = Answer(error=error)
-        except OSError as error:
-            if not has_expired(error):
-                raise
-            text = str(error) if plan is None else credentials_advice(plan.storage.uri, plan.instant)
-            answer = Answer(error=CommitError(text))
+            if is_tried_again(failure, attempts):
+                raise failure from error
+            answer = Answer(error=failure)
         packed = zlib.compress(pickle.dumps(answer))  # the driver holds all of them: spark.driver.maxResultSize
         yield pa.RecordBatch.from_pydict({"answer": pa.array([packed], pa.binary())})
 
     return run
+
+
+def _failure(error: Exception, plan: FilePlan | None) -> HudiError | None:
+    """The error that the caller of the write sees; None for one that is not a failure of the write itself."""
+    cause = lack_of_memory(error)
+    if cause is not None:
+        text = f"{type(cause).__name__}: {cause}".rstrip(": ")
+        made: HudiError = out_of_memory(None if plan is None else plan.storage.uri, text)
+        made.__cause__ = cause
+        return made
+    if isinstance(error, OSError) and has_expired(error):
+        made = CommitError(str(error) if plan is None else credentials_advice(plan.storage.uri, plan.instant))
+        made.__cause__ = error
+        return made
+    return error if isinstance(error, HudiError) else None
 
 
 @contextlib.contextmanager
@@ -166,9 +172,10 @@ def task_attempts(spark: Any) -> int:
 
 
 def is_tried_again(error: HudiError, attempts: int) -> bool:
-    """Whether this task should fail for Spark to execute it again: the cause is storage, and an attempt is left.
+    """Whether this task should fail for Spark to execute it again: storage or memory failed, and an attempt is left.
 
-    A missing file stays missing, so it is no such cause.
+    A missing file stays missing, so it is no such cause. The next attempt has a worker of its own, perhaps on an
+    executor with more memory.
     """
     from pyspark import TaskContext
 
@@ -177,6 +184,8 @@ def is_tried_again(error: HudiError, attempts: int) -> bool:
         return False
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, MemoryError):
+            return True
         if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError | FileExistsError | PermissionError):
             return True
         cause = cause.__cause__
