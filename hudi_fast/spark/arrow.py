@@ -32,6 +32,9 @@ BATCH_BYTES = 64 << 20
 
 ARROW_GROWTH = 2
 """Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
+_PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "MapPartitions", "MapElements")
+"""First letters of plan nodes whose rows a function makes: the optimizer assumes as many rows as it takes."""
+
 _REFUSED_TYPES = frozenset({"variant", "geometry", "geography"})  # they reach Python as structs
 
 
@@ -121,16 +124,27 @@ def estimated_bytes(df: Any) -> int | None:
     """Size of the rows in bytes, as estimated by Spark's optimizer.
 
     None if unavailable (Spark Connect) or unknown: the optimizer assumes ``spark.sql.defaultSizeInBytes``, eight
-    exabytes, for rows of Python, of an RDD or of a stream's batch.
+    exabytes, for rows of Python, of an RDD or of a stream's batch. The size of rows that a function such as
+    ``mapInArrow`` makes is unknown, too: Spark's estimate is the size of the rows that the function takes.
     """
     jdf = getattr(df, "_jdf", None)
     if jdf is None:
         return None
     plan = jdf.queryExecution().optimizedPlan()
+    if _has_functions(plan):
+        return None
     unknown = int(df.sparkSession.conf.get("spark.sql.defaultSizeInBytes", str(2**63 - 1)))
     leaves = plan.collectLeaves()
     sizes = [int(str(leaves.apply(number).stats().sizeInBytes())) for number in range(leaves.size())]
     return None if any(size >= unknown for size in sizes) else int(str(plan.stats().sizeInBytes()))
+
+
+def _has_functions(plan: Any) -> bool:
+    """Whether a node of the plan applies a function to batches or groups of rows."""
+    if str(plan.nodeName()).startswith(_PYTHON_NODES):
+        return True
+    children = plan.children()
+    return any(_has_functions(children.apply(number)) for number in range(children.size()))
 
 
 def parallelism(spark: Any) -> int:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.assignments import assigned, is_upsert
 from hudi_fast.dml.engine import pinned_state
 from hudi_fast.dml.run import check_update, run_dml
@@ -36,7 +37,9 @@ from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.scan import scan_slices
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.spark.writing.columns import key_text, partition_text
+from hudi_fast.spark.writing.dml_rows import ChangeShape
 from hudi_fast.spark.writing.engine import SparkEngine
+from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, PATH, UPDATE, UPSERT
 from hudi_fast.writing.flow import WriteResult
@@ -79,6 +82,14 @@ class _Change:
         return F.col(f"{self.alias}.`{name}`")
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The changed rows; ``shape`` is None where their keys are still to be looked up."""
+
+    frame: Any
+    shape: ChangeShape | None
+
+
 def merge_on(session: TableSession, source: Any, spec: MergeSpec) -> WriteResult:
     """Merge a DataFrame into a table.
 
@@ -95,13 +106,12 @@ def merge_on(session: TableSession, source: Any, spec: MergeSpec) -> WriteResult
     arrow_schema(source)
     _check_spoken(spec)
     options = session.settings.write
-    sized_by = None if spec.of_kind(BY_SOURCE) else source
     with _fitting(session):
         return run_dml(
             session,
             spec,
             source.columns,
-            lambda plan, said: SparkEngine(_merged(plan, said, source), options, sized_by),
+            lambda plan, said: _engine(_merged(plan, said, source), options),
         )
 
 
@@ -120,7 +130,11 @@ def _select(spark: Any, session: TableSession, clause: Clause, where: Any) -> Wr
     _check_spoken(spec)
     options = session.settings.write
     with _fitting(session):
-        return run_dml(session, spec, (), lambda plan, _: SparkEngine(_selected(spark, plan, spec, where), options))
+        return run_dml(session, spec, (), lambda plan, _: _engine(_selected(spark, plan, spec, where), options))
+
+
+def _engine(rows: _Rows, options: WriteOptions) -> SparkEngine:
+    return SparkEngine(rows.frame, options, rows.shape)
 
 
 def _check_spoken(spec: MergeSpec) -> None:
@@ -162,15 +176,15 @@ def _fitting(session: TableSession) -> Iterator[None]:
 # ---- selecting rows
 
 
-def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
+def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> _Rows:
     check_columns([one for one, _ in spec.pairs], plan.schema.names, "on, columns of the table")
     check_columns([one for _, one in spec.pairs], source.columns, "on, columns of the source")
     with _refusing("The merge does not fit the table and the source"):
         if is_upsert(plan, spec, source.columns):
-            return _upserted(plan, spec, source)
+            return _Rows(_upserted(plan, spec, source), None)
         inserted, alone = spec.of_kind(NOT_MATCHED), spec.of_kind(BY_SOURCE)
         condition = _wanted_keys(plan, spec, source) if not alone else Anything()
-        stored = _stored_rows(source.sparkSession, plan, plan.schema.names, condition)
+        stored, slices = _stored_rows(source.sparkSession, plan, plan.schema.names, condition)
         left = stored.withColumn(_STORED, F.lit(True)).alias(spec.aliases[0])
         right = source.withColumn(_GIVEN, F.lit(True)).alias(spec.aliases[1])
         kind = {(False, False): "inner", (True, False): "right", (False, True): "left"}.get(
@@ -185,7 +199,11 @@ def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
             chosen = chosen if clause.condition is None else chosen & _column(clause.condition)
             code = F.when(chosen, F.lit(number)).otherwise(code)
         rows = joined.withColumn(_CLAUSE, code).filter(F.col(_CLAUSE).isNotNull())
-        return _changed(_Change(plan, spec, tuple(source.columns), _brought(plan), rows, spec.aliases[0]))
+        change = _Change(plan, spec, tuple(source.columns), _brought(plan), rows, spec.aliases[0])
+        size = estimated_bytes(source)
+        if size is not None and alone:  # rows that match no row of the source are changed, too
+            size += sum(one.weight for one in slices)
+        return _Rows(_changed(change), ChangeShape(size, source, _may_insert(change), _names(slices)))
 
 
 def _upserted(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
@@ -203,14 +221,24 @@ def _quoted(name: str) -> str:
     return f"{alias}.`{column}`"
 
 
-def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> Any:
+def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> _Rows:
     with _refusing("The change does not fit the table"):
         condition: Condition = Anything()
         if where is not None:
             condition = understand_filter(spark, spark_schema(plan.schema), where).condition
-        rows = _stored_rows(spark, plan, plan.schema.names, condition).alias(spec.aliases[0])
+        stored, slices = _stored_rows(spark, plan, plan.schema.names, condition)
+        rows = stored.alias(spec.aliases[0])
         rows = (rows if where is None else rows.filter(where)).withColumn(_CLAUSE, F.lit(0))
-        return _changed(_Change(plan, spec, (), _brought(plan), rows, spec.aliases[0]))
+        change = _Change(plan, spec, (), _brought(plan), rows, spec.aliases[0])
+        changed = _changed(change)
+        size = estimated_bytes(changed)
+        if size is None:  # Python workers read slices with large logs
+            size = sum(one.weight for one in slices)
+        return _Rows(changed, ChangeShape(size, None, _may_insert(change), _names(slices)))
+
+
+def _names(slices: Sequence[FileSlice]) -> frozenset[tuple[str, str]]:
+    return frozenset((one.partition, one.file_id) for one in slices)
 
 
 @contextmanager
@@ -237,8 +265,10 @@ def _column(value: Any) -> Any:
     return F.expr(value) if isinstance(value, str) else value
 
 
-def _stored_rows(spark: Any, plan: WritePlan, columns: Sequence[str], condition: Condition) -> Any:
-    """Rows of the pinned table: the columns, and :data:`KEY`, :data:`PATH` and :data:`GROUP`."""
+def _stored_rows(
+    spark: Any, plan: WritePlan, columns: Sequence[str], condition: Condition
+) -> tuple[Any, Sequence[FileSlice]]:
+    """Rows of the pinned table: the columns, and :data:`KEY`, :data:`PATH` and :data:`GROUP`; and their slices."""
     state = pinned_state(plan)
     meta = [KEY, PATH, "_hoodie_file_name"] if plan.config.populate_meta_fields else []
     scan = plan_scan(state, [*columns, *meta], query=ScanQuery(merger=plan.rules.merger), condition=condition)
@@ -256,10 +286,10 @@ def _stored_rows(spark: Any, plan: WritePlan, columns: Sequence[str], condition:
         name = F.coalesce(F.col(_FILE), F.col("_hoodie_file_name")) if meta else F.col(_FILE)
         frame = frame.withColumn(GROUP, F.substring_index(name, "_", 1)).drop(_FILE)
     if meta:
-        return frame.drop("_hoodie_file_name")
+        return frame.drop("_hoodie_file_name"), scan.slices
     path = partition_text(frame, plan.key_config, plan.schema)
     frame = frame.withColumn(PATH, F.lit("") if path is None else path)
-    return frame.withColumn(KEY, key_text(frame, plan.key_config, plan.schema))
+    return frame.withColumn(KEY, key_text(frame, plan.key_config, plan.schema)), scan.slices
 
 
 def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
@@ -283,21 +313,41 @@ def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
 def _changed(change: _Change) -> Any:
     """The changed rows in the form of :mod:`hudi_fast.writing.dml_rows`."""
     plan, spec = change.plan, change.spec
-    values = {
-        number: assigned(clause, plan.config, plan.schema.names, change.source, spec)
-        for number, clause in enumerate(spec.clauses)
-        if clause.effect != "delete"
-    }
-    places = roots(plan.config.partition_fields) if plan.config.is_partitioned else []
-    moves = any(set(places) & set(sets) for number, sets in values.items() if spec.clauses[number].effect == "update")
+    values = _values(change)
+    moves = _moves(change, values)
     only_deletes = not values
     names = identity_columns(plan) if only_deletes else change.columns
     raw = _computed(change, values, list(names))
     with session_conf(change.rows.sparkSession, _ANSI):
         rows = _typed(change, raw, values, list(names), moves)
     if moves:
-        rows = _moved(change, rows, list(names), places)
+        rows = _moved(change, rows, list(names), _places(change))
     return rows.withColumn(CHECK, F.lit(None).cast("boolean")) if _may_repeat(plan, spec) else rows
+
+
+def _values(change: _Change) -> dict[int, Mapping[str, Any]]:
+    """The values that each insert or update sets, by the number of its clause."""
+    plan, spec = change.plan, change.spec
+    return {
+        number: assigned(clause, plan.config, plan.schema.names, change.source, spec)
+        for number, clause in enumerate(spec.clauses)
+        if clause.effect != "delete"
+    }
+
+
+def _places(change: _Change) -> list[str]:
+    config = change.plan.config
+    return roots(config.partition_fields) if config.is_partitioned else []
+
+
+def _moves(change: _Change, values: Mapping[int, Mapping[str, Any]]) -> bool:
+    """Whether updated rows may change partition."""
+    places = set(_places(change))
+    return any(places & set(sets) for number, sets in values.items() if change.spec.clauses[number].effect == "update")
+
+
+def _may_insert(change: _Change) -> bool:
+    return bool(change.spec.of_kind(NOT_MATCHED)) or _moves(change, _values(change))
 
 
 def _computed(change: _Change, values: Mapping[int, Mapping[str, Any]], names: list[str]) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_fast.spark import arrow
-from hudi_fast.spark.arrow import arrow_batches_of, is_local
+from hudi_fast.spark.arrow import arrow_batches_of, estimated_bytes, is_local
 
 
 def batch_sizes(df):
@@ -44,3 +44,10 @@ def test_narrow_rows_come_in_large_batches(spark):
 )
 def test_a_local_cluster_has_executors(master, expected):
     assert is_local(SimpleNamespace(conf={"spark.master": master})) is expected
+
+
+def test_the_size_of_rows_that_a_function_makes_is_unknown(spark):
+    rows = spark.range(1_000).withColumn("text", F.lit("x"))
+    assert estimated_bytes(rows) > 8_000
+    assert estimated_bytes(rows.mapInArrow(lambda batches: batches, rows.schema).filter("id > 5")) is None
+    assert estimated_bytes(rows.mapInPandas(lambda frames: frames, rows.schema).union(rows)) is None

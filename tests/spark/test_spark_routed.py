@@ -55,11 +55,9 @@ def wide_rows(ids: Any, parts: int = 2, ts: int = 1) -> pa.Table:
 
 def written_files(path: Path) -> dict[str, list[int]]:
     """Sizes of the newest base files by partition."""
-    listed = hf.HudiTable.open(path).to_arrow(["_hoodie_file_name", "_hoodie_partition_path"])
     sizes: dict[str, list[int]] = {}
-    for row in listed.group_by(["_hoodie_partition_path", "_hoodie_file_name"]).aggregate([]).to_pylist():
-        folder = row["_hoodie_partition_path"]
-        sizes.setdefault(folder, []).append((path / folder / row["_hoodie_file_name"]).stat().st_size)
+    for row in hf.HudiTable.open(path).files().to_pylist():
+        sizes.setdefault(row["partition"], []).append(row["base_bytes"])
     return sizes
 
 

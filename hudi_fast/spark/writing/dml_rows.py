@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -22,10 +23,27 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, PATH
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["places_of_changes"]
+__all__ = ["ChangeShape", "places_of_changes"]
 
 _KEY, _PATH = "__hudi_fast_key", "__hudi_fast_path"
 _BESIDE = "__hudi_fast_beside"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeShape:
+    """What is known about changed rows before Spark computes them.
+
+    Attributes:
+        size: of the rows in bytes, as Spark estimates sizes; None if unknown. Spark overestimates that of a join.
+        source: a DataFrame with rows of about their width, which costs less to compute; None for the rows themselves.
+        may_insert: whether some rows may be new.
+        scanned: (partition path, file id) of the file groups that were read.
+    """
+
+    size: int | None
+    source: Any
+    may_insert: bool
+    scanned: frozenset[tuple[str, str]]
 
 
 def places_of_changes(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:

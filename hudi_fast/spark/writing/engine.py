@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
@@ -36,12 +37,13 @@ from hudi_fast.spark.arrow import (
 )
 from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
+from hudi_fast.spark.writing.dml_rows import ChangeShape
 from hudi_fast.spark.writing.fused import run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.row_buffer import ROW_BUDGET
 from hudi_fast.spark.writing.tasks import Answer
-from hudi_fast.spark.writing.workload import count_rows, task_count
-from hudi_fast.writing.dml_rows import GROUP
+from hudi_fast.spark.writing.workload import count_changes, count_rows, task_count
+from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
@@ -92,12 +94,12 @@ class SparkEngine:
     Args:
         df: the rows.
         options: physical plan to force, and the bounds of the driver plan.
-        sized_by: a DataFrame of similar size, for a join, whose size Spark overestimates; None for ``df``.
+        changes: of changed rows that have a file group; None for other rows.
     """
 
-    def __init__(self, df: Any, options: WriteOptions, sized_by: Any = None) -> None:
+    def __init__(self, df: Any, options: WriteOptions, changes: ChangeShape | None = None) -> None:
         self._source = df
-        self._sized_by = sized_by
+        self._changes = changes
         self._df = df
         self._options = options
         self._choice: _Choice | None = None
@@ -152,7 +154,8 @@ class SparkEngine:
             return run_direct(self._df, plan, self._requested_tasks(plan))
         tasks = self._tasks(plan)
         if name == "routed":
-            return run_routed(self._df, plan, self._profile, tasks)
+            scanned = None if self._changes is None else self._changes.scanned
+            return run_routed(self._df, plan, self._profile, tasks, scanned)
         if name == "bucketed":
             return run_bucketed(self._df, plan, tasks)
         return run_fused(self._df, plan, self._profile, tasks)
@@ -175,7 +178,11 @@ class SparkEngine:
         """Arrow size of all rows, as far as it is known; otherwise 0."""
         if self._profile is not None:
             return self._profile.total_bytes
-        return (estimated_bytes(self._source if self._sized_by is None else self._sized_by) or 0) * ARROW_GROWTH
+        return (self._estimate(self._source) or 0) * ARROW_GROWTH
+
+    def _estimate(self, df: Any) -> int | None:
+        """Spark's estimate of the size of the rows; None if unknown."""
+        return estimated_bytes(df) if self._changes is None else self._changes.size
 
     def _choose(self, plan: WritePlan) -> _Choice:
         forced = self._options.plan
@@ -188,10 +195,10 @@ class SparkEngine:
             return choice
         if plan.index.bucket is not None:
             return self._choose_for_buckets(plan, forced)
-        if GROUP in self._df.columns:
+        if self._changes is not None:
             if forced == "fused":
                 raise ConfigError("hudi_fast.plan=fused cannot serve DML rows; use routed.")
-            return _Choice("routed", f"changed rows go to their file groups; {self._too_large or forced}")
+            return self._choose_for_changes(plan, self._changes)
         if plan.operation == "bulk_insert":
             return _Choice("direct", "bulk_insert needs no tagging")
         needs_routing = plan.index.is_global and plan.operation in _TAGGED
@@ -218,6 +225,23 @@ class SparkEngine:
             return _Choice("routed", f"the table is not partitioned; {self._too_large}")
         return self._choose_by_profile(self._profile, plan.operation in _TAGGED)
 
+    def _choose_for_changes(self, plan: WritePlan, changes: ChangeShape) -> _Choice:
+        """Route by the file group that each row was read from; new rows are counted to plan their files."""
+        why = self._too_large or "hudi_fast.plan=routed"
+        if not changes.may_insert:
+            return _Choice("routed", f"changed rows go to their file groups; {why}")
+        rows, new = count_changes(self._df, plan)
+        shares = {name: new[name] / count for name, count in rows.items()}
+        sample = self._sampled(_SAMPLE_ROWS) if changes.source is None else collect(changes.source.limit(_SAMPLE_ROWS))
+        measured = sample.nbytes // sample.num_rows if sample.num_rows else _ROW_BYTES
+        self._profile = WorkloadProfile(rows, max(1, measured, plan.files.average_record_size), shares)
+        if self._needs_row_size(plan, max(new.values(), default=0)):
+            sample = collect(self._df.filter(F.col(ACTION) == F.lit(INSERT)).limit(_ENCODED_ROWS))
+            self._row_size = encoded_row_size(plan, sample) if sample.num_rows else None
+        partitions = sum(count > 0 for count in new.values())
+        shape = f"{sum(rows.values()):,} changed rows go to their file groups, {sum(new.values()):,} of them are new"
+        return _Choice("routed", f"{shape}, in {partitions:,} partitions; {why}")
+
     def _choose_by_profile(self, profile: WorkloadProfile, looks_up: bool) -> _Choice:
         """Tasks for whole partitions, if each has few rows and together they keep all cores busy."""
         largest = profile.largest * profile.row_bytes
@@ -233,7 +257,7 @@ class SparkEngine:
         """Count the rows of each partition, and measure the size of a row unless it cannot matter."""
         rows = count_rows(self._df, plan)
         counted = WorkloadProfile(rows, _ROW_BYTES, {})
-        estimate = None if self._sized_by is not None else estimated_bytes(self._df)
+        estimate = estimated_bytes(self._df)
         if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= ROW_BUDGET * counted.total:
             return replace(counted, row_bytes=max(_ROW_BYTES, ARROW_GROWTH * estimate // max(1, counted.total)))
         sample = self._sampled(_SAMPLE_ROWS)
@@ -250,14 +274,18 @@ class SparkEngine:
 
         Apache Hudi takes 1024 bytes until a commit has written enough.
         """
-        sizing = plan.files.sizing
-        known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
-        if known or plan.operation == "delete" or not sizing.auto_split:
-            return None
-        if profile.largest * sizing.record_size_estimate <= sizing.max_file_size:
+        if not self._needs_row_size(plan, profile.largest):
             return None
         sample = self._sampled(_ENCODED_ROWS)
         return encoded_row_size(plan, sample) if sample.num_rows else None
+
+    def _needs_row_size(self, plan: WritePlan, largest: int) -> bool:
+        """Whether the number of files depends on the size of a stored row, which neither commits nor options tell."""
+        sizing = plan.files.sizing
+        known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
+        if known or plan.operation == "delete" or not sizing.auto_split:
+            return False
+        return largest * sizing.record_size_estimate > sizing.max_file_size
 
     def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
         """Route by table partition if there are enough partitions: this needs no keys in Python before the shuffle."""
@@ -290,7 +318,7 @@ class SparkEngine:
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""
         bound = self._options.driver_max_bytes
-        estimate = estimated_bytes(self._df if self._sized_by is None else self._sized_by)
+        estimate = self._estimate(self._df)
         if forced == "auto" and estimate is not None and estimate * ARROW_GROWTH > bound:
             in_memory = f"perhaps {estimate * ARROW_GROWTH:,} in memory, more than {bound:,}"
             self._too_large = f"Spark expects {estimate:,} bytes of input, {in_memory}"

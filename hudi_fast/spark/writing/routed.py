@@ -18,7 +18,7 @@ without key lookup need no join.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,7 +89,13 @@ class _Routes:
     lanes: Lanes | None
 
 
-def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> list[Answer]:
+def run_routed(
+    df: Any,
+    plan: WritePlan,
+    profile: WorkloadProfile | None,
+    tasks: int,
+    scanned: Collection[tuple[str, str]] | None = None,
+) -> list[Answer]:
     """Find file groups, shuffle, write; returns the tasks' results.
 
     Args:
@@ -98,13 +104,15 @@ def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks:
         profile: rows per partition; None if unknown. New rows are then spread over all tasks, and each task creates
             files of its own.
         tasks: number of tasks that write.
+        scanned: (partition path, file id) of the file groups that changed rows were read from; None for other rows.
     """
-    routes = _routes(plan, profile, tasks)
+    routes = _routes(plan, profile, tasks, scanned)
     path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
     files = {} if profile is None else _insert_files(plan, routes.slices, profile)
     many = any(one.new_files > _FEW_FILES for one in files.values())
-    if profile is not None and many and plan.operation == "upsert" and routes.slices:
+    unsure = plan.operation == "upsert" and scanned is None
+    if profile is not None and many and unsure and routes.slices:
         files = _insert_files(plan, routes.slices, _with_new_share(rows, plan, routes, profile))
     placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
@@ -113,17 +121,19 @@ def run_routed(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks:
     return run_tasks(routed, plan, work)
 
 
-def _routes(plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> _Routes:
+def _routes(
+    plan: WritePlan, profile: WorkloadProfile | None, tasks: int, scanned: Collection[tuple[str, str]] | None
+) -> _Routes:
     """The slices that may hold keys of the rows, or take inserts."""
     known = plan.view.lister.partitions()
-    complete = profile is None or plan.index.is_global or not plan.config.is_partitioned
+    complete = profile is None or scanned is not None or plan.index.is_global or not plan.config.is_partitioned
     if profile is not None and not complete:
         known = [name for name in known if name in profile.rows]
     slices = [one for name in known for one in latest_slices(plan.view, name)]
-    local = profile is not None and not (plan.index.is_global or plan.index.uses_records)
+    local = scanned is None and not (plan.index.is_global or plan.index.uses_records)
     looking_up = -(-tasks // TASKS_PER_CORE)  # each of these tasks reads all keys of a partition
     lanes = lanes_of_partitions(profile.rows, slices, looking_up) if profile is not None and local else None
-    return _Routes(slices, _owners(slices, tasks), tasks, complete, lanes)
+    return _Routes(slices, _owners(slices, tasks, scanned), tasks, complete, lanes)
 
 
 def _tagged(rows: Any, plan: WritePlan, routes: _Routes, sample: int = 1) -> Any:
@@ -282,9 +292,12 @@ def _spread(df: Any, plan: WritePlan) -> Any:
     return content_hash(df).cast("string")
 
 
-def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
-    """The task that owns each slice, balanced by size."""
-    sizes = {f"{number:012d}": one.weight for number, one in enumerate(slices)}
+def _owners(slices: list[FileSlice], tasks: int, scanned: Collection[tuple[str, str]] | None) -> list[int]:
+    """The task that owns each slice, balanced by size; slices that were not scanned have no changed rows."""
+    sizes = {
+        f"{number:012d}": one.weight if scanned is None or (one.partition, one.file_id) in scanned else 0
+        for number, one in enumerate(slices)
+    }
     bins = pack_bins(sizes, tasks)
     return [bins[f"{number:012d}"] for number in range(len(slices))]
 

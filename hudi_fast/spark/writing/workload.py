@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.columns import partition_text
+from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["TASKS_PER_CORE", "count_rows", "task_count"]
+__all__ = ["TASKS_PER_CORE", "count_changes", "count_rows", "task_count"]
 
-_PATH = "__hudi_fast_path"
+_PATH, _NEW = "__hudi_fast_path", "__hudi_fast_new"
 
 TASKS_PER_CORE = 2
 TASK_BYTES = 128 << 20
@@ -37,6 +40,21 @@ def count_rows(df: Any, plan: WritePlan) -> dict[str, int]:
         return {"": df.count()}
     counted = df.select(path.alias(_PATH)).groupBy(_PATH).count().collect()
     return {row[0]: row[1] for row in counted if row[0] is not None}
+
+
+def count_changes(df: Any, plan: WritePlan) -> tuple[dict[str, int], dict[str, int]]:
+    """The number of changed rows, and of new rows among them, by partition path.
+
+    Args:
+        df: changed rows (:mod:`hudi_fast.writing.dml_rows`).
+        plan: the write.
+    """
+    made = partition_text(df, plan.key_config, plan.input_schema)
+    path = F.coalesce(F.col(PATH), F.lit("") if made is None else made)
+    new = (F.col(ACTION) == F.lit(INSERT)).cast("long")
+    counted = df.select(path.alias(_PATH), new.alias(_NEW)).groupBy(_PATH).agg(F.count(F.lit(1)), F.sum(_NEW)).collect()
+    found = [row for row in counted if row[0] is not None]
+    return {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
 
 
 def task_count(spark: Any, total_bytes: int, requested: int = 0) -> int:
