@@ -2,136 +2,116 @@
 
 ::
 
-    seed ─► works and faults ─► driver process ─► table ─► rows of the model, before or after an unanswered write
-                                    ▲ SIGKILL, SIGSTOP  └─► tidy; the same without the metadata table
+    seed ─► works and faults ─► driver ─► table ─► rows of the model; after a kill, those before or after the write
+                                  ▲ SIGKILL, SIGSTOP                └─► archive, list folders, rebuild: the same rows
 
-Faults: executors, Python workers and drivers are killed; executors and Python workers are stopped and go on later, when
-speculation or the network timeout has given their tasks to others; shuffle files are deleted.
+Faults: the driver's Python process is killed at a stage of its write, and the application lives on with its tasks; or
+its JVM is killed, too. Executors and Python workers are killed at any time, or when the first data file is begun; or
+they are stopped and go on when the write has ended without them. Shuffle files are deleted.
 """
 
 from __future__ import annotations
 
-import json
 import random
-import shutil
 import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 import hudi_fast as hf
-from tests.cluster.driver_process import NETWORK_SECONDS, Work
-from tests.servers.spark_cluster import SparkCluster, processes_below
-from tests.spark.programs import environment_of
+from tests.cluster.application import NETWORK_SECONDS
+from tests.cluster.driver_process import Work, is_visible_at
+from tests.cluster.processes import Application, Driver
+from tests.servers.spark_cluster import Process, processes_below
 from tests.support.small_tables import assert_tidy
 
-__all__ = ["Tally", "run_history"]
+__all__ = ["FAULTS", "STAGES", "Tally", "run_history"]
 
-FAULTS = ("none", "executor", "python worker", "driver", "stopped executor", "stopped python worker", "shuffle files")
-WORKS = 5
-LONGEST = 6.0
-"""Seconds after the beginning of a write in which a fault may come."""
+STAGES = ("begun", "mid-file", "answered", "reconciled", "metadata", "recorded", "completed", "cleaning")
+"""Stages of a write at which its driver is killed. ``mid-file``: a task has begun a data file. ``rolling back`` is
+another one; it needs a failed write before it."""
 
-STOPPED = {"stopped executor": NETWORK_SECONDS + 5.0, "stopped python worker": 5.0}
-"""Seconds until a stopped process goes on."""
+_WEIGHTS = {
+    **{f"driver: {stage}": 5 for stage in (*STAGES, "rolling back")},
+    "driver: mid-file": 15,
+    **{f"application: {stage}": 1 for stage in ("mid-file", "metadata", "recorded")},
+    "executor: mid-file": 8,
+    "executor": 4,
+    "python worker: mid-file": 14,
+    "python worker": 8,
+    "stopped executor": 1,
+    "stopped python worker": 6,
+    "shuffle files": 5,
+}
+FAULTS = tuple(_WEIGHTS)
+"""What may happen to a write."""
 
-LATE_SECONDS = 15.0
-"""For so long tasks of a write that has ended may be active: they then delete their files."""
+_ROWS = 12_000
+_STOPPED_SECONDS = {"stopped executor": NETWORK_SECONDS + 12.0, "stopped python worker": 12.0}
+"""A stopped process goes on when the write has ended, but no later than this."""
+_STAGE_SECONDS = 120.0
+_LATE_SECONDS = 30.0
+"""For so long tasks of writes that have ended may be active: they then delete their files."""
 
 
 @dataclass
 class Tally:
-    """What happened: number of writes by fault and outcome."""
+    """What happened: number of writes by fault and outcome, and how long writes take."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    seconds: float = 4.0
 
     def add(self, fault: str, outcome: str) -> None:
         """Count one write."""
         self.counts[fault, outcome] = self.counts.get((fault, outcome), 0) + 1
 
+    @property
+    def faulted(self) -> int:
+        """Number of writes that were under way when their fault came."""
+        return sum(count for (fault, what), count in self.counts.items() if fault != "none" and what != "missed")
+
     def __str__(self) -> str:
-        return ", ".join(f"{fault}: {count} {outcome}" for (fault, outcome), count in sorted(self.counts.items()))
+        each = [f"{fault}: {count} {outcome}" for (fault, outcome), count in sorted(self.counts.items())]
+        return f"{self.faulted} faulted writes ({', '.join(each)})"
 
 
-class Driver:
-    """The driver's process; ends with SIGKILL."""
-
-    def __init__(self, url: str, table: Path) -> None:
-        command = [sys.executable, "-m", "tests.cluster.driver_process", url, str(table)]
-        pipe = subprocess.PIPE
-        self._log = open(table.parent / "driver.log", "ab")
-        self._process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=self._log, text=True, env=environment_of()
-        )
-        self.answer()
-
-    def begin(self, work: Work) -> None:
-        """Ask for a write; returns when it begins."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(asdict(work)) + "\n")
-        self._process.stdin.flush()
-        assert self.answer() == "begin"
-
-    def answer(self) -> str:
-        """The next line; empty once the process has ended."""
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def kill(self) -> None:
-        """End the process and its JVM at once."""
-        for each in processes_below(self._process.pid):
-            each.send(signal.SIGKILL)
-        self._process.kill()
-        self._process.communicate()
-        self._log.close()
-
-
-def run_history(cluster: SparkCluster, folder: Path, seed: int, tally: Tally) -> None:
+def run_history(
+    application: Application, folder: Path, seed: int, tally: Tally, faults: Sequence[str] = (), writes: int = 12
+) -> None:
     """Write to one table, with faults, and check it.
 
     Args:
-        cluster: the workers.
+        application: writes.
         folder: for the table; empty.
         seed: of works and faults.
         tally: is added to.
+        faults: of the writes, in order; chosen by the seed if there are none.
+        writes: their number if ``faults`` are not given.
     """
     rng = random.Random(seed)
     table = folder / "table"
     options = _options(rng)
+    chosen = [*faults] or rng.choices(FAULTS, [*_WEIGHTS.values()], k=writes)
     rows: dict[int, int] = {}
-    driver = Driver(cluster.url, table)
-    try:
-        for number in range(WORKS + 1):
-            work = _work(rng, number, options)
-            fault = "none" if number in (0, WORKS) else rng.choice(FAULTS)
-            after = applied(rows, work)
-            outcome = _do(cluster, driver, work, fault, rng.uniform(0.0, LONGEST))
-            tally.add(fault, outcome.split(" ")[0] or "no answer")
-            assert outcome or fault == "driver", f"seed {seed}: the driver has ended by itself"
-            if not outcome:
-                driver = Driver(cluster.url, table)
-            assert outcome.startswith("done") or fault != "none", f"seed {seed}: {outcome}"
-            found = stored(table)
-            if outcome.startswith("done"):
-                assert found == after, f"seed {seed}, write {number}, {fault}: {_difference(found, after)}"
-            elif found != after:
-                assert found == rows, f"seed {seed}, write {number}, {fault}: {_difference(found, rows)}"
-            rows = found
-    finally:
-        driver.kill()
-    assert_tidy(table)
-    assert hf.HudiTable.open(table).services.validate().ok
-    plain = folder / "listed"
-    shutil.copytree(table, plain)
-    hf.HudiTable.open(plain).services.drop_index("files")
-    assert stored(plain) == rows, f"seed {seed}: other rows without the metadata table"
+    for number, fault in enumerate(["none", *chosen, "none"]):
+        work = _work(rng, number, table, options, fault)
+        after = applied(rows, work)
+        outcome, known = _do(application, work, fault, rng, tally)
+        where = f"seed {seed}, write {number}, {fault}, {outcome}"
+        tally.add(fault, outcome.split(" ")[0])
+        assert outcome.startswith("done") or fault != "none", where
+        found = stored(table)
+        if known is not None:
+            assert found == (after if known else rows), f"{where}: {_difference(found, after if known else rows)}"
+        elif found != after:
+            assert found == rows, f"{where}: {_difference(found, rows)}"
+        rows = found
+    _await_tidy(table)
+    _check_in_other_ways(table, rows, f"seed {seed}")
 
 
 def applied(rows: Mapping[int, int], work: Work) -> dict[int, int]:
@@ -152,51 +132,97 @@ def stored(table: Path) -> dict[int, int]:
     return dict(zip(numbers.tolist(), times.tolist(), strict=True))
 
 
-def _do(cluster: SparkCluster, driver: Driver, work: Work, fault: str, seconds: float) -> str:
+# ---- faults
+
+
+def _do(application: Application, work: Work, fault: str, rng: random.Random, tally: Tally) -> tuple[str, bool | None]:
+    """Write with a fault; returns the outcome, and whether the rows must be visible (None: they may be)."""
+    driver = application.driver
     driver.begin(work)
-    if fault != "none":
-        time.sleep(seconds)
-    if fault == "driver":
-        driver.kill()
-        return ""
-    if fault == "shuffle files":
-        cluster.delete_shuffle_files()
-        return driver.answer()
-    kind = fault.removeprefix("stopped ")
-    victims = {"executor": cluster.executors, "python worker": cluster.python_workers, "none": list}[kind]()
+    started = time.monotonic()
+    if fault == "none":
+        outcome = driver.answer()
+        tally.seconds = time.monotonic() - started
+        return outcome, True
+    who, _, stage = fault.partition(": ")
+    if not _await_moment(driver, work, stage, rng.uniform(0.0, tally.seconds)):
+        outcome = driver.answer()
+        assert outcome.startswith("done"), outcome
+        return f"missed {outcome}", True
+    if who in ("driver", "application"):
+        (application.new_driver if who == "driver" else application.restart)()
+        return "killed", is_visible_at(stage)
+    outcome = _harm(application, who, driver, rng)
+    return outcome, True if "done" in outcome else None
+
+
+def _await_moment(driver: Driver, work: Work, stage: str, seconds: float) -> bool:
+    """Wait until the fault may come; False if the write ended before."""
+    if work.stage:
+        return driver.reaches_stage()
+    if stage == "mid-file":
+        return driver.wait(_STAGE_SECONDS, lambda: _has_begun_a_file(Path(work.table)))
+    return not driver.has_answer(seconds)
+
+
+def _has_begun_a_file(table: Path) -> bool:
+    try:
+        return any(table.glob(".hoodie/.temp/*/**/*.marker.*"))
+    except OSError:  # a folder was deleted meanwhile
+        return False
+
+
+def _harm(application: Application, who: str, driver: Driver, rng: random.Random) -> str:
+    """Let the fault come to a process of the cluster; returns the write's answer."""
+    cluster = application.cluster
+    if who == "shuffle files":
+        return driver.answer() if cluster.delete_shuffle_files() else f"missed {driver.answer()}"
+    victims = cluster.executors() if who.endswith("executor") else cluster.python_workers()
     if not victims:
-        return driver.answer()
-    victim = random.Random(seconds).choice(victims)
-    if fault not in STOPPED:
+        return f"missed {driver.answer()}"
+    victim = rng.choice(victims)
+    if who not in _STOPPED_SECONDS:
         victim.send(signal.SIGKILL)
         return driver.answer()
     stopped = [victim, *processes_below(victim.pid)]
-    for each in stopped:
-        each.send(signal.SIGSTOP)
-    until = time.monotonic() + STOPPED[fault]
-    goes_on = threading.Timer(STOPPED[fault], lambda: [each.send(signal.SIGCONT) for each in stopped])
-    goes_on.start()
-    outcome = driver.answer()
-    goes_on.join()
-    time.sleep(max(0.0, until + LATE_SECONDS - time.monotonic()))
-    return outcome
+    _signal(stopped, signal.SIGSTOP)
+    driver.has_answer(_STOPPED_SECONDS[who])
+    if rng.random() < 0.5:  # else it goes on while the next write begins
+        time.sleep(rng.uniform(0.0, 0.5))
+    _signal(stopped, signal.SIGCONT)
+    return driver.answer()
+
+
+def _signal(processes: Sequence[Process], number: signal.Signals) -> None:
+    for each in processes:
+        each.send(number)
+
+
+# ---- works and checks
 
 
 def _is_deleted(number: int, work: Work) -> bool:
     return number in work.numbers and number % work.deleted == 0
 
 
-def _work(rng: random.Random, number: int, options: Mapping[str, str]) -> Work:
+def _work(rng: random.Random, number: int, table: Path, options: Mapping[str, str], fault: str) -> Work:
+    """The first work fills the table; each work's ordering value is higher than those before."""
+    who, _, stage = fault.partition(": ")
+    stops_at = stage if who in ("driver", "application") and stage != "mid-file" else ""
     if number == 0:
-        return Work(0, 30_000, 1, 1, 0, {**options, "hoodie.datasource.write.operation": "bulk_insert"})
-    plan = rng.choice(["fused", "routed"])
+        first = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
+        return Work(str(table), 0, _ROWS, 1, 1, 0, first)
+    is_global = "RECORD" in options["hoodie.index.type"]
+    plan = rng.choice(["auto", "routed"] if is_global else ["auto", "fused", "routed"])
     return Work(
-        first=rng.randrange(40_000),
-        count=rng.randrange(1000, 30_000),
+        table=str(table),
+        first=rng.randrange(_ROWS),
+        count=rng.randrange(300, _ROWS // 2),
         step=rng.randint(1, 3),
         ts=number + 1,
         deleted=rng.choice([0, 0, 7]),
         options={**options, "hudi_fast.plan": plan},
+        stage=stops_at,
     )
 
 
@@ -207,11 +233,58 @@ def _options(rng: random.Random) -> dict[str, str]:
         "hoodie.datasource.write.partitionpath.field": "part",
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.table.type": rng.choice(["COPY_ON_WRITE", "MERGE_ON_READ"]),
-        "hoodie.index.type": rng.choice(["SIMPLE", "BLOOM"]),
-        "hoodie.compact.inline": "false",
-        "hoodie.parquet.max.file.size": str(rng.choice([300_000, 120 << 20])),
-        "hoodie.parquet.small.file.limit": str(rng.choice([0, 200_000])),
+        "hoodie.index.type": rng.choice(["SIMPLE", "BLOOM", "SIMPLE", "BLOOM", "GLOBAL_RECORD_LEVEL_INDEX"]),
+        "hoodie.index.bloom.num_entries": "2000",
+        "hoodie.compact.inline": rng.choice(["false", "true"]),
+        "hoodie.compact.inline.max.delta.commits": "4",
+        "hoodie.clean.commits.retained": "2",
+        "hoodie.keep.min.commits": "4",
+        "hoodie.keep.max.commits": rng.choice(["6", "30"]),
+        "hoodie.parquet.max.file.size": str(rng.choice([200_000, 120 << 20])),
+        "hoodie.parquet.small.file.limit": str(rng.choice([0, 100_000])),
     }
+
+
+def _await_tidy(table: Path) -> None:
+    """Check that nothing is left over, once tasks of writes that have ended are gone, too."""
+    deadline = time.monotonic() + _LATE_SECONDS
+    while True:
+        try:
+            assert_tidy(table)
+        except (AssertionError, OSError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+        else:
+            return
+
+
+def _check_in_other_ways(table: Path, rows: Mapping[int, int], where: str) -> None:
+    """The same rows after archiving, without the metadata table, and after a write that builds it from folders."""
+    assert hf.HudiTable.open(table).services.validate().ok, where
+    hf.HudiTable.open(table).services.archive(
+        {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    )
+    found = stored(table)
+    assert found == rows, f"{where}, archived: {_difference(found, rows)}"
+    hf.HudiTable.open(table).services.drop_index("files")
+    found = stored(table)
+    assert found == rows, f"{where}, without the metadata table: {_difference(found, rows)}"
+    more = pa.table(
+        {
+            "id": ["key-999999999999"],
+            "part": ["p0"],
+            "ts": [1],
+            "value": [999_999_999_999_001],
+            "text": ["more"],
+            "_hoodie_is_deleted": [False],
+        }
+    )
+    hf.HudiTable.open(table).upsert(more, {"hoodie.datasource.write.precombine.field": "ts"})
+    found = stored(table)
+    assert found == {**rows, 999_999_999_999: 1}, f"{where}, built again: {_difference(found, rows)}"
+    assert hf.HudiTable.open(table).services.validate().ok, where
+    assert_tidy(table)
 
 
 def _difference(found: Mapping[int, int], expected: Mapping[int, int]) -> str:

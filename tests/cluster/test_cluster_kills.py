@@ -1,6 +1,6 @@
 """Executors, Python workers and drivers of a standalone cluster are killed while they write: no row is lost or doubled.
 
-``make scale`` runs more histories; :mod:`tests.cluster.campaign` describes one.
+``make scale`` runs hundreds of such writes; :mod:`tests.cluster.campaign` describes them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.campaign import Tally, run_history
-from tests.servers.spark_cluster import SparkCluster, spark_cluster
+from tests.cluster.campaign import STAGES, Tally, run_history
+from tests.cluster.processes import Application
+from tests.servers.spark_cluster import spark_cluster
 
 
 @pytest.fixture(scope="module")
-def cluster(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with spark_cluster(tmp_path_factory.mktemp("cluster")) as running:
+def application(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with spark_cluster(folder / "cluster") as cluster:
+        running = Application(cluster, folder / "drivers.log")
         yield running
+        running.kill()
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
-def test_the_table_has_the_rows_of_writes_that_answered(cluster: SparkCluster, tmp_path: Path, seed: int) -> None:
-    run_history(cluster, tmp_path, seed, Tally())
+def test_a_driver_killed_at_any_stage_leaves_the_rows_before_or_after_its_write(
+    application: Application, tmp_path: Path
+) -> None:
+    tally = Tally()
+    faults = [f"driver: {stage}" for stage in STAGES]
+    run_history(application, tmp_path, 1, tally, [*faults, "driver: begun", "driver: rolling back"])
+    assert tally.faulted == len(faults) + 2
+
+
+@pytest.mark.timeout(900)
+def test_a_killed_executor_or_worker_does_not_lose_a_row(application: Application, tmp_path: Path) -> None:
+    tally = Tally()
+    run_history(application, tmp_path, 2, tally, ["python worker: mid-file", "executor: mid-file"])
+    assert tally.faulted == 2
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12)])
+def test_the_table_has_the_rows_of_writes_that_answered(application: Application, tmp_path: Path, seed: int) -> None:
+    run_history(application, tmp_path, seed, Tally())

@@ -35,6 +35,7 @@ from hudi_fast.spark.arrow import (
     is_local,
     parallelism,
 )
+from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
 from hudi_fast.spark.writing.dml_rows import ChangeShape
@@ -118,7 +119,8 @@ class SparkEngine:
         """Choose the physical plan; rows collected on the driver are checked here, others by the tasks."""
         if self._choice is None:
             self._df = self._source.select(*[f"`{name}`" for name in columns_for(plan, self._source.columns)])
-            self._choice = self._choose(plan)
+            with explained_job_errors(self._df.sparkSession, plan.storage.uri):
+                self._choice = self._choose(plan)
         if self._local is not None:
             self._local.prepare(plan)
 
@@ -143,7 +145,8 @@ class SparkEngine:
             plan = with_row_size(plan, self._row_size)
         if self._local is not None and choice.name == "driver":
             return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
-        with arrow_batches_of(self._df.sparkSession, 0 if self._profile is None else self._profile.row_bytes):
+        spark, row_bytes = self._df.sparkSession, 0 if self._profile is None else self._profile.row_bytes
+        with arrow_batches_of(spark, row_bytes), explained_job_errors(spark, plan.storage.uri):
             return _outcome(self._run(choice.name, plan), choice)
 
     def _run(self, name: str, plan: WritePlan) -> list[Answer]:

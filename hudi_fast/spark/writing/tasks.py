@@ -24,9 +24,9 @@ import pyarrow as pa
 from hudi_fast.errors import CommitError, HudiError
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.spark.arrow import is_local
+from hudi_fast.spark.job_errors import explained_job_errors, lack_of_memory, out_of_memory
 from hudi_fast.spark.writing.packed_ranges import PackedRanges
 from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
-from hudi_fast.spark.writing.worker_errors import explained, lack_of_memory, out_of_memory
 from hudi_fast.storage.conditional import has_expired
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
@@ -81,17 +81,13 @@ def run_tasks(rows: Any, plan: FilePlan | None, work: Callable[[Iterator[pa.Reco
 
     Raises:
         HudiError: of a task; Spark tried the task again if the error may pass.
-        CommitError: a worker ran out of memory, or was killed.
+        CommitError: a worker ran out of memory or was killed, or Spark's local folders are full.
         ConfigError: workers lack a package.
     """
-    attempts = task_attempts(rows.sparkSession)
-    try:
+    spark = rows.sparkSession
+    attempts = task_attempts(spark)
+    with explained_job_errors(spark, "" if plan is None else plan.storage.uri):
         collected = rows.mapInArrow(answers(plan, work, attempts), ANSWER_SCHEMA).collect()
-    except Exception as error:
-        known = explained(error, None if plan is None else plan.storage.uri)
-        if known is None:
-            raise
-        raise known from error
     found: list[Answer] = [pickle.loads(zlib.decompress(row[0])) for row in collected]
     for answer in found:
         if answer.error is not None:
@@ -131,7 +127,7 @@ def _failure(error: Exception, plan: FilePlan | None) -> HudiError | None:
     cause = lack_of_memory(error)
     if cause is not None:
         text = f"{type(cause).__name__}: {cause}".rstrip(": ")
-        made: HudiError = out_of_memory(None if plan is None else plan.storage.uri, text)
+        made: HudiError = out_of_memory("" if plan is None else plan.storage.uri, text)
         made.__cause__ = cause
         return made
     if isinstance(error, OSError) and has_expired(error):

@@ -1,4 +1,4 @@
-"""Explains failures of Spark's Python workers: no memory, killed, or without a package.
+"""Errors of Spark's jobs whose cause is outside the table, as a few sentences that say what to do.
 
 A worker tells about a lack of memory in one of three ways: Python or Arrow raise ``MemoryError``, the system refuses an
 allocation (``ENOMEM``), or the process is killed, and Spark reports that it is gone.
@@ -7,17 +7,27 @@ allocation (``ENOMEM``), or the process is killed, and Spark reports that it is 
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from hudi_fast.errors import CommitError, ConfigError, HudiError
 
-__all__ = ["explained", "lack_of_memory", "out_of_memory"]
+__all__ = ["explained_job_errors", "lack_of_memory", "out_of_memory"]
 
 _MISSING_MODULE = re.compile(
     r"ModuleNotFoundError: No module named '((?:hudi_fast|pyarrow|numpy|numba|llvmlite|pandas|mmh3|fastavro)\b[\w.]*)'"
 )
 """Modules that hudi_fast needs; others are missing for code of the user's own."""
+
+_DISK_FULL = re.compile(
+    r"[\w.]*(?:IOException|FileNotFoundException|FileSystemException|FSError)\b[^\n]*?"
+    r"(?:No space left on device|Disk quota exceeded|File too large)"
+)
+"""A file of Spark's own: one of the table fails with an OSError of Python."""
 
 _NO_MEMORY = re.compile(r"\b(?:MemoryError|ArrowMemoryError|_ArrayMemoryError|bad_alloc|Cannot allocate memory)\b")
 _CRASHED = re.compile(r"Python worker exited unexpectedly|Python worker failed to connect back")
@@ -33,6 +43,31 @@ _ADVICE = (
     "or write smaller file groups (hoodie.parquet.max.file.size)."
 )
 
+_HOST = re.compile(r"\((\S+) executor \S+\)")
+
+
+@contextmanager
+def explained_job_errors(spark: Any, uri: str = "") -> Iterator[None]:
+    """Raise what Spark raises in the block as an error of hudi_fast, if its cause is known.
+
+    Args:
+        spark: the session.
+        uri: the table; empty if the caller names it.
+
+    Raises:
+        ConfigError: workers lack a package.
+        CommitError: Spark's local folders are full, or a worker ran out of memory or was killed.
+    """
+    try:
+        yield
+    except HudiError:
+        raise
+    except Exception as error:
+        explained = _explained(spark, uri, str(error))
+        if explained is None:
+            raise
+        raise explained from error
+
 
 def lack_of_memory(error: BaseException) -> BaseException | None:
     """The error, or the one that caused it, that is a lack of memory; None if there is none."""
@@ -44,29 +79,33 @@ def lack_of_memory(error: BaseException) -> BaseException | None:
     return None
 
 
-def out_of_memory(uri: str | None, found: object) -> CommitError:
+def out_of_memory(uri: str, found: object) -> CommitError:
     """The error of a task whose worker has no memory left.
 
     Args:
-        uri: the table; None if unknown.
+        uri: the table; empty if unknown.
         found: what the worker or Spark says.
     """
     return CommitError(f"A task{_of(uri)} ran out of memory: {found}. The table is as before. {_ADVICE}")
 
 
-def explained(error: Exception, uri: str | None) -> HudiError | None:
-    """The error that says what to do about an exception of Spark; None for one without such a cause.
-
-    Args:
-        error: of a Spark job.
-        uri: the table; None if unknown.
-    """
-    text = str(error)
-    if (missing := _MISSING_MODULE.search(text)) is not None:
+def _explained(spark: Any, uri: str, text: str) -> HudiError | None:
+    missing = _MISSING_MODULE.search(text)
+    if missing is not None:
         return ConfigError(
             f"Spark's Python workers have no module {missing[1]!r}. Install hudi_fast on every worker, or ship it with "
             "spark.archives. PYSPARK_PYTHON or spark.pyspark.python names the Python of the workers; the driver's is "
             f"{sys.executable}."
+        )
+    full = _DISK_FULL.search(text)
+    if full is not None:
+        folders = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get("spark.local.dir", "/tmp")
+        host = _HOST.search(text)
+        where = f" on the host {host[1]}" if host is not None else ""
+        return CommitError(
+            f"Spark could not write a temporary file{_of(uri)}{where}: {full[0]}. The table is as before. Free space in "
+            f"Spark's local folders (spark.local.dir, here {folders}; on a cluster, the local folders of its workers), "
+            "or name folders with more space. Then run the operation again."
         )
     if (found := _NO_MEMORY.search(text) or _KILLED.search(text)) is not None:
         return out_of_memory(uri, found[0])
@@ -78,5 +117,5 @@ def explained(error: Exception, uri: str | None) -> HudiError | None:
     return None
 
 
-def _of(uri: str | None) -> str:
-    return "" if uri is None else f" of the write to {uri}"
+def _of(uri: str) -> str:
+    return f" of the write to {uri}" if uri else ""
