@@ -103,9 +103,9 @@ def _explained(spark: Any, uri: str, text: str) -> HudiError | None:
         host = _HOST.search(text)
         where = f" on the host {host[1]}" if host is not None else ""
         return CommitError(
-            f"Spark could not write a temporary file{_of(uri)}{where}: {full[0]}. The table is as before. Free space in "
-            f"Spark's local folders (spark.local.dir, here {folders}; on a cluster, the local folders of its workers), "
-            "or name folders with more space. Then run the operation again."
+            f"Spark could not write a temporary file{_of(uri)}{where}: {full[0]}. The table is as before. Free "
+            f"space in Spark's local folders (spark.local.dir, here {folders}; on a cluster, the local folders of its "
+            "workers), or name folders with more space. Then run the operation again."
         )
     if (found := _NO_MEMORY.search(text) or _KILLED.search(text)) is not None:
         return out_of_memory(uri, found[0])

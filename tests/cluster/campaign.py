@@ -145,7 +145,7 @@ def _do(application: Application, work: Work, fault: str, rng: random.Random, ta
         tally.seconds = time.monotonic() - started
         return outcome, True
     who, _, stage = fault.partition(": ")
-    if not _await_moment(driver, work, stage, rng.uniform(0.0, tally.seconds)):
+    if not _await_moment(application, work, fault, rng.uniform(0.0, tally.seconds)):
         outcome = driver.answer()
         assert outcome.startswith("done"), outcome
         return f"missed {outcome}", True
@@ -156,18 +156,22 @@ def _do(application: Application, work: Work, fault: str, rng: random.Random, ta
     return outcome, True if "done" in outcome else None
 
 
-def _await_moment(driver: Driver, work: Work, stage: str, seconds: float) -> bool:
+def _await_moment(application: Application, work: Work, fault: str, seconds: float) -> bool:
     """Wait until the fault may come; False if the write ended before."""
+    driver, begun = application.driver, time.time()
     if work.stage:
         return driver.reaches_stage()
-    if stage == "mid-file":
-        return driver.wait(_STAGE_SECONDS, lambda: _has_begun_a_file(Path(work.table)))
+    if fault == "shuffle files":
+        return driver.wait(_STAGE_SECONDS, lambda: bool(application.cluster.shuffle_files(begun)))
+    if fault.endswith(": mid-file"):
+        return driver.wait(_STAGE_SECONDS, lambda: _has_begun_a_file(Path(work.table), begun))
     return not driver.has_answer(seconds)
 
 
-def _has_begun_a_file(table: Path) -> bool:
+def _has_begun_a_file(table: Path, since: float) -> bool:
+    """Whether a task has announced a data file since a time, in seconds since 1970."""
     try:
-        return any(table.glob(".hoodie/.temp/*/**/*.marker.*"))
+        return any(marker.stat().st_mtime >= since for marker in table.glob(".hoodie/.temp/*/**/*.marker.*"))
     except OSError:  # a folder was deleted meanwhile
         return False
 
@@ -176,7 +180,9 @@ def _harm(application: Application, who: str, driver: Driver, rng: random.Random
     """Let the fault come to a process of the cluster; returns the write's answer."""
     cluster = application.cluster
     if who == "shuffle files":
-        return driver.answer() if cluster.delete_shuffle_files() else f"missed {driver.answer()}"
+        for file in cluster.shuffle_files(0.0):
+            file.unlink(missing_ok=True)
+        return driver.answer()
     victims = cluster.executors() if who.endswith("executor") else cluster.python_workers()
     if not victims:
         return f"missed {driver.answer()}"
@@ -212,8 +218,8 @@ def _work(rng: random.Random, number: int, table: Path, options: Mapping[str, st
     if number == 0:
         first = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
         return Work(str(table), 0, _ROWS, 1, 1, 0, first)
-    is_global = "RECORD" in options["hoodie.index.type"]
-    plan = rng.choice(["auto", "routed"] if is_global else ["auto", "fused", "routed"])
+    plans = ["routed"] if "RECORD" in options["hoodie.index.type"] else ["fused", "routed"]
+    plan = rng.choice(plans if fault == "shuffle files" else ["auto", *plans])
     return Work(
         table=str(table),
         first=rng.randrange(_ROWS),

@@ -6,6 +6,7 @@ the file system, which the tables of the tests are on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -13,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,12 +77,14 @@ class SparkCluster:
         pids = {each.pid for each in daemons}
         return [each for each in daemons if each.parent in pids]
 
-    def delete_shuffle_files(self) -> int:
-        """Delete what executors have stored for each other, as a lost disk does; returns the number of files."""
-        found = [*self.folder.glob("worker*/local/**/shuffle_*")]
-        for file in found:
-            file.unlink(missing_ok=True)
-        return len(found)
+    def shuffle_files(self, since: float) -> list[Path]:
+        """What executors have stored for each other since a time, in seconds since 1970."""
+        found = []
+        for file in self.folder.glob("worker*/local/**/shuffle_*"):
+            with contextlib.suppress(FileNotFoundError):
+                if file.stat().st_mtime >= since:
+                    found.append(file)
+        return found
 
     def _below(self, text: str) -> list[Process]:
         return [each for worker in self.workers for each in processes_below(worker.pid) if text in each.command]
@@ -102,7 +104,7 @@ def processes_below(pid: int) -> Iterator[Process]:
         yield from found
 
 
-@contextmanager
+@contextlib.contextmanager
 def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
     """A cluster with that many workers of one core, below ``folder``; ends with everything that it started."""
     port = free_port()
