@@ -24,7 +24,7 @@ N ?= 10000
 MINUTES ?= 240
 SEED ?=
 BESIDE_HUDI ?= 200
-# Histories on a Spark cluster.
+# Writes on a Spark cluster that a fault meets.
 KILLS ?= 500
 # One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
 PROCESSES ?= --numprocesses 2
@@ -41,7 +41,7 @@ help:
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
-	@echo 'make scale       faults on a Spark cluster (KILLS=$(KILLS)), 100 000 file groups, skew, S3, memory of workers'
+	@echo 'make scale       $(KILLS) faults on a Spark cluster; 100 000 file groups, skew, S3, memory, record index, Hudi beside'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs        build the documentation site in artifacts/site'

@@ -105,20 +105,35 @@ def processes_below(pid: int) -> Iterator[Process]:
 
 
 @contextlib.contextmanager
-def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
-    """A cluster with that many workers of one core, below ``folder``; ends with everything that it started."""
+def spark_cluster(
+    folder: Path, workers: int = 2, memory: str = WORKER_HEAP, home: Path = HOME, python: str = sys.executable
+) -> Iterator[SparkCluster]:
+    """A cluster of workers of one core; ends with everything that it started.
+
+    Args:
+        folder: for its files.
+        workers: their number.
+        memory: of each worker, for its executors.
+        home: folder of the Spark release.
+        python: interpreter of the workers.
+    """
+    spark = {
+        "SPARK_HOME": str(home),
+        "SPARK_SCALA_VERSION": _scala_version(home),
+        "PYSPARK_PYTHON": python,
+    }
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     started: list[subprocess.Popen[bytes]] = []
     try:
         master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
-        started.append(_start(folder / "master", [*master, "--webui-port", "0"]))
+        started.append(_start(folder / "master", [*master, "--webui-port", "0"], spark))
         _await(folder / "master", r"I have been elected leader")
         for number in range(workers):
             place = folder / f"worker{number}"
-            settings = ["--host", "127.0.0.1", "--cores", "1", "--memory", WORKER_HEAP, "--webui-port", "0"]
+            settings = ["--host", "127.0.0.1", "--cores", "1", "--memory", memory, "--webui-port", "0"]
             command = ["org.apache.spark.deploy.worker.Worker", *settings, "--work-dir", str(place / "work"), url]
-            started.append(_start(place, command))
+            started.append(_start(place, command, spark))
         for number in range(workers):
             _await(folder / f"worker{number}", r"Successfully registered with master")
         yield SparkCluster(url, tuple(started[1:]), folder)
@@ -130,7 +145,7 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
             process.wait()
 
 
-def _start(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
+def _start(folder: Path, command: list[str], spark: dict[str, str]) -> subprocess.Popen[bytes]:
     java = java_command()
     if java is None:
         raise ServerError("Spark needs Java.")
@@ -140,20 +155,18 @@ def _start(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
         **os.environ,
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "tmp"),
-        "SPARK_HOME": str(HOME),
-        "SPARK_SCALA_VERSION": _scala_version(),
+        **spark,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(Path(__file__).parents[2]),
     }
-    whole = [java, *java_options(64).split(), "-Xmx256m", "-cp", f"{HOME}/jars/*", *command]
+    whole = [java, *java_options(64).split(), "-Xmx256m", "-cp", f"{spark['SPARK_HOME']}/jars/*", *command]
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(whole, env=environment, stdout=log, stderr=log, cwd=folder)
 
 
-def _scala_version() -> str:
+def _scala_version(home: Path) -> str:
     """A worker looks for it in a file that the Python package lacks."""
-    (core,) = (HOME / "jars").glob("spark-core_*.jar")
+    (core,) = (home / "jars").glob("spark-core_*.jar")
     return core.name.split("_")[1].split("-")[0]
 
 
