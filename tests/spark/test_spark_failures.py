@@ -33,16 +33,6 @@ def test_a_worker_stays_below_a_gibibyte(java, tmp_path, plan):
     assert 100 < peak < 1024
 
 
-@pytest.mark.parametrize("plan", ["fused", pytest.param("routed", marks=pytest.mark.long)])
-def test_a_full_local_folder_is_one_clear_error_and_the_next_writer_goes_on(java, tmp_path, plan):
-    error, *rest = run_program("full_local_folder", tmp_path, plan)
-    assert "File too large" in error
-    assert f"{tmp_path}/t" in error
-    assert f"spark.local.dir, here {tmp_path}/local" in error
-    assert "Free space" in error
-    assert rest == ["as before", plan]
-
-
 def left_behind(tmp_path, has_ended):
     """A task whose write has ended, or not, when it is done; whether its file is still there."""
     hf.write(batch(range(10)), tmp_path / "t", options())
