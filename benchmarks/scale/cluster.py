@@ -37,6 +37,7 @@ from tests.servers.spark_cluster import SparkCluster, spark_cluster
 PROJECT = Path(__file__).parents[2]
 PYTHONS = {name: PROJECT / folder / "bin/python" for name, folder in
            (("hudi_fast", ".venv-spark35"), ("hudi", ".venv-hudi"))}  # fmt: skip
+SHAPES = ("even", "skewed")
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 _WARM_ROWS = 20_000
 _SAMPLE_SECONDS = 0.2
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--share", type=float, default=0.9, help="share of the rows in one partition, if skewed")
     parser.add_argument("--memory", default="2g", help="of an executor's JVM")
+    parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=SHAPES)
     parser.add_argument("--types", nargs="*", choices=TYPES, default=TYPES)
     parser.add_argument("--folder", type=Path, help="for rows and tables; by default a temporary one")
     given = parser.parse_args()
@@ -134,7 +136,7 @@ def main() -> None:
     with _cluster(folder / "cluster", given.memory) as cluster:
         _make_rows(cluster, folder, given)
         for table_type in given.types:
-            for shape in ("even", "skewed"):
+            for shape in given.shapes:
                 for name in PYTHONS:
                     insert, upsert = _measure(name, cluster, folder, shape, table_type, given.memory)
                     found[table_type, shape, "insert", name] = insert
@@ -156,11 +158,12 @@ def _cluster(folder: Path, memory: str) -> Iterator[SparkCluster]:
 def _make_rows(cluster: SparkCluster, folder: Path, given: argparse.Namespace) -> None:
     side = Side("hudi_fast", cluster, given.memory, folder / "make.log")
     print(f"Spark {side.spark}, {given.rows:,} rows", flush=True)
-    for shape, share in (("even", 0.0), ("skewed", given.share)):
+    for shape in given.shapes:
+        share = given.share if shape == "skewed" else 0.0
         for name, rows, step, ts in (
             ("insert", given.rows, 1, 1),
             ("upsert", given.rows, 10, 2),
-            ("warm", _WARM_ROWS, 1, 1),
+            ("warm", min(_WARM_ROWS, given.rows), 1, 1),
         ):
             side.make(folder / "rows" / shape / name, rows=rows, step=step, ts=ts, share=share)
     side.end()

@@ -28,6 +28,10 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+OUR_SETTINGS = {
+    # The cache of kernels that this user has: an image of a cluster has one, too (docs/kernels.md).
+    "spark.executorEnv.NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", os.path.expanduser("~/.cache")),
+}
 HUDI_SETTINGS = {
     "spark.jars.packages": BUNDLE,
     "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
@@ -43,7 +47,7 @@ def batch(spark: SparkSession, rows: int, step: int, ts: int, share: float) -> D
     number = F.col("id")
     in_large = F.pmod(F.hash(number, F.lit(1)), F.lit(1000)) < int(share * 1000)
     part = F.when(in_large, F.lit(0)).otherwise(F.pmod(F.hash(number, F.lit(2)), F.lit(PARTITIONS)))
-    return spark.range(0, rows, step, 8).select(
+    return spark.range(0, rows, step, 4).select(
         F.format_string("key-%012d", number).alias("id"),
         F.format_string("p%02d", part).alias("part"),
         F.lit(ts).cast("long").alias("ts"),
@@ -57,7 +61,7 @@ def main(side: str, url: str, memory: str) -> None:
     # Spark and Ivy print to descriptor 1; only answers may be printed there.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    settings = {**SETTINGS, **(HUDI_SETTINGS if side == "hudi" else {}), "spark.executor.memory": memory}
+    settings = {**SETTINGS, **(HUDI_SETTINGS if side == "hudi" else OUR_SETTINGS), "spark.executor.memory": memory}
     spark = SparkSession.builder.master(url).appName(side).config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     print(json.dumps({"spark": spark.version}), file=answers, flush=True)

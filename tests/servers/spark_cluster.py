@@ -73,7 +73,7 @@ class SparkCluster:
 
     def python_workers(self) -> list[Process]:
         """Python processes that execute tasks: those that a daemon of PySpark forked."""
-        daemons = self._below(" pyspark.worker")
+        daemons = self._below(".daemon")
         pids = {each.pid for each in daemons}
         return [each for each in daemons if each.parent in pids]
 
