@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +32,7 @@ from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import read_commit
 
-__all__ = ["log_layers", "lookup", "prefix", "record_kind", "scan"]
+__all__ = ["layer_streams", "lookup", "prefix", "record_kind", "scan"]
 
 Entries = tuple[pa.Array, pa.Array]
 HFileQuery = Callable[[HFileReader], Iterable[Entries]]
@@ -118,13 +117,19 @@ def prefix(table: MetadataTable, partition: str, prefixes: Sequence[str]) -> pa.
     return _read(table, partition, queries)
 
 
-def log_layers(table: MetadataTable, slice_: FileSlice) -> list[Layer]:
-    """All log entries of a slice, oldest first, without its base file.
+def layer_streams(table: MetadataTable, slice_: FileSlice) -> list[Iterator[Layer]]:
+    """The entries of a slice: a stream for its base file, if it has one, then one for each log block, oldest first.
+
+    A stream opens its file when it is first read, and gives one block of an HFile at a time. Keys ascend by their bytes
+    over an HFile, unless Hudi 1.x has sorted keys with characters above U+DFFF.
 
     Raises:
-        CorruptTableError: a file is missing or corrupt.
+        CorruptTableError: a log file is missing or corrupt.
     """
-    return list(_layers(table, replace(slice_, base_file=None), HFileReader.scan, keep_blocks=False))
+    streams = (
+        [] if slice_.base_file is None else [_base_layers(table, slice_.base_file.path, HFileReader.scan, False, 0)]
+    )
+    return [*streams, *(_block_layers(table, one, HFileReader.scan, False, 0) for one in _blocks_of(table, slice_))]
 
 
 def record_kind(table: MetadataTable, partition: str) -> PartitionKind:
@@ -200,19 +205,28 @@ def _read(
 def _layers(table: MetadataTable, slice_: FileSlice, query: HFileQuery, keep_blocks: bool) -> Iterator[Layer]:
     """The entries that the slice's files return, oldest first."""
     if slice_.base_file is not None:
-        path = slice_.base_file.path
-        try:
-            with table.storage.open_input(path) as source:
-                yield from _hfile_layers(table, source, path, query, keep_blocks)
-        except FileNotFoundError as error:
-            raise FileGoneError(
-                f"The metadata table of {table.data_storage.uri}: a base file was cleaned after it was listed. "
-                "Read again.",
-                path,
-            ) from error
-    blocks = (block for log in slice_.log_files for block in _checked_blocks(table, log))
-    for block in blocks_in_order(blocks, lambda one: table.is_visible(one.instant)):
+        yield from _base_layers(table, slice_.base_file.path, query, keep_blocks)
+    for block in _blocks_of(table, slice_):
         yield from _block_layers(table, block, query, keep_blocks)
+
+
+def _base_layers(
+    table: MetadataTable, path: str, query: HFileQuery, keep_blocks: bool, most: int = _LAYER_BYTES
+) -> Iterator[Layer]:
+    try:
+        with table.storage.open_input(path) as source:
+            yield from _hfile_layers(table, source, path, query, keep_blocks, most=most)
+    except FileNotFoundError as error:
+        raise FileGoneError(
+            f"The metadata table of {table.data_storage.uri}: a base file was cleaned after it was listed. Read again.",
+            path,
+        ) from error
+
+
+def _blocks_of(table: MetadataTable, slice_: FileSlice) -> Iterable[LogBlock]:
+    """The visible blocks of a slice's log files in order of application."""
+    blocks = (block for log in slice_.log_files for block in _checked_blocks(table, log))
+    return blocks_in_order(blocks, lambda one: table.is_visible(one.instant))
 
 
 def _checked_blocks(table: MetadataTable, log: LogFile) -> Iterator[LogBlock]:
@@ -251,7 +265,9 @@ def _lacks_blocks(table: MetadataTable, log: LogFile, found: Set[str]) -> bool:
     return False
 
 
-def _block_layers(table: MetadataTable, block: LogBlock, query: HFileQuery, keep_blocks: bool) -> Iterator[Layer]:
+def _block_layers(
+    table: MetadataTable, block: LogBlock, query: HFileQuery, keep_blocks: bool, most: int = _LAYER_BYTES
+) -> Iterator[Layer]:
     if block.kind is BlockType.DELETE:
         content = read_content(table.storage, block)
         yield Layer(decode_delete_block(content, block.path, block.content_start).keys, None, "", block.path)
@@ -264,10 +280,11 @@ def _block_layers(table: MetadataTable, block: LogBlock, query: HFileQuery, keep
     elif block.content_length <= _WHOLE_BYTES:
         # The block cache identifies files by path: the content offset distinguishes the blocks of one log file.
         path = f"{block.path}@{block.content_start}"
-        yield from _hfile_layers(table, read_content(table.storage, block), path, query, keep_blocks, block)
+        content = read_content(table.storage, block)
+        yield from _hfile_layers(table, content, path, query, keep_blocks, block, most=most)
     else:
         with table.storage.open_input(block.path) as source:
-            yield from _hfile_layers(table, source, block.path, query, keep_blocks, block, block.content_start)
+            yield from _hfile_layers(table, source, block.path, query, keep_blocks, block, block.content_start, most)
 
 
 def _hfile_layers(
@@ -278,11 +295,12 @@ def _hfile_layers(
     keep_blocks: bool,
     block: LogBlock | None = None,
     offset: int = 0,
+    most: int = _LAYER_BYTES,
 ) -> Iterator[Layer]:
-    """The entries that one HFile returns, in pieces of bounded size.
+    """The entries that one HFile returns, in pieces.
 
     ``source`` is the file, or the content of a log block; the HFile starts at ``offset``. ``block`` is None for a base
-    file.
+    file. A piece ends when its values exceed ``most`` bytes.
     """
     length = None if block is None else block.content_length
     cache = table.blocks if keep_blocks else None
@@ -295,7 +313,7 @@ def _hfile_layers(
         for keys, values in query(reader):
             piece.append((keys, values))
             size += values.nbytes
-            if size > _LAYER_BYTES:
+            if size > most:
                 yield _layer(piece, schema, path)
                 piece, size = [], 0
         if piece:

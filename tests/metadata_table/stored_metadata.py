@@ -90,7 +90,7 @@ def log_files(path: Path, instant: str, rows: list[tuple[str, str, int, bool]], 
     assert table is not None
     start_delta_commit(table.storage, table.config, instant)
     writer = log_writer(table, instant, ["files"])
-    stat = writer.write("files", 0, *encode_records(PartitionKind.FILES, files_table(rows), writer.schema))
+    stat = writer.write("files", 0, [encode_records(PartitionKind.FILES, files_table(rows), writer.schema)])
     if finish:
         clock = clock_of(state)
         finish_delta_commit(table.storage, table.config, instant, [stat], writer.schema, "UPSERT_PREPPED", clock)

@@ -142,7 +142,7 @@ def test_a_service_that_dies_at_any_call_is_finished_by_the_next_writer(
     start = len(recorder.calls)
     compact_metadata(opened, clock_of(state_of(path)), ThreadBackend().map_groups)
     changing = [call for call in recorder.calls[start:] if call.changes]
-    assert len(changing) > 6
+    assert len(changing) >= 6
     for call in changing[:: max(len(changing) // 12, 1)]:
         again = tmp_path / "try"
         shutil.rmtree(again, ignore_errors=True)

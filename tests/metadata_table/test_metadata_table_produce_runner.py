@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.metadata_table.layout import group_numbers
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords
-from hudi_fast.metadata_table.updates.runner import RECORDS, GroupBins, combined, run_in_threads
+from hudi_fast.metadata_table.updates.record_bins import Entries
+from hudi_fast.metadata_table.updates.runner import run_in_threads
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 Pairs = list[tuple[str, bytes | None]]
@@ -47,10 +48,11 @@ class Kept:
     def route(self, records: EncodedRecords) -> npt.NDArray[np.int32]:
         return group_numbers(records.keys, self.groups)
 
-    def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
+    def write(self, partition: str, group: int, entries: Iterable[Entries]) -> WriteStat:
         assert (partition, group) not in self.written
-        self.written[partition, group] = list(zip(keys.to_pylist(), values.to_pylist(), strict=True))
-        return WriteStat(partition_path=partition, file_id=str(group), num_writes=len(keys))
+        pairs = [pair for keys, values in entries for pair in zip(keys.to_pylist(), values.to_pylist(), strict=True)]
+        self.written[partition, group] = pairs
+        return WriteStat(partition_path=partition, file_id=str(group), num_writes=len(pairs))
 
 
 def obvious(sources: Sequence[Listed], groups: int) -> dict[tuple[str, int], Pairs]:
@@ -79,34 +81,7 @@ def test_each_group_gets_its_records_in_order_and_each_key_once(given: list[tupl
     assert sorted((stat.partition_path, int(stat.file_id)) for stat in stats) == sorted(writer.written)
 
 
-def test_a_value_wins_over_deletes_of_its_key() -> None:
-    records = pa.table([["b", "a", "b", "a", "c"], [None, b"1", b"2", None, None]], schema=RECORDS)
-    keys, values = combined("record_index", records)
-    assert list(zip(keys.to_pylist(), values.to_pylist(), strict=True)) == [("a", b"1"), ("b", b"2"), ("c", None)]
-
-
-def test_one_key_in_two_places_is_refused_and_named() -> None:
-    records = pa.table([["b", "a", "b"], [b"1", b"1", b"2"]], schema=RECORDS)
-    with pytest.raises(InvalidDataError, match=r"record_index would get 1 keys twice.*'b'"):
-        combined("record_index", records)
-
-
-def test_the_same_record_twice_is_one() -> None:
-    records = pa.table([["b", "b"], [b"1", b"1"]], schema=RECORDS)
-    assert combined("record_index", records)[0].to_pylist() == ["b"]
-
-
 def test_an_error_of_a_source_is_raised() -> None:
     source = Listed("files", [("a", b"1"), ("a", b"2")])
     with pytest.raises(InvalidDataError):
         run_in_threads([source], Kept(), 2)
-
-
-def test_records_beyond_the_budget_wait_in_a_file() -> None:
-    table = pa.table([[f"k{number}" for number in range(100)], [b"v" * 50] * 100], schema=RECORDS)
-    with GroupBins(budget=3 * table.nbytes) as bins:
-        for round_ in range(10):
-            bins.put(("files", round_ % 2), table)
-        assert bins.names() == [("files", 0), ("files", 1)]
-        assert bins.take(("files", 0)).num_rows == 500
-        assert bins.take(("files", 1)).sort_by("key") == pa.concat_tables([table] * 5).sort_by("key")

@@ -26,7 +26,8 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable, metadata_storage
 from hudi_fast.metadata_table.updates.commit import finish_delta_commit, log_writer, start_delta_commit
 from hudi_fast.metadata_table.updates.produce import EncodedRecords
-from hudi_fast.metadata_table.updates.runner import combined, routed
+from hudi_fast.metadata_table.updates.record_bins import combined
+from hudi_fast.metadata_table.updates.runner import routed
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.index_plans import encode_index_metadata
@@ -99,7 +100,7 @@ def plant(path: Path, partition: str, rows: list[dict[str, Any]], gone: tuple[st
         hashed = pa.array([key.partition("$")[0] + "$" for key in keys.to_pylist()], pa.string())
     start_delta_commit(table.storage, table.config, instant)
     stats = [
-        writer.write(partition, group, *combined(partition, found))
+        writer.write(partition, group, [combined(partition, found)])
         for group, found in routed(EncodedRecords(partition, keys, values, hashed), writer)
     ]
     finish_delta_commit(table.storage, table.config, instant, stats, writer.schema, "UPSERT_PREPPED", clock)
@@ -300,8 +301,9 @@ def test_a_key_in_two_places_is_in_one_too_many(table: Path) -> None:
     update_properties(storage, {named: partitions})
     (known,) = [row for row in rows_of(table, "record_index") if row["key"] == "k00004"]
     found = told(table, "record_index")
-    assert [what for what, *_ in found] == ["rows that cannot be indexed"]
+    assert [what for what, *_ in found] == ["rows that cannot be indexed", "location", "location"]
     assert "'k00004' more than once" in found[0][3]
+    assert {key for what, key, *_ in found if what == "location"} == {"k00004"}
     assert known["partition"] == "p0"
 
 

@@ -2,35 +2,38 @@
 
 ::
 
-    log layers ─► changed keys ─► their entries in the base file ─► fold ─► encoded, sorted ─┐
-    base file ─► block by block, without those keys, as stored ──────────────────────────────┴─► merged
+    base file, log blocks ─► a block of each ─► entries up to the least last key:
+        keys that a log has ─► fold ─► encoded ─┐
+        other keys of the base file, as stored ─┴─► merged, sorted ─► piece
 
-A base file may be large, while its log holds the changes of a few commits. Only the changed entries are decoded, the
-rest is copied: memory holds the log and one block of the base file.
+Only the changed entries are decoded, the rest is copied. Memory holds one block of each file, and log blocks of up to
+8 MiB as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.metadata_table.fold import Layer, fold
 from hudi_fast.metadata_table.layout import PartitionKind
-from hudi_fast.metadata_table.read import log_layers, record_kind
+from hudi_fast.metadata_table.read import layer_streams, record_kind
 from hudi_fast.metadata_table.records import decode_records, encode_records
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.groups import GroupWriter
+from hudi_fast.metadata_table.updates.record_bins import Entries, count_up_to, key_bytes
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["CompactGroup", "Entries", "GroupSlice", "compacted_entries"]
+__all__ = ["CompactGroup", "GroupSlice", "OutOfOrderError", "all_entries", "compacted_entries"]
 
-Entries = tuple[pa.Array, pa.Array]
-"""Keys (binary or string) and values (binary), ascending by key."""
+
+class OutOfOrderError(Exception):
+    """The keys of a file do not ascend by their bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,12 @@ class CompactGroup:
         Raises:
             CorruptTableError: a file is missing or corrupt.
         """
-        entries = compacted_entries(self.table, one.partition, one.slice, self.writer.schema)
-        return self.writer.compacted(one.partition, one.number, entries, one.slice.log_files)
+        where = self.table, one.partition, one.slice, self.writer.schema
+        write = partial(self.writer.compacted, one.partition, one.number, logs=one.slice.log_files)
+        try:
+            return write(entries=compacted_entries(*where))
+        except OutOfOrderError:
+            return write(entries=[all_entries(*where)])
 
 
 def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, schema: str) -> Iterator[Entries]:
@@ -75,45 +82,96 @@ def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, s
 
     Raises:
         CorruptTableError: a file is missing or corrupt.
+        OutOfOrderError: keys of a file do not ascend by their bytes; see :func:`all_entries`.
         UnsupportedFeatureError: an unknown kind of partition, or values of an unsupported type.
     """
-    kind, layers = record_kind(table, partition), log_layers(table, slice_)
-    if slice_.base_file is None:
-        yield _encoded(kind, layers, schema)
-        return
-    path = slice_.base_file.path
-    with table.storage.open_input(path) as source, HFileReader.open(source, path) as reader:
-        own = reader.schema or schema
-        touched = pa.concat_arrays([pa.array([], pa.string()), *(layer.keys for layer in layers)]).unique()
-        positions, values = reader.lookup(touched)
-        stored = Layer(touched.take(pa.array(positions)), values, own, path)
-        changed = _encoded(kind, [stored, *layers], schema)
-        for block in _untouched(reader, touched):
-            entries = block if own == schema else _recoded(kind, block, own, schema, path)
-            ahead = _count_up_to(changed[0], block[0][-1].as_py()) if len(block[0]) else 0
-            yield _merged(entries, (changed[0].slice(0, ahead), changed[1].slice(0, ahead)))
-            changed = changed[0].slice(ahead), changed[1].slice(ahead)
-        yield changed
+    kind = record_kind(table, partition)
+    cursors = [_Cursor(stream) for stream in layer_streams(table, slice_)]
+    based = slice_.base_file is not None
+    while (bound := min((last for one in cursors if (last := one.last()) is not None), default=None)) is not None:
+        layers = [one.up_to(bound) for one in cursors]
+        base, logs = (layers[0], layers[1:]) if based else (None, layers)
+        changes = [one for one in logs if one is not None]
+        if base is not None:
+            untouched, touched = _parted(base, changes)
+            yield _merged(_as_stored(kind, untouched, schema), _encoded(kind, [touched, *changes], schema))
+        else:
+            yield _encoded(kind, changes, schema)
 
 
-def _untouched(reader: HFileReader, touched: pa.Array) -> Iterator[Entries]:
-    """The base file's blocks without the keys in the log."""
-    known = touched.cast(pa.binary())
-    for keys, values in reader.scan():
-        kept = pc.invert(pc.is_in(keys, known))
-        yield keys.filter(kept), values.filter(kept)
+def all_entries(table: MetadataTable, partition: str, slice_: FileSlice, schema: str) -> Entries:
+    """The entries of a compacted slice's new base file, sorted in memory: for files in another order.
+
+    Arguments and errors are those of :func:`compacted_entries`.
+    """
+    layers = [layer for stream in layer_streams(table, slice_) for layer in stream]
+    return _encoded(record_kind(table, partition), layers, schema)
 
 
-def _encoded(kind: PartitionKind, layers: list[Layer], schema: str) -> Entries:
+class _Cursor:
+    """Reads the ascending entries of one file up to a key at a time."""
+
+    def __init__(self, stream: Iterator[Layer]) -> None:
+        self._stream = stream
+        self._rest: Layer | None = None
+        self._before: bytes | None = None
+        self._last = b""
+
+    def last(self) -> bytes | None:
+        """The last key of the entries that were read; None after the end of the file."""
+        while self._rest is None:
+            layer = next(self._stream, None)
+            if layer is None:
+                return None
+            if len(layer.keys):
+                self._take(layer)
+        return self._last
+
+    def up_to(self, bound: bytes) -> Layer | None:
+        """The next entries whose keys are not above ``bound``, which is not above :meth:`last`."""
+        if self._rest is None:
+            return None
+        count = len(self._rest.keys) if self._last <= bound else count_up_to(self._rest.keys, bound)
+        found = _rows(self._rest, slice(0, count))
+        self._rest = _rows(self._rest, slice(count, None)) if count < len(self._rest.keys) else None
+        return found if count else None
+
+    def _take(self, layer: Layer) -> None:
+        if layer.values is None:  # a delete block: its keys are in any order
+            layer = replace(layer, keys=layer.keys.take(pc.array_sort_indices(layer.keys)))
+        first, last = key_bytes(layer.keys[0]), key_bytes(layer.keys[-1])
+        if self._before is not None and first <= self._before:
+            raise OutOfOrderError(layer.where)
+        self._rest, self._before, self._last = layer, last, last
+
+
+def _rows(layer: Layer, rows: slice) -> Layer:
+    return replace(layer, keys=layer.keys[rows], values=None if layer.values is None else layer.values[rows])
+
+
+def _parted(base: Layer, changes: Sequence[Layer]) -> tuple[Layer, Layer]:
+    """The entries of a base file whose keys no change has, and the others."""
+    if not changes:
+        return base, _rows(base, slice(0, 0))
+    assert base.values is not None
+    known = pc.is_in(base.keys, pa.concat_arrays([one.keys for one in changes]))
+    parts = [
+        replace(base, keys=base.keys.filter(one), values=base.values.filter(one)) for one in (pc.invert(known), known)
+    ]
+    return parts[0], parts[1]
+
+
+def _as_stored(kind: PartitionKind, layer: Layer, schema: str) -> Entries:
+    """Entries as they are stored; re-encoded if that is another schema."""
+    assert layer.values is not None
+    if layer.schema == schema:
+        return layer.keys, layer.values
+    return encode_records(kind, decode_records(kind, layer.keys, layer.values, layer.schema, layer.where), schema)
+
+
+def _encoded(kind: PartitionKind, layers: Sequence[Layer], schema: str) -> Entries:
     """The live records of the layers, encoded and sorted by key."""
-    keys, values = encode_records(kind, fold(kind, layers), schema)
-    return _sorted(keys.cast(pa.binary()), values)
-
-
-def _recoded(kind: PartitionKind, entries: Entries, own: str, schema: str, path: str) -> Entries:
-    """Entries re-encoded with another schema."""
-    keys, values = encode_records(kind, decode_records(kind, *entries, own, path), schema)
-    return keys.cast(pa.binary()), values
+    return _sorted(*encode_records(kind, fold(kind, layers), schema))
 
 
 def _merged(one: Entries, other: Entries) -> Entries:
@@ -125,15 +183,3 @@ def _merged(one: Entries, other: Entries) -> Entries:
 def _sorted(keys: pa.Array, values: pa.Array) -> Entries:
     order = pc.array_sort_indices(keys)
     return keys.take(order), values.take(order)
-
-
-def _count_up_to(keys: pa.Array, last: bytes) -> int:
-    """The number of ascending keys that are not above ``last``."""
-    low, high = 0, len(keys)
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle].as_py() <= last:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -7,6 +7,10 @@
         ─► base file  <file id>_<token>_<instant>.hfile                                            a build
         ─► WriteStat
 
+Records come in pieces, and memory holds a piece and a few MiB of encoded blocks; a log file holds
+:data:`_LOG_BLOCK_BYTES` of records, because the header of a block states its length. Only log files before table
+version 8 are made as a whole.
+
 Tasks receive a :class:`GroupWriter` as a value: it holds the file id and log version of every group, so no folder is
 listed while records are written. A file's name depends on the group and the commit alone, and its content appears
 atomically, so a retried task leaves one file.
@@ -16,7 +20,7 @@ Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieDeleteBlock, HoodieAvro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,7 +37,9 @@ from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_bloc
 from hudi_fast.formats.log.writer import Part, encode_block
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
+from hudi_fast.metadata_table.updates.late_file import late_file, views_of
 from hudi_fast.metadata_table.updates.produce import EncodedRecords
+from hudi_fast.metadata_table.updates.record_bins import Entries
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.file_names import LogFile, base_file_name, log_file_name
@@ -41,8 +47,8 @@ from hudi_fast.view.slices import FileSlice
 
 __all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "put_new", "target_of"]
 
-_WHOLE_BYTES = 64 << 20
-"""Files up to this size are written in one call, larger ones are streamed."""
+_LOG_BLOCK_BYTES = 64 << 20
+"""Bytes of keys and values that a block of a log file gets, unless one piece has more."""
 
 _FIRST_TOKEN = "0-0-0"
 
@@ -96,18 +102,22 @@ class GroupWriter:
         places = np.array(self.places[records.partition][prefix], np.int32)
         return places[group_numbers(hashed, len(places))]
 
-    def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
-        """Write all records of one group; call it at most once per group and commit.
+    def write(self, partition: str, group: int, entries: Iterable[Entries]) -> WriteStat:
+        """Write all records of one group, piece by piece; call it at most once per group and commit.
 
-        ``keys`` are string[n], ascending by bytes, distinct; ``values`` are binary[n], Avro records, null to delete the
-        key.
+        Args:
+            partition: of the metadata table.
+            group: number of the file group.
+            entries: keys, string[n], and values, binary[n]: Avro records, null to delete the key. Keys ascend by their
+                bytes over all pieces, without repetition.
 
         Raises:
             InvalidDataError: keys are not in order.
         """
         target = self.targets[partition][group]
+        pieces = ((single_chunk(keys), single_chunk(values)) for keys, values in entries)
         write = self._write_base if self.building else self._write_log
-        return write(partition, group, target, single_chunk(keys), single_chunk(values))
+        return write(partition, group, target, pieces)
 
     def compacted(
         self, partition: str, group: int, entries: Iterable[tuple[pa.Array, pa.Array]], logs: Sequence[LogFile]
@@ -118,11 +128,10 @@ class GroupWriter:
         """
         target = self.targets[partition][group]
         path = f"{partition}/{base_file_name(target.file_id, f'{group}-0-0', self.instant, 'hfile')}"
-        with self.storage.replacing(path) as sink, HFileWriter(sink, self.schema, bloom=base_bloom()) as writer:
+        with late_file(self.storage, path) as sink, HFileWriter(sink, self.schema, bloom=base_bloom()) as writer:
             for keys, values in entries:
-                if len(keys):
-                    writer.append(keys, values)
-            size = writer.close()
+                writer.append(keys, values)
+        size = sink.size
         return WriteStat(
             file_id=target.file_id,
             path=path,
@@ -140,51 +149,45 @@ class GroupWriter:
             total_updated_records_compacted=writer.entry_count,
         )
 
-    def _write_base(
-        self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
-    ) -> WriteStat:
-        kept = pc.is_valid(values)
-        keys, values = keys.filter(kept), values.filter(kept)
-        name = base_file_name(target.file_id, f"{group}-0-0", self.instant, "hfile")
-        parts = encode_hfile(keys, values, self.schema, bloom=base_bloom())
-        size = _put(self.storage, f"{partition}/{name}", parts)
+    def _write_base(self, partition: str, group: int, target: GroupTarget, entries: Iterable[Entries]) -> WriteStat:
+        path = f"{partition}/{base_file_name(target.file_id, f'{group}-0-0', self.instant, 'hfile')}"
+        with late_file(self.storage, path) as sink, HFileWriter(sink, self.schema, bloom=base_bloom()) as writer:
+            for keys, values in entries:
+                kept = pc.is_valid(values)
+                writer.append(keys.filter(kept), values.filter(kept))
         return WriteStat(
             file_id=target.file_id,
-            path=f"{partition}/{name}",
-            num_writes=len(keys),
-            num_inserts=len(keys),
-            total_write_bytes=size,
-            file_size=size,
+            path=path,
+            num_writes=writer.entry_count,
+            num_inserts=writer.entry_count,
+            total_write_bytes=sink.size,
+            file_size=sink.size,
             partition_path=partition,
             runtime_stats=RuntimeStats(),
         )
 
-    def _write_log(
-        self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
-    ) -> WriteStat:
+    def _write_log(self, partition: str, group: int, target: GroupTarget, entries: Iterable[Entries]) -> WriteStat:
         by_write = self.config.layout_version > 1
         base_instant = self.instant if by_write else target.base_instant
         version = target.log_version + 1 if base_instant == target.base_instant else 1
         name = log_file_name(target.file_id, base_instant, version, f"{group}-0-0")
-        headers = {HeaderKey.SCHEMA: self.schema, HeaderKey.INSTANT_TIME: self.instant}
-        deleted = pc.is_null(values)
-        deletes = int(pc.sum(deleted).as_py() or 0)
-        parts: list[Part] = []
-        if deletes < len(keys):
-            kept = keys if not deletes else keys.filter(pc.invert(deleted))
-            content = encode_hfile(kept, values if not deletes else values.drop_null(), self.schema)
-            parts += encode_block(BlockType.HFILE_DATA, headers, content)
-        if deletes:
-            parts += encode_block(BlockType.DELETE, headers, _deletes(keys.filter(deleted), partition))
-        put = _put if by_write else put_new
-        size = put(self.storage, f"{partition}/{name}", parts)
+        path = f"{partition}/{name}"
+        counts = _LogCounts()
+        blocks = self._log_blocks(partition, entries, counts)
+        if by_write:
+            with late_file(self.storage, path) as sink:
+                for part in blocks:
+                    sink.write(part)
+            size = sink.size
+        else:
+            size = put_new(self.storage, path, list(blocks))
         return WriteStat(
             file_id=target.file_id,
-            path=f"{partition}/{name}",
+            path=path,
             prev_commit=base_instant,
-            num_writes=len(keys) - deletes,
-            num_deletes=deletes,
-            num_update_writes=len(keys) - deletes,
+            num_writes=counts.written,
+            num_deletes=counts.deleted,
+            num_update_writes=counts.written,
             total_write_bytes=size,
             file_size=size,
             partition_path=partition,
@@ -194,6 +197,21 @@ class GroupWriter:
             log_offset=0,
             runtime_stats=RuntimeStats(),
         )
+
+    def _log_blocks(self, partition: str, entries: Iterable[Entries], counts: _LogCounts) -> Iterator[Part]:
+        """The blocks of a log file, which are encoded in memory: one after another, of bounded size."""
+        headers = {HeaderKey.SCHEMA: self.schema, HeaderKey.INSTANT_TIME: self.instant}
+        for keys, values in _in_blocks(entries):
+            alive = pc.is_valid(values)
+            deletes = values.null_count
+            if deletes < len(keys):
+                content = encode_hfile(*((keys, values) if not deletes else _both(keys, values, alive)), self.schema)
+                yield from encode_block(BlockType.HFILE_DATA, headers, content)
+            if deletes:
+                gone = keys.filter(pc.invert(alive))
+                yield from encode_block(BlockType.DELETE, headers, _deletes(gone, partition))
+            counts.written += len(keys) - deletes
+            counts.deleted += deletes
 
 
 def target_of(slice_: FileSlice) -> GroupTarget:
@@ -210,9 +228,9 @@ def empty_group_log(storage: Storage, partition: str, file_id: str, instant: str
     """Write the first file of a group, which makes it visible: a log file with an empty delete block."""
     name = log_file_name(file_id, instant, 1, _FIRST_TOKEN)
     content = _deletes(pa.array([], pa.string()), partition)
-    size = _put(
-        storage, f"{partition}/{name}", encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, content)
-    )
+    block = b"".join(views_of(encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, content)))
+    storage.write_bytes(f"{partition}/{name}", block)
+    size = len(block)
     return WriteStat(
         file_id=file_id,
         path=f"{partition}/{name}",
@@ -241,13 +259,13 @@ def _deletes(keys: pa.Array, partition: str) -> pa.Buffer:
     return encode_delete_block(DeleteRecords(keys.cast(pa.string()), partitions, (), np.ones(count, np.bool_)))
 
 
-def put_new(storage: Storage, path: str, parts: Sequence[Part]) -> int:
+def put_new(storage: Storage, path: str, parts: list[Part]) -> int:
     """Write a file whose name does not identify its writer, like log files before table version 8; returns its size.
 
     Raises:
         CommitConflictError: another writer has created it: this writer was paused so long that it lost the lock.
     """
-    content = b"".join(_views(parts))
+    content = b"".join(views_of(parts))
     try:
         storage.create_exclusive(path, content)
     except FileExistsError as error:
@@ -260,18 +278,34 @@ def put_new(storage: Storage, path: str, parts: Sequence[Part]) -> int:
     return len(content)
 
 
-def _views(parts: Sequence[Part]) -> list[memoryview]:
-    return [memoryview(part) for part in parts]  # type: ignore[arg-type]  # an Arrow buffer supports the buffer protocol
+@dataclass(slots=True)
+class _LogCounts:
+    """Records in a log file."""
+
+    written: int = 0
+    deleted: int = 0
 
 
-def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:
-    """Write a file, replacing one of an earlier attempt; returns its size."""
-    views = _views(parts)
-    size = sum(view.nbytes for view in views)
-    if size <= _WHOLE_BYTES:
-        storage.write_bytes(path, b"".join(views))
-        return size
-    with storage.replacing(path) as sink:
-        for part in parts:
-            sink.write(part)
-    return size
+def _in_blocks(entries: Iterable[Entries]) -> Iterator[Entries]:
+    """Pieces of up to :data:`_LOG_BLOCK_BYTES`."""
+    waiting: list[Entries] = []
+    size = 0
+    for keys, values in entries:
+        more = keys.nbytes + values.nbytes
+        if waiting and size + more > _LOG_BLOCK_BYTES:
+            yield _joined(waiting)
+            waiting, size = [], 0
+        waiting.append((keys, values))
+        size += more
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: Sequence[Entries]) -> Entries:
+    if len(pieces) == 1:
+        return pieces[0]
+    return pa.concat_arrays([keys for keys, _ in pieces]), pa.concat_arrays([values for _, values in pieces])
+
+
+def _both(keys: pa.Array, values: pa.Array, chosen: pa.Array) -> Entries:
+    return keys.filter(chosen), values.filter(chosen)

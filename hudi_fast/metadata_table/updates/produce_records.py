@@ -18,13 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_fast.formats.parquet.base_file import BaseFileReader
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.kernels.key_table import hash_keys
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_scan import visible_blocks
@@ -68,11 +70,9 @@ class KeysOfSlice:
         return slice_bytes(self.slice) // _SHARE_OF_KEYS
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
-        """Records in batches."""
-        found = pa.chunked_array(list(slice_keys(self.context, self.slice)), pa.string())
-        _refuse_repeated(found, self.slice)
+        """Records in batches; memory holds a batch, and eight bytes for each key of the slice."""
         one = self.slice
-        for keys in found.chunks:
+        for keys in _once_each(self.context, one):
             yield _puts(self.context, keys, one.partition, one.file_id, one.base_instant, self.partitioned, schema)
 
 
@@ -267,6 +267,25 @@ def _puts(
     rows = pa.Table.from_arrays(columns, schema=RECORD_INDEX)
     encoded = encode_records(kind, rows, schema, context.file_id_encoding)
     return EncodedRecords(kind, *encoded, data_partition=partition if partitioned else None)
+
+
+def _once_each(context: ProducerContext, slice_: FileSlice) -> Iterator[pa.Array]:
+    """The keys of a slice in batches; raises after the last one if keys repeat."""
+    hashes = []
+    for keys in slice_keys(context, slice_):
+        hashes.append(_hashes(keys))
+        yield keys
+    ordered = np.sort(np.concatenate([np.empty(0, np.uint64), *hashes]))
+    suspects = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if len(suspects):
+        found = [keys.filter(pa.array(np.isin(_hashes(keys), suspects))) for keys in slice_keys(context, slice_)]
+        _refuse_repeated(pa.chunked_array(found, pa.string()), slice_)
+
+
+def _hashes(keys: pa.Array) -> npt.NDArray[np.uint64]:
+    hashes = np.empty(len(keys), np.uint64)
+    hash_keys(*varlen_buffers(keys), hashes)
+    return hashes
 
 
 def _refuse_repeated(keys: pa.ChunkedArray, slice_: FileSlice | None) -> None:

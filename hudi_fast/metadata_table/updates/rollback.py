@@ -253,7 +253,7 @@ def list_log_files(
     keys, values = encode_records(PartitionKind.FILES, table, schema)
     start_delta_commit(storage, config, requested)
     writer = GroupWriter(storage, config, requested, schema, {"files": (group,)})
-    stat = writer.write("files", 0, keys, values)
+    stat = writer.write("files", 0, [(keys, values)])
     finish_delta_commit(storage, config, requested, [stat], schema, "UPSERT_PREPPED", clock)
 
 

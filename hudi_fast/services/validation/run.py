@@ -39,7 +39,8 @@ from hudi_fast.metadata_table.updates.groups import GroupWriter
 from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSource, sources_of_table
 from hudi_fast.metadata_table.updates.produce_base import stored_schema
 from hudi_fast.metadata_table.updates.produce_expression import check_expression
-from hudi_fast.metadata_table.updates.runner import RECORDS, GroupBins, routed
+from hudi_fast.metadata_table.updates.record_bins import RECORDS, GroupBins
+from hudi_fast.metadata_table.updates.runner import routed
 from hudi_fast.services.validation.compare import Stored, compare_rows, difference, stored_files
 from hudi_fast.services.validation.stats import StatsSeen
 from hudi_fast.view.file_names import parse_log_file
@@ -238,12 +239,13 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
     writer = log_writer(table, _ANY_INSTANT, [partition])
     seen = StatsSeen() if kind in _STATS else None
     types = _types(validation.context, partition)
-    with GroupBins() as bins:
+    with GroupBins(ordered=False) as bins:
         yield from _collect(validation, partition, writer, bins)
         filled = set(bins.names())
         for number in range(len(table.groups(partition))):
             name = (partition, number)
-            records = bins.take(name) if name in filled else RECORDS.empty_table()
+            pieces = [pa.table(list(piece), schema=RECORDS) for piece in bins.take(name)] if name in filled else []
+            records = pa.concat_tables([RECORDS.empty_table(), *pieces])
             expected = _flat(kind, records, writer.schema, partition)
             found = scan(table, partition, [number])
             counts.expected += expected.num_rows

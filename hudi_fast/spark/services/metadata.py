@@ -22,15 +22,11 @@ from pyspark import cloudpickle
 
 from hudi_fast.errors import HudiError
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.runner import (
-    RECORDS,
-    GroupBins,
-    GroupWriter,
-    combined,
-    routed,
-)
+from hudi_fast.metadata_table.updates.record_bins import RECORDS, GroupBins
+from hudi_fast.metadata_table.updates.runner import GroupWriter, routed
 from hudi_fast.spark.arrow import arrow_batches_of, parallelism
 from hudi_fast.spark.writing.routing import addresses, pack_bins
+from hudi_fast.spark.writing.row_buffer import spool_folder
 from hudi_fast.spark.writing.tasks import Answer, is_tried_again, run_tasks, task_attempts
 from hudi_fast.timeline.commit_metadata import WriteStat
 
@@ -141,7 +137,7 @@ def _failed(error: HudiError, slots: list[int]) -> Batches:
 
 def _write(batches: Batches, writer: GroupWriter) -> Answer:
     """Write addressed records."""
-    with GroupBins() as bins:
+    with GroupBins(folder=spool_folder()) as bins:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             groups = np.asarray(table.column("file_group").combine_chunks())
@@ -149,7 +145,7 @@ def _write(batches: Batches, writer: GroupWriter) -> Answer:
                 return Answer(error=pickle.loads(table.column("value")[int(np.argmin(groups))].as_py()))
             for partition, group, start, end in _runs(table, groups):
                 bins.put((partition, group), table.slice(start, end - start).select(RECORDS.names).cast(RECORDS))
-        stats = [writer.write(*name, *combined(name[0], bins.take(name))) for name in bins.names()]
+        stats = [writer.write(*name, bins.take(name)) for name in bins.names()]
     return Answer(stats)
 
 
