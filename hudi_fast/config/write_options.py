@@ -166,6 +166,7 @@ class WriteOptions:
     bucket_max_count: int | None = option_field("hoodie.bucket.index.max.num.buckets")
     bucket_split_threshold: float = option_field("hoodie.bucket.index.split.threshold")
     bucket_merge_threshold: float = option_field("hoodie.bucket.index.merge.threshold")
+    index_fallback_max_bytes: int = option_field("hudi_fast.index.fallback.max.bytes")
     # transaction
     failed_writes_policy: str = option_field("hoodie.clean.failed.writes.policy")
     heartbeat_interval_ms: int = option_field("hoodie.client.heartbeat.interval_in_ms")

@@ -29,7 +29,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup
 from hudi_fast.metadata_table.table import MetadataTable
 
-__all__ = ["RECORD_INDEX", "KeyLocations", "is_by_partition", "locate_keys", "usable_index"]
+__all__ = ["RECORD_INDEX", "KeyLocations", "is_by_partition", "locate_keys", "missing_index", "usable_index"]
 
 RECORD_INDEX = PartitionKind.RECORD_INDEX.value
 """The metadata partition of the record index."""
@@ -63,9 +63,7 @@ def usable_index(settings: IndexSettings, table: MetadataTable | None, where: st
     Warns:
         HudiWarning: why the record index is not used; keys are looked up in all files instead.
     """
-    if not settings.uses_records:
-        return settings
-    problem = _problem(settings, table)
+    problem = missing_index(settings, table)
     if problem is None:
         return settings
     other = _FALLBACK[settings.kind]
@@ -76,6 +74,20 @@ def usable_index(settings: IndexSettings, table: MetadataTable | None, where: st
         stacklevel=2,
     )
     return replace(settings, kind=other)
+
+
+def missing_index(settings: IndexSettings, table: MetadataTable | None) -> str | None:
+    """Why the requested record index cannot be used; None if it can be, or another index is requested."""
+    if not settings.uses_records:
+        return None
+    if table is None:
+        return "the table has no usable metadata table"
+    if (reason := table.unusable(RECORD_INDEX)) is not None:
+        return reason
+    if is_by_partition(table) == settings.is_global:
+        kind = "partitioned" if settings.is_global else "global"
+        return f"it is {kind}, which does not fit hoodie.index.type={settings.kind}"
+    return None
 
 
 def locate_keys(table: MetadataTable, keys: pa.Array, data_partition: str | None = None) -> KeyLocations:
@@ -116,14 +128,3 @@ def _groups(found: pa.Table) -> tuple[tuple[tuple[str, str], ...], npt.NDArray[n
     return tuple(zip(names, files.dictionary.take(pa.array(file_of)).to_pylist(), strict=True)), numbers.astype(
         np.int32
     )
-
-
-def _problem(settings: IndexSettings, table: MetadataTable | None) -> str | None:
-    if table is None:
-        return "the table has no usable metadata table"
-    if (reason := table.unusable(RECORD_INDEX)) is not None:
-        return reason
-    if is_by_partition(table) == settings.is_global:
-        kind = "partitioned" if settings.is_global else "global"
-        return f"it is {kind}, which does not fit hoodie.index.type={settings.kind}"
-    return None

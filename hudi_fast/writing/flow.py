@@ -7,7 +7,7 @@
     prepare     the engine checks its rows where it can                   refuses invalid rows
     ┌ lock
     │ recover   roll back failed writes
-    │ metadata  build, repair or drop the metadata table, by the options
+    │ metadata  build, repair or drop the metadata table, by the options; refuse a large lookup without record index
     └ begin     requested ─► inflight, with a heartbeat where others check for one
     execute     the engine: tag ─► assign ─► write file groups            ─► write statistics
     ┌ lock
@@ -50,6 +50,7 @@ from hudi_fast.writing.conflicts.checks import (
 from hudi_fast.writing.conflicts.early import early_detection
 from hudi_fast.writing.conflicts.missing_files import conflict_of_missing_file
 from hudi_fast.writing.draft import draft_plan
+from hudi_fast.writing.located import refuse_large_scan
 from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
 from hudi_fast.writing.overwrite import discard, exchange, stage
@@ -223,6 +224,7 @@ def _write(
     with session.locked():
         recover(session)
         state = ensure_metadata(session, plan)
+        refuse_large_scan(plan, state, options.index_fallback_max_bytes)
         pinned = pin(state, options)
         transaction = begin(session, plan.operation.upper(), plan.operation in REPLACING, requested)
     with rolled_back_on_failure(transaction):

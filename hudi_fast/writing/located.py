@@ -19,16 +19,26 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hudi_fast.index.record_index import KeyLocations, is_by_partition, locate_keys, usable_index
+from hudi_fast.errors import ConfigError
+from hudi_fast.index.record_index import KeyLocations, is_by_partition, locate_keys, missing_index, usable_index
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.lookup import Runner, living, look_up, look_up_logged
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
 
-__all__ = ["locate_rows", "match_located", "match_slices", "metadata_for", "with_row_numbers", "with_usable_index"]
+__all__ = [
+    "locate_rows",
+    "match_located",
+    "match_slices",
+    "metadata_for",
+    "refuse_large_scan",
+    "with_row_numbers",
+    "with_usable_index",
+]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -42,10 +52,41 @@ def with_usable_index(plan: WritePlan) -> WritePlan:
     Warns:
         HudiWarning: see :func:`hudi_fast.index.record_index.usable_index`.
     """
-    if plan.operation not in _LOOKS_UP and (plan.operation != "insert" or plan.duplicates == "none"):
+    if not _looks_up(plan):
         return plan
     index = usable_index(plan.index, metadata_of(plan.view), plan.storage.uri)
     return plan if index is plan.index else replace(plan, index=index)
+
+
+def refuse_large_scan(plan: WritePlan, state: TableState, most: int) -> None:
+    """Refuse a write that would look keys up in all files of a large table because its record index is missing.
+
+    Args:
+        plan: the write, not begun.
+        state: the table, after its metadata table was built or repaired.
+        most: bytes of data files that may be read instead of the index (``hudi_fast.index.fallback.max.bytes``).
+
+    Raises:
+        ConfigError: the table has more.
+    """
+    problem = missing_index(plan.index, metadata_of(state.view)) if _looks_up(plan) else None
+    if problem is None:
+        return
+    size = 0
+    for partition in state.view.lister.partitions():
+        size += sum(one.weight for one in latest_slices(state.view, partition))
+        if size > most:
+            raise ConfigError(
+                f"The record index of {state.storage.uri} cannot be used: {problem}. Without it this {plan.operation} "
+                f"would look keys up in data files of {size} bytes or more; hudi_fast.index.fallback.max.bytes={most} "
+                "is the limit. No row was written. Build the index: HudiTable.services.index('record_index'), or "
+                "write with hoodie.metadata.enable=true; drop one that does not fit first "
+                "(HudiTable.services.drop_index). To read all keys in this write, raise the limit."
+            )
+
+
+def _looks_up(plan: WritePlan) -> bool:
+    return plan.operation in _LOOKS_UP or (plan.operation == "insert" and plan.duplicates != "none")
 
 
 def metadata_for(plan: WritePlan) -> MetadataTable:

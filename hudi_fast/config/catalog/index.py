@@ -111,6 +111,15 @@ INDEX_OPTIONS = (
         "BUCKET: different numbers of buckets for selected partitions.",
         supported=("",),
     ),
+    Option(
+        "hudi_fast.index.fallback.max.bytes",
+        Kind.INT,
+        16 << 30,
+        "Record index types: where the record index is missing or cannot be used, a write looks keys up in data files "
+        "of up to this total size; it is refused in larger tables.",
+        unit="bytes",
+        minimum=0,
+    ),
 )
 """Options of the index that tagging uses."""
 
