@@ -5,6 +5,7 @@
     engine          a DataFrame ─► SparkEngine ─► the physical plan of the write
     map_units       (unit, weight) ─► tasks of similar total weight ─► write statistics
     write_records   record sources ─► tasks ─► one shuffle by file group ─► tasks ─► write statistics
+    visit_groups    record sources ─► tasks ─► one shuffle by file group ─► tasks ─► results
     map_groups      file groups of the metadata table ─► tasks ─► write statistics
     delete          paths ─► tasks ─► deleted or not
 
@@ -22,9 +23,9 @@ import pyarrow as pa
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.runner import GroupWriter
+from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
 from hudi_fast.spark.arrow import is_local, parallelism
-from hudi_fast.spark.services.metadata import write_records
+from hudi_fast.spark.services.metadata import visit_groups, write_records
 from hudi_fast.spark.services.tasks import in_tasks
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.spark.writing.engine import SparkEngine
@@ -100,6 +101,12 @@ class SparkBackend:
         if sum(one.weight for one in sources) < self._record_bytes:
             return ThreadBackend().write_records(sources, writer)
         return write_records(self.spark, sources, writer)
+
+    def visit_groups(self, sources: Sequence[RecordSource], visitor: GroupVisitor) -> Iterator[Any]:
+        """Visit file groups of the metadata table."""
+        if sum(one.weight for one in sources) < self._record_bytes:
+            return ThreadBackend().visit_groups(sources, visitor)
+        return visit_groups(self.spark, sources, visitor)
 
     def map_groups(
         self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.runner import GroupWriter
+from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import FilePlan, TaskToken, WriteOutcome, WritePlan
@@ -106,6 +106,14 @@ class Backend(Protocol):
 
         Returns:
             One statistic for each file group that received records.
+        """
+        ...
+
+    def visit_groups(self, sources: Sequence[RecordSource], visitor: GroupVisitor) -> Iterator[Any]:
+        """Read all sources and visit the file groups of the metadata table with their records.
+
+        Returns:
+            The results, in the order of partitions and group numbers.
         """
         ...
 

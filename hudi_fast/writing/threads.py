@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.runner import GroupWriter, run_in_threads
+from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
@@ -64,6 +64,10 @@ class ThreadBackend:
     def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
         """Write records of the metadata table."""
         return run_in_threads(sources, writer, self._threads)
+
+    def visit_groups(self, sources: Sequence[RecordSource], visitor: GroupVisitor) -> Iterator[Any]:
+        """Visit file groups of the metadata table, one at a time."""
+        return visit_in_order(sources, visitor, self._threads)
 
     def map_groups(
         self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,22 +18,12 @@ from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.log.writer import command_block
 from hudi_fast.metadata_table.keys import bloom_key, column_stats_key, partition_stats_key
-from hudi_fast.metadata_table.layout import PartitionKind
-from hudi_fast.metadata_table.read import record_kind, scan
-from hudi_fast.metadata_table.records import encode_records, flat_schema
-from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.metadata_table.table import MetadataTable, metadata_storage
-from hudi_fast.metadata_table.updates.commit import finish_delta_commit, log_writer, start_delta_commit
-from hudi_fast.metadata_table.updates.produce import EncodedRecords
-from hudi_fast.metadata_table.updates.record_bins import combined
-from hudi_fast.metadata_table.updates.runner import routed
+from hudi_fast.metadata_table.read import scan
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.index_plans import encode_index_metadata
-from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.transition import complete, create_requested, to_inflight
-from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.services.planted import metadata, plant
 from tests.support.golden import Golden
 from tests.support.interleaving import LateEngine, settings_for, write_during
 from tests.support.mor_tables import log_files
@@ -75,40 +64,9 @@ def table(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def metadata(path: Path) -> MetadataTable:
-    table = metadata_of(open_state(Storage(path)))
-    assert table is not None
-    return table
-
-
 def base_file(path: Path, partition: str) -> str:
     (found,) = (path / partition).glob("*.parquet")
     return found.name
-
-
-def plant(path: Path, partition: str, rows: list[dict[str, Any]], gone: tuple[str, ...] = ()) -> None:
-    """Put records into the metadata table, and delete some keys of it, as a writer with a fault would."""
-    table, kind = metadata(path), record_kind(metadata(path), partition)
-    clock = InstantClock(table.config.timezone)
-    instant = clock.next_time(table.data_timeline.newest_time, table.timeline.newest_time)
-    writer = log_writer(table, instant, [partition])
-    keys, values = encode_records(kind, pa.Table.from_pylist(rows, flat_schema(kind)), writer.schema)
-    keys = pa.concat_arrays([keys, pa.array(gone, pa.string())])
-    values = pa.concat_arrays([values, pa.nulls(len(gone), pa.binary())])
-    hashed = None
-    if kind is PartitionKind.SECONDARY_INDEX:
-        hashed = pa.array([key.partition("$")[0] + "$" for key in keys.to_pylist()], pa.string())
-    start_delta_commit(table.storage, table.config, instant)
-    stats = [
-        writer.write(partition, group, [combined(partition, found)])
-        for group, found in routed(EncodedRecords(partition, keys, values, hashed), writer)
-    ]
-    finish_delta_commit(table.storage, table.config, instant, stats, writer.schema, "UPSERT_PREPPED", clock)
-    state = load_state(Storage(path))  # what the table knows nothing of does not count: an action that wrote nothing
-    action = Instant(instant, "indexing", State.REQUESTED)
-    create_requested(state.storage, state.config, action)
-    to_inflight(state.storage, state.config, action)
-    complete(state.storage, state.config, action, encode_index_metadata([]), clock.next_time)
 
 
 def rows_of(path: Path, partition: str) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.hfile_search import key_heads
 from hudi_fast.merging.gather import gather_array
 
-__all__ = ["RECORDS", "Entries", "GroupBins", "combined", "count_up_to", "key_bytes"]
+__all__ = ["RECORDS", "Bin", "Entries", "GroupBins", "combined", "count_up_to", "key_bytes"]
 
 RECORDS = pa.schema([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 """Records of one file group; a null value is a delete."""

@@ -20,14 +20,23 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, RecordSource
-from hudi_fast.metadata_table.updates.record_bins import RECORDS, Entries, GroupBins
+from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries, GroupBins
 from hudi_fast.timeline.commit_metadata import WriteStat
 
-__all__ = ["GroupWriter", "MapGroups", "WriteRecords", "routed", "run_in_threads"]
+__all__ = [
+    "GroupVisitor",
+    "GroupWriter",
+    "MapGroups",
+    "Router",
+    "WriteRecords",
+    "routed",
+    "run_in_threads",
+    "visit_in_order",
+]
 
 
-class GroupWriter(Protocol):
-    """Writes the records of one file group of a metadata partition; picklable."""
+class Router(Protocol):
+    """Sends records to the file groups of metadata partitions; picklable."""
 
     @property
     def schema(self) -> str:
@@ -38,8 +47,25 @@ class GroupWriter(Protocol):
         """int32[n]: the file group (position among the groups of the partition) of each record."""
         ...
 
+
+class GroupWriter(Router, Protocol):
+    """Writes the records of one file group of a metadata partition."""
+
     def write(self, partition: str, group: int, entries: Iterable[Entries]) -> WriteStat:
         """Write keys (string[n], ascending by bytes, distinct) and values (binary[n], null for a delete), in pieces."""
+        ...
+
+
+class GroupVisitor(Router, Protocol):
+    """Looks at the records of one file group after another, for results that are no files."""
+
+    @property
+    def groups(self) -> Sequence[Bin]:
+        """Groups to visit even if they get no records."""
+        ...
+
+    def visit(self, partition: str, group: int, entries: Iterable[Entries]) -> Any:
+        """The result for one group, picklable. Entries are in any order, and keys may repeat."""
         ...
 
 
@@ -59,7 +85,17 @@ def run_in_threads(sources: Sequence[RecordSource], writer: GroupWriter, threads
         return list(pool.map(lambda one: writer.write(one[0], one[1], bins.take(one)), bins.names()))
 
 
-def routed(records: EncodedRecords, writer: GroupWriter) -> Iterator[tuple[int, pa.Table]]:
+def visit_in_order(sources: Sequence[RecordSource], visitor: GroupVisitor, threads: int = 2) -> Iterator[Any]:
+    """Read sources in threads of this process, then visit the groups, one at a time."""
+    with GroupBins(ordered=False) as bins:
+        with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+            for _ in pool.map(lambda source: _collect(source, visitor, bins), sources):
+                pass
+        for name in sorted({*bins.names(), *visitor.groups}):
+            yield visitor.visit(*name, bins.take(name))
+
+
+def routed(records: EncodedRecords, writer: Router) -> Iterator[tuple[int, pa.Table]]:
     """Records by file group, as tables of :data:`RECORDS`."""
     groups = writer.route(records)
     if not len(groups):
@@ -72,7 +108,7 @@ def routed(records: EncodedRecords, writer: GroupWriter) -> Iterator[tuple[int, 
         yield int(group), pa.Table.from_arrays(columns, schema=RECORDS)
 
 
-def _collect(source: RecordSource, writer: GroupWriter, bins: GroupBins) -> None:
+def _collect(source: RecordSource, writer: Router, bins: GroupBins) -> None:
     for records in source.read(writer.schema):
         for group, table in routed(records, writer):
             bins.put((str(records.partition), group), table)

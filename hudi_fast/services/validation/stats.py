@@ -51,6 +51,11 @@ class StatsSeen:
         self._expected |= set(with_values.column("file_name").unique().to_pylist())
         self._found |= set(found.column("file_name").unique().to_pylist())
 
+    def join(self, other: StatsSeen) -> None:
+        """Add what another one has seen."""
+        self._expected |= other._expected
+        self._found |= other._found
+
     def missing(self) -> Iterator[pa.Table]:
         """Files and partitions that should have statistics but have none.
 

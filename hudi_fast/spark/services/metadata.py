@@ -5,7 +5,8 @@
     numbers of sources ─► tasks: read, encode, route ─► (partition, file group, key, value) ─► one shuffle by file group
         ─► tasks: sorted, one record per key ─► GroupWriter ─► write stats
 
-The driver receives only write statistics of the metadata table.
+The driver receives only write statistics of the metadata table, or the results of a visitor that compares groups and
+writes nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from pyspark import cloudpickle
 
 from hudi_fast.errors import HudiError
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
-from hudi_fast.metadata_table.updates.record_bins import RECORDS, GroupBins
-from hudi_fast.metadata_table.updates.runner import GroupWriter, routed
+from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries, GroupBins
+from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, Router, routed
 from hudi_fast.spark.arrow import arrow_batches_of, parallelism
 from hudi_fast.spark.writing.routing import addresses, pack_bins
 from hudi_fast.spark.writing.row_buffer import spool_folder
 from hudi_fast.spark.writing.tasks import Answer, is_tried_again, run_tasks, task_attempts
 from hudi_fast.timeline.commit_metadata import WriteStat
 
-__all__ = ["write_records"]
+__all__ = ["visit_groups", "write_records"]
 
 _TASKS_PER_CORE = 2
 _SOURCES_PER_TASK = 4
@@ -47,7 +48,10 @@ _ROUTED = pa.schema(
 )
 _ROUTED_SCHEMA = f"{_ADDRESS} int, partition string, file_group int, key string, value binary"
 
+_EMPTY_RECORD = pa.table([[None], [None]], schema=RECORDS)
+
 Batches = Iterator[pa.RecordBatch]
+Work = Callable[[Batches], Answer]
 
 
 def write_records(spark: Any, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
@@ -58,6 +62,30 @@ def write_records(spark: Any, sources: Sequence[RecordSource], writer: GroupWrit
         sources: of records.
         writer: of the file groups.
     """
+    answers = _by_group(spark, sources, writer, (), partial(_write, writer=writer))
+    return [stat for answer in answers for stat in answer.stats]
+
+
+def visit_groups(spark: Any, sources: Sequence[RecordSource], visitor: GroupVisitor) -> Iterator[Any]:
+    """Read sources and visit the file groups with their records in tasks of a Spark session.
+
+    Args:
+        spark: the session.
+        sources: of records.
+        visitor: of the file groups.
+    """
+    answers = _by_group(spark, sources, visitor, tuple(visitor.groups), partial(_visit, visitor=visitor))
+    results = [each for answer in answers for each in answer.results]
+    return (result for _, result in sorted(results, key=lambda one: one[0]))
+
+
+def _by_group(
+    spark: Any, sources: Sequence[RecordSource], router: Router, groups: tuple[Bin, ...], work: Work
+) -> list[Answer]:
+    """Read sources in tasks, send their records to their groups, and apply ``work`` to the records of some groups.
+
+    ``groups`` get an empty record, which makes them known to the task that they belong to.
+    """
     tasks = parallelism(spark) * _TASKS_PER_CORE
     bins = _bins(sources, tasks)
     # Sources share the context that they hold; it is sent to each worker once.
@@ -67,13 +95,12 @@ def write_records(spark: Any, sources: Sequence[RecordSource], writer: GroupWrit
     try:
         with arrow_batches_of(spark):
             numbers = spark.range(len(bins), numPartitions=len(bins))
-            reading = _reading(shared, bins, writer, addresses(tasks), task_attempts(spark))
+            reading = _reading(shared, bins, router, groups, addresses(tasks), task_attempts(spark))
             found = numbers.mapInArrow(reading, _ROUTED_SCHEMA).repartition(tasks, _ADDRESS)
-            answers = run_tasks(found, None, partial(_write, writer=writer))
+            return run_tasks(found, None, work)
     finally:
         if context is not None:
             shared.destroy()
-    return [stat for answer in answers for stat in answer.stats]
 
 
 def _bins(sources: Sequence[RecordSource], tasks: int) -> list[list[int]]:
@@ -91,7 +118,7 @@ def _is_light(sources: Sequence[RecordSource]) -> bool:
 
 
 def _reading(
-    shared: Any, bins: list[list[int]], writer: GroupWriter, slots: list[int], attempts: int
+    shared: Any, bins: list[list[int]], writer: Router, groups: tuple[Bin, ...], slots: list[int], attempts: int
 ) -> Callable[[Batches], Batches]:
     """Maps numbers of tasks to addressed records. ``shared``: the pickled sources, or a broadcast variable of them."""
 
@@ -99,6 +126,8 @@ def _reading(
         sources = pickle.loads(getattr(shared, "value", shared))
         try:
             for task in [task for batch in batches for task in batch.column(0).to_pylist()]:
+                for name in groups if task == 0 else ():
+                    yield from _addressed(*name, _EMPTY_RECORD, slots)
                 for number in bins[task]:
                     for records in sources[number].read(writer.schema):
                         partition = str(records.partition)
@@ -138,15 +167,39 @@ def _failed(error: HudiError, slots: list[int]) -> Batches:
 def _write(batches: Batches, writer: GroupWriter) -> Answer:
     """Write addressed records."""
     with GroupBins(folder=spool_folder()) as bins:
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            groups = np.asarray(table.column("file_group").combine_chunks())
-            if (groups < 0).any():
-                return Answer(error=pickle.loads(table.column("value")[int(np.argmin(groups))].as_py()))
-            for partition, group, start, end in _runs(table, groups):
-                bins.put((partition, group), table.slice(start, end - start).select(RECORDS.names).cast(RECORDS))
+        error = _collect(batches, bins)
+        if error is not None:
+            return Answer(error=error)
         stats = [writer.write(*name, bins.take(name)) for name in bins.names()]
     return Answer(stats)
+
+
+def _visit(batches: Batches, visitor: GroupVisitor) -> Answer:
+    """Visit the groups of addressed records."""
+    with GroupBins(ordered=False, folder=spool_folder()) as bins:
+        error = _collect(batches, bins)
+        if error is not None:
+            return Answer(error=error)
+        return Answer(results=[(name, visitor.visit(*name, _without_empty(bins.take(name)))) for name in bins.names()])
+
+
+def _without_empty(pieces: Iterator[Entries]) -> Iterator[Entries]:
+    for keys, values in pieces:
+        known = keys.is_valid()
+        yield keys.filter(known), values.filter(known)
+
+
+def _collect(batches: Batches, bins: GroupBins) -> HudiError | None:
+    """Put addressed records into bins; returns the error of a task that read them."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        groups = np.asarray(table.column("file_group").combine_chunks())
+        if (groups < 0).any():
+            error: HudiError = pickle.loads(table.column("value")[int(np.argmin(groups))].as_py())
+            return error
+        for partition, group, start, end in _runs(table, groups):
+            bins.put((partition, group), table.slice(start, end - start).select(RECORDS.names).cast(RECORDS))
+    return None
 
 
 def _runs(table: pa.Table, groups: np.ndarray) -> Iterator[tuple[str, int, int, int]]:

@@ -64,11 +64,13 @@ class Answer:
         stats: one per file.
         partitions: partition paths that received rows.
         error: an error that a retry would repeat, or of the last attempt.
+        results: of tasks that write no files.
     """
 
     stats: list[WriteStat] = field(default_factory=list)
     partitions: frozenset[str] = frozenset()
     error: HudiError | None = None
+    results: list[Any] = field(default_factory=list)
 
 
 def run_tasks(rows: Any, plan: FilePlan | None, work: Callable[[Iterator[pa.RecordBatch]], Answer]) -> list[Answer]:
