@@ -107,6 +107,7 @@ soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 scale: $(VENV)/.made-dev
 	$(BIN)/python -m tests.cluster.soak --number $(KILLS) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m benchmarks.scale.planning --groups 100000 --partitions 5000
+	$(BIN)/python -m benchmarks.scale.record_index --keys 100000000
 	$(BIN)/python -m benchmarks.scale.skew
 	$(BIN)/python -m benchmarks.scale.requests
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10,100 --spark
