@@ -1,4 +1,7 @@
-"""A wheel with compiled kernels: it needs no numba where it runs, and a library that does not fit is not used."""
+"""A wheel with compiled kernels: it needs no numba where it runs, and a library that does not fit is not used.
+
+Modules: hudi_fast.kernels._ahead, hudi_fast.kernels._library.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class SparkCluster:
 
 def processes_below(pid: int) -> Iterator[Process]:
     """All descendants of a process."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     children: dict[int, list[Process]] = {}
     for line in listed.splitlines():
         number, parent, command = line.split(maxsplit=2)

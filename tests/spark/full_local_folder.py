@@ -54,7 +54,7 @@ def main(folder: Path) -> None:
 
 def limit_files(size: int) -> None:
     """No file that the JVM or a Python worker writes may be larger."""
-    listed = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     local = str(Path(sys.argv[1]))
     for line in listed.splitlines():
         pid, command = line.split(maxsplit=1)

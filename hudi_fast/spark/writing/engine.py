@@ -312,8 +312,8 @@ class SparkEngine:
         most = DRIVER_ROWS
         if estimate is None:
             first = self._sampled(_SAMPLE_ROWS)
-            if first.num_rows < _SAMPLE_ROWS:
-                return first, True
+            if first.num_rows < _SAMPLE_ROWS or first.nbytes > bound:
+                return first, first.num_rows < _SAMPLE_ROWS
             most = min(most, 2 * bound * first.num_rows // max(1, first.nbytes))
         rows = collect(self._df.limit(most + 1))
         return rows, rows.num_rows <= most
