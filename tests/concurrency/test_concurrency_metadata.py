@@ -74,12 +74,12 @@ def test_a_log_file_is_never_written_over_one_of_another_writer(tmp_path: Path) 
     hf.write(plain_rows(range(4)), tmp_path, settings_for("COW", "6"))
     table = metadata_of(open_state(Storage(tmp_path)))
     assert table is not None
-    keys, values = pa.array(["k"]), pa.array([b"v"])
+    entries = [(pa.array(["k"]), pa.array([b"v"]))]
     ours, theirs = (log_writer(table, f"2030010100000000{number}", ["files"]) for number in (1, 2))
-    written = theirs.write("files", 0, keys, values)
-    assert theirs.write("files", 0, keys, values) == written  # an attempt whose answer was lost
+    written = theirs.write("files", 0, entries)
+    assert theirs.write("files", 0, entries) == written  # an attempt whose answer was lost
     with pytest.raises(hf.CommitConflictError, match="another process, which now holds the lock, has written"):
-        ours.write("files", 0, keys, values)
+        ours.write("files", 0, entries)
 
 
 def test_a_key_that_two_writers_inserted_is_clustered_into_one_place(tmp_path: Path) -> None:

@@ -79,8 +79,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 def test_the_sdist_holds_the_sources_and_no_tests(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {str(PurePosixPath(*PurePosixPath(one.name).parts[1:])) for one in archive if one.isfile()}
-    modules = {name.replace("hudi_fast/kernels/", "kernels/") for name in modules_of_the_checkout()}
-    assert modules | data_of_the_checkout() <= names
+    shipped = modules_of_the_checkout() | data_of_the_checkout()
+    assert {name.replace("hudi_fast/kernels/", "kernels/") for name in shipped} <= names
     assert {"LICENSE", "README.md", "pyproject.toml", "setup.py"} <= names
     assert [name for name in names if name.startswith("tests/")] == []
 

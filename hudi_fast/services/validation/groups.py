@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -154,7 +153,7 @@ class GroupComparison:
     def visit(self, partition: str, group: int, entries: Iterable[Entries]) -> GroupDifferences:
         """Compare the expected records of one group with the stored ones."""
         if partition == _PROBLEMS:
-            found = [pickle.loads(value) for _, values in entries for value in values.to_pylist()]
+            found = [pa.ipc.open_stream(value).read_all() for _, values in entries for value in values.to_pylist()]
             rows = pa.concat_tables(found).sort_by([("what", "ascending"), ("found", "ascending")])
             return GroupDifferences(differences=rows.num_rows, rows=rows.slice(0, self.most))
         seen, counts, shown = StatsSeen(), [0, 0, 0], [ROWS.empty_table()]
@@ -185,7 +184,10 @@ class GroupComparison:
 
 
 def _problem(row: pa.Table) -> EncodedRecords:
-    return EncodedRecords(_PROBLEMS, pa.array(["problem"]), pa.array([pickle.dumps(row)], pa.binary()))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, row.schema) as stream:
+        stream.write_table(row)
+    return EncodedRecords(_PROBLEMS, pa.array(["problem"]), pa.array([sink.getvalue().to_pybytes()], pa.binary()))
 
 
 def without_harmless(validation: Validation, rows: pa.Table) -> pa.Table:
