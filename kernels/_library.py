@@ -39,18 +39,18 @@ class Library:
     """Kernels that were compiled ahead.
 
     Args:
-        path: the library.
+        code: the library, loaded.
         level: of the code to call.
     """
 
-    def __init__(self, path: Path, level: int) -> None:
-        self._code = ctypes.CDLL(str(path))
-        self.level = level
+    def __init__(self, code: ctypes.CDLL, level: int) -> None:
+        self._code = code
+        self._level = level
 
     def find(self, declared: Kernel[..., Any]) -> Callable[..., Any] | None:
         """A function that calls the kernel; None if the library does not have it."""
         try:
-            entry = self._code[entry_name(declared, self.level)]
+            entry = self._code[entry_name(declared, self._level)]
         except AttributeError:  # of a module outside this package
             return None
         entry.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
@@ -101,11 +101,12 @@ def _open(folder: Path) -> Library:
     path = folder / LIBRARY
     if manifest["sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
         raise ValueError(f"{LIBRARY} is damaged: its digest is not that of {MANIFEST}")
-    processor = int(ctypes.CDLL(str(path)).hudi_fast_cpu_level())
+    code = ctypes.CDLL(str(path))
+    processor = int(code.hudi_fast_cpu_level())
     levels = [level for level in manifest["levels"] if level <= processor]
     if not levels:
         raise ValueError(f"they need a processor of level {min(manifest['levels'])}, and this one has {processor}")
-    return Library(path, max(levels))
+    return Library(code, max(levels))
 
 
 # ---- calls

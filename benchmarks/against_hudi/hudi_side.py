@@ -9,24 +9,13 @@ import json
 import os
 
 from pyspark.sql import SparkSession
-from side import SPARK_SETTINGS, Verbs, parse_work, process_tree, timed, write_options
+from side import SPARK_SETTINGS, Verbs, hudi_settings, parse_work, process_tree, timed, write_options
 
 
 def session(version: str, cores: int) -> SparkSession:
     """A local session with the Hudi bundle of that release."""
-    settings = {
-        **SPARK_SETTINGS,
-        "spark.jars.packages": f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
-        "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-    }
     builder = SparkSession.builder.master(f"local[{cores}]").appName("against-hudi")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = builder.config(map={**SPARK_SETTINGS, **hudi_settings(version)}).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

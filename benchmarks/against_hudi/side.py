@@ -28,6 +28,7 @@ __all__ = [
     "Run",
     "Verbs",
     "Work",
+    "hudi_settings",
     "parse_work",
     "process_tree",
     "timed",
@@ -51,6 +52,18 @@ SERVICES = ("cluster", "compact")
 # Due after one commit; by default compaction is due after five commits and clustering after four.
 COMPACT_OPTIONS = {"hoodie.compact.inline.max.delta.commits": "1"}
 CLUSTER_OPTIONS = {"hoodie.clustering.inline.max.commits": "1", "hoodie.clustering.async.max.commits": "1"}
+
+
+def hudi_settings(version: str) -> dict[str, str]:
+    """What a session of Spark 3.5 needs for Apache Hudi of that release."""
+    return {
+        "spark.jars.packages": f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
+        "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from pyspark.sql import SparkSession
-from side import SPARK_SETTINGS
+from side import SPARK_SETTINGS, hudi_settings
 
 COLUMNS = "id long, part string, ts long, name string, value double"
 
@@ -25,18 +25,9 @@ def session(side: str, version: str, cores: int) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {**SPARK_SETTINGS, "spark.driver.memory": "3g", "spark.sql.shuffle.partitions": str(cores)}
     if side == "hudi":
-        settings |= {
-            "spark.jars.packages": f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
-            "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
-            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        }
+        settings |= hudi_settings(version)
     builder = SparkSession.builder.master(f"local[{cores}]").appName("streams")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = builder.config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

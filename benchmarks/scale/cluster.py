@@ -22,7 +22,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from typing import Any
 import pyarrow as pa
 
 import hudi_fast as hf
+from benchmarks.scale.measure import process_status, sampled
 from tests.servers.spark_cluster import SparkCluster, spark_cluster
 
 PROJECT = Path(__file__).parents[2]
@@ -40,7 +40,6 @@ PYTHONS = {name: PROJECT / folder / "bin/python" for name, folder in
 SHAPES = ("even", "skewed")
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 _WARM_ROWS = 20_000
-_SAMPLE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,8 @@ class Side:
     def __init__(self, name: str, cluster: SparkCluster, memory: str, log: Path) -> None:
         python = str(PYTHONS[name])
         # Apache Hudi's environment has no hudi_fast, and needs none.
-        environment = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": str(PROJECT), "PYTHONWARNINGS": "ignore"}
+        modules = os.pathsep.join([str(PROJECT), str(PROJECT / "benchmarks/against_hudi")])
+        environment = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": modules, "PYTHONWARNINGS": "ignore"}
         program = str(Path(__file__).with_name("cluster_side.py"))
         pipe = subprocess.PIPE
         self._cluster = cluster
@@ -97,7 +97,8 @@ class Side:
             "hoodie.datasource.write.operation": operation,
         }
         before = _data_files(table)
-        with _Peaks(self._cluster) as peaks:
+        peaks = _Peaks(self._cluster)
+        with sampled(peaks.sample):
             answer = self._ask({"rows": str(rows), "table": str(table), "options": options})
         made = {path: size for path, size in _data_files(table).items() if path not in before}
         size = sum(made.values()) / (1 << 20)
@@ -223,36 +224,20 @@ def _as_table(found: dict[tuple[str, str, str, str], Figures]) -> str:
 
 
 class _Peaks:
-    """Samples the resident memory of all executors."""
+    """Peak resident memory of all executors together."""
 
     def __init__(self, cluster: SparkCluster) -> None:
         self.jvm_mib = self.python_mib = 0
         self._cluster = cluster
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
 
-    def __enter__(self) -> _Peaks:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._stop.wait(_SAMPLE_SECONDS):
-            self.jvm_mib = max(self.jvm_mib, _resident_mib([each.pid for each in self._cluster.executors()]))
-            self.python_mib = max(self.python_mib, _resident_mib([each.pid for each in self._cluster.python_workers()]))
+    def sample(self) -> None:
+        """Look at all processes."""
+        self.jvm_mib = max(self.jvm_mib, _resident_mib([each.pid for each in self._cluster.executors()]))
+        self.python_mib = max(self.python_mib, _resident_mib([each.pid for each in self._cluster.python_workers()]))
 
 
 def _resident_mib(pids: list[int]) -> int:
-    pages = 0
-    for pid in pids:
-        try:
-            pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except (FileNotFoundError, ProcessLookupError):  # it has ended
-            continue
-    return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+    return sum(process_status(pid).get("VmRSS", 0) for pid in pids) >> 10
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from side import hudi_settings
 
 PARTITIONS = 20
-BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+RELEASE = "1.2.0"  # of Apache Hudi
 SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
@@ -31,14 +32,6 @@ SETTINGS = {
 OUR_SETTINGS = {
     # The cache of kernels that this user has: an image of a cluster has one, too (docs/kernels.md).
     "spark.executorEnv.NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", os.path.expanduser("~/.cache")),
-}
-HUDI_SETTINGS = {
-    "spark.jars.packages": BUNDLE,
-    "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
-    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
 }
 
 
@@ -61,7 +54,11 @@ def main(side: str, url: str, memory: str) -> None:
     # Spark and Ivy print to descriptor 1; only answers may be printed there.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    settings = {**SETTINGS, **(HUDI_SETTINGS if side == "hudi" else OUR_SETTINGS), "spark.executor.memory": memory}
+    settings = {
+        **SETTINGS,
+        **(hudi_settings(RELEASE) if side == "hudi" else OUR_SETTINGS),
+        "spark.executor.memory": memory,
+    }
     spark = SparkSession.builder.master(url).appName(side).config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     print(json.dumps({"spark": spark.version}), file=answers, flush=True)

@@ -19,16 +19,14 @@ Usage::
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale.measure import SparkPeaks
+from benchmarks.scale.measure import SparkPeaks, local_session
 
 KINDS = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 STEPS = ("upsert", "read", "compact", "update", "merge")
@@ -52,7 +50,7 @@ def main() -> None:
     folder = given.folder or Path(tempfile.mkdtemp(prefix="large-partition-"))
     highest = 0
     try:
-        spark = _session(given.cores, folder)
+        spark = local_session(given.cores, folder)
         for kind in given.kinds:
             highest = max(highest, _Table(spark, folder / kind, kind, given).measure())
             shutil.rmtree(folder / kind)
@@ -61,23 +59,6 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     if highest > _BOUND_MIB:
         raise SystemExit(f"a worker took {highest} MiB, more than {_BOUND_MIB} MiB")
-
-
-def _session(cores: int, folder: Path) -> Any:
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "3g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.local.dir": str(folder / "local"),
-        "spark.ui.showConsoleProgress": "false",
-    }
-    (folder / "local").mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 class _Table:
@@ -124,7 +105,7 @@ class _Table:
         return max(peaks)
 
     def _step(self, name: str, call: Callable[[], Any], writes: bool) -> int:
-        with SparkPeaks() as peaks:
+        with SparkPeaks().watching() as peaks:
             begin = time.perf_counter()
             result = call()
             seconds = time.perf_counter() - begin

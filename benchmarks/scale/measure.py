@@ -7,7 +7,7 @@
 The small table loads modules and compiled kernels first, as in a process that has worked before. The peak is that of
 the whole process, its libraries included; memory that the preparation of the step left behind counts, too.
 
-:class:`SparkPeaks` watches the Python workers of the session of this process, and no others on the machine.
+:func:`local_session` starts a session, and :class:`SparkPeaks` watches its Python workers and no others on the machine.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Measured", "SparkPeaks", "measured"]
+__all__ = ["Measured", "SparkPeaks", "growing", "local_session", "measured", "process_status", "sampled"]
 
 _SAMPLE_SECONDS = 0.1
 
@@ -71,6 +72,48 @@ def _run(step: Step, path: str, size: Any, warm: str, warm_size: Any) -> Measure
     return Measured(time.perf_counter() - begin, time.process_time() - cpu, _peak_mib(), str(result))
 
 
+def growing(largest: int) -> list[int]:
+    """``largest``, and up to two sizes before it, each a tenth of the next."""
+    return [size for size in (largest // 100, largest // 10, largest) if size >= 1]
+
+
+def local_session(cores: int, folder: Path) -> Any:
+    """A local Spark session that keeps its temporary files in the folder."""
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "3g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(folder / "local"),
+        "spark.ui.showConsoleProgress": "false",
+    }
+    (folder / "local").mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+@contextmanager
+def sampled(sample: Callable[[], None]) -> Iterator[None]:
+    """Call a function every 0.1 s, and once at the end."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(_SAMPLE_SECONDS):
+            sample()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        sample()
+
+
 class SparkPeaks:
     """Peak resident memory of this process and of the largest Python worker of its Spark session, without the JVM.
 
@@ -86,37 +129,28 @@ class SparkPeaks:
 
     def __init__(self) -> None:
         self.worker_mib = self.private_mib = self.driver_mib = 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> SparkPeaks:
+    @contextmanager
+    def watching(self) -> Iterator[SparkPeaks]:
+        """Forget earlier peaks, and sample."""
         for pid in [*_workers(), os.getpid()]:
             _reset_peak(pid)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._sample()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(_SAMPLE_SECONDS):
-            self._sample()
+        with sampled(self._sample):
+            yield self
 
     def _sample(self) -> None:
         for pid in _workers():
-            status = _status(pid)
+            status = process_status(pid)
             self.worker_mib = max(self.worker_mib, status.get("VmHWM", 0) >> 10)
             self.private_mib = max(self.private_mib, status.get("RssAnon", 0) >> 10)
-        self.driver_mib = max(self.driver_mib, _status(os.getpid()).get("VmHWM", 0) >> 10)
+        self.driver_mib = max(self.driver_mib, process_status(os.getpid()).get("VmHWM", 0) >> 10)
 
 
 def _workers() -> list[int]:
     """Processes below this one that execute PySpark's daemon, which forks the workers."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (parent := _status(int(entry.name)).get("PPid")) is not None:
+        if entry.name.isdigit() and (parent := process_status(int(entry.name)).get("PPid")) is not None:
             children.setdefault(parent, []).append(int(entry.name))
     below: list[int] = []
     waiting = [os.getpid()]
@@ -134,7 +168,7 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def _status(pid: int) -> dict[str, int]:
+def process_status(pid: int) -> dict[str, int]:
     """The numbers of ``/proc/<pid>/status``; memory in KiB. Empty for a process that has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -153,4 +187,4 @@ def _reset_peak(pid: int) -> None:
 
 
 def _peak_mib() -> float:
-    return _status(os.getpid()).get("VmHWM", float("nan")) / 1024
+    return process_status(os.getpid()).get("VmHWM", float("nan")) / 1024

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.scale.measure import Measured, measured
+from benchmarks.scale.measure import Measured, growing, measured
 from benchmarks.scale.steps import QUERIES, SERVICES, SPARK, WRITES
 from benchmarks.scale.tables import TableSize, add_logs, make_table, partition_name
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _measure(given: argparse.Namespace, folder: Path) -> None:
-    series = [int(each) for each in given.series.split(",")] if given.series else _growing(given.groups)
+    series = [int(each) for each in given.series.split(",")] if given.series else growing(given.groups)
     names = _steps(given)
     print(f"{'file groups':>11} {'partitions':>10} {'seconds':>8} {'CPU s':>7} {'peak MiB':>9}  step")
     for groups in series:
@@ -84,11 +84,6 @@ def _make(path: str, size: TableSize) -> Callable[[], str]:
 def _print(groups: int, partitions: int, found: Measured, name: str) -> None:
     figures = f"{found.seconds:>8.2f} {found.cpu:>7.2f} {found.peak_mib:>9.0f}"
     print(f"{groups:>11} {partitions:>10} {figures}  {name}: {found.result}", flush=True)
-
-
-def _growing(groups: int) -> list[int]:
-    """``groups``, and up to two sizes before it, each a tenth of the next."""
-    return [size for size in (groups // 100, groups // 10, groups) if size >= 1]
 
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:

@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import hudi_fast as hf
-from benchmarks.scale.measure import Measured, measured
+from benchmarks.scale.measure import Measured, growing, measured
 from hudi_fast.index.record_index import RECORD_INDEX, locate_keys
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = Path(given.folder or tempfile.mkdtemp(prefix="hudi_fast-keys-"))
     try:
         print(f"{'keys':>11} {'seconds':>8} {'CPU s':>7} {'peak MiB':>9}  step", flush=True)
-        for keys in [int(each) for each in given.series.split(",")] if given.series else _growing(given.keys):
+        for keys in [int(each) for each in given.series.split(",")] if given.series else growing(given.keys):
             path, warm = folder / f"keys-{keys}", folder / "warm"
             for name, step in _steps().items():
                 if given.only in name:
@@ -195,11 +195,6 @@ def _described(path: str) -> str:
 
 def _mib(paths: Any) -> int:
     return sum(one.stat().st_size for one in paths) >> 20
-
-
-def _growing(keys: int) -> list[int]:
-    """``keys``, and up to two sizes before it, each a tenth of the next."""
-    return [size for size in (keys // 100, keys // 10, keys) if size >= 1]
 
 
 def _print(keys: int, name: str, found: Measured) -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.scale.measure import SparkPeaks
+from benchmarks.scale.measure import SparkPeaks, local_session
 
 PARTITIONS = 20
 SHAPES = ("even", "skewed")
@@ -76,22 +76,11 @@ def _in_process(shape: str, given: argparse.Namespace, folder: Path) -> dict[str
 
 def _measure(shape: str, rows: int, share: float, cores: int, folder: Path) -> dict[str, Any]:
     """Insert all rows into a new table, then update a tenth of them."""
-    from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
     import hudi_fast as hf
 
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "3g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.local.dir": str(folder / "local"),
-        "spark.ui.showConsoleProgress": "false",
-    }
-    (folder / "local").mkdir(parents=True)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = local_session(cores, folder)
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -115,7 +104,7 @@ def _measure(shape: str, rows: int, share: float, cores: int, folder: Path) -> d
 
     answer = {}
     for name, step, ts in (("insert", 1, 1), ("upsert", 10, 2)):
-        with SparkPeaks() as peaks:
+        with SparkPeaks().watching() as peaks:
             begin = time.perf_counter()
             result = hf.write(batch(step, ts), folder / "t", options)
             seconds = time.perf_counter() - begin

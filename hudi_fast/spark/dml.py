@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -80,6 +80,32 @@ class _Change:
     def stored(self, name: str) -> Any:
         """A column of the table."""
         return F.col(f"{self.alias}.`{name}`")
+
+    @cached_property
+    def values(self) -> dict[int, Mapping[str, Any]]:
+        """The values that each insert or update sets, by the number of its clause."""
+        return {
+            number: assigned(clause, self.plan.config, self.plan.schema.names, self.source, self.spec)
+            for number, clause in enumerate(self.spec.clauses)
+            if clause.effect != "delete"
+        }
+
+    @cached_property
+    def partition_columns(self) -> list[str]:
+        """The columns that decide the partition of a row."""
+        config = self.plan.config
+        return roots(config.partition_fields) if config.is_partitioned else []
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether updated rows may change partition."""
+        decides, clauses = set(self.partition_columns), self.spec.clauses
+        return any(decides & set(sets) for number, sets in self.values.items() if clauses[number].effect == "update")
+
+    @property
+    def may_insert(self) -> bool:
+        """Whether some changed rows may be new in their partition."""
+        return bool(self.spec.of_kind(NOT_MATCHED)) or self.moves
 
 
 @dataclass(frozen=True)
@@ -203,7 +229,7 @@ def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> _Rows:
         size = estimated_bytes(source)
         if size is not None and alone:  # rows that match no row of the source are changed, too
             size += sum(one.weight for one in slices)
-        return _Rows(_changed(change), ChangeShape(size, source, _may_insert(change), _names(slices)))
+        return _Rows(_changed(change), ChangeShape(size, source, change.may_insert, _names(slices)))
 
 
 def _upserted(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
@@ -234,7 +260,7 @@ def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> _Rows
         size = estimated_bytes(changed)
         if size is None:  # Python workers read slices with large logs
             size = sum(one.weight for one in slices)
-        return _Rows(changed, ChangeShape(size, None, _may_insert(change), _names(slices)))
+        return _Rows(changed, ChangeShape(size, None, change.may_insert, _names(slices)))
 
 
 def _names(slices: Sequence[FileSlice]) -> frozenset[tuple[str, str]]:
@@ -313,50 +339,22 @@ def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
 def _changed(change: _Change) -> Any:
     """The changed rows in the form of :mod:`hudi_fast.writing.dml_rows`."""
     plan, spec = change.plan, change.spec
-    values = _values(change)
-    moves = _moves(change, values)
-    only_deletes = not values
-    names = identity_columns(plan) if only_deletes else change.columns
-    raw = _computed(change, values, list(names))
+    names = list(change.columns if change.values else identity_columns(plan))
+    raw = _computed(change, names)
     with session_conf(change.rows.sparkSession, _ANSI):
-        rows = _typed(change, raw, values, list(names), moves)
-    if moves:
-        rows = _moved(change, rows, list(names), _places(change))
+        rows = _typed(change, raw, names)
+    if change.moves:
+        rows = _moved(change, rows, names)
     return rows.withColumn(CHECK, F.lit(None).cast("boolean")) if _may_repeat(plan, spec) else rows
 
 
-def _values(change: _Change) -> dict[int, Mapping[str, Any]]:
-    """The values that each insert or update sets, by the number of its clause."""
-    plan, spec = change.plan, change.spec
-    return {
-        number: assigned(clause, plan.config, plan.schema.names, change.source, spec)
-        for number, clause in enumerate(spec.clauses)
-        if clause.effect != "delete"
-    }
-
-
-def _places(change: _Change) -> list[str]:
-    config = change.plan.config
-    return roots(config.partition_fields) if config.is_partitioned else []
-
-
-def _moves(change: _Change, values: Mapping[int, Mapping[str, Any]]) -> bool:
-    """Whether updated rows may change partition."""
-    places = set(_places(change))
-    return any(places & set(sets) for number, sets in values.items() if change.spec.clauses[number].effect == "update")
-
-
-def _may_insert(change: _Change) -> bool:
-    return bool(change.spec.of_kind(NOT_MATCHED)) or _moves(change, _values(change))
-
-
-def _computed(change: _Change, values: Mapping[int, Mapping[str, Any]], names: list[str]) -> Any:
+def _computed(change: _Change, names: list[str]) -> Any:
     """The values of each clause in separate columns, before the cast."""
     columns = [F.col(_CLAUSE), *(change.stored(name).alias(name) for name in (KEY, PATH, GROUP))]
     columns += [
         change.stored(name).alias(f"{_OLD}{name}") for name in dict.fromkeys([*names, *identity_columns(change.plan)])
     ]
-    for number, sets in values.items():
+    for number, sets in change.values.items():
         for name, value in sets.items():
             text = isinstance(value, str) or hasattr(value, "alias")
             computed = F.when(F.col(_CLAUSE) == number, _column(value) if text else F.lit(value))
@@ -364,7 +362,7 @@ def _computed(change: _Change, values: Mapping[int, Mapping[str, Any]], names: l
     return change.rows.select(*columns)
 
 
-def _typed(change: _Change, raw: Any, values: Mapping[int, Mapping[str, Any]], names: list[str], moves: bool) -> Any:
+def _typed(change: _Change, raw: Any, names: list[str]) -> Any:
     spec, plan = change.spec, change.plan
     kinds = {field.name: field.dataType for field in spark_schema(plan.schema).fields}
     inserts = [number for number, clause in enumerate(spec.clauses) if clause.effect == "insert"]
@@ -374,7 +372,7 @@ def _typed(change: _Change, raw: Any, values: Mapping[int, Mapping[str, Any]], n
     for name in names:
         default = F.lit(defaults[name]).cast(kinds[name]) if name in defaults else F.lit(None).cast(kinds[name])
         value = F.when(is_insert, default).otherwise(F.col(f"`{_OLD}{name}`")) if inserts else F.col(f"`{_OLD}{name}`")
-        for number, sets in values.items():
+        for number, sets in change.values.items():
             if name in sets:
                 new = F.col(f"`{_NEW}{number}_{name}`").cast(kinds[name])
                 value = F.when(F.col(_CLAUSE) == number, new).otherwise(value)
@@ -383,17 +381,18 @@ def _typed(change: _Change, raw: Any, values: Mapping[int, Mapping[str, Any]], n
     for number, clause in enumerate(spec.clauses):
         action = F.when(F.col(_CLAUSE) == number, F.lit(_ACTIONS[clause.effect])).otherwise(action)
     kept = [F.when(~is_insert, F.col(name)).alias(name) for name in (KEY, PATH, GROUP)]
-    old = [F.col(f"`{_OLD}{name}`") for name in dict.fromkeys([*names, *identity_columns(plan)])] if moves else []
+    old = (
+        [F.col(f"`{_OLD}{name}`") for name in dict.fromkeys([*names, *identity_columns(plan)])] if change.moves else []
+    )
     return raw.select(*columns, action.cast("tinyint").alias(ACTION), *kept, *old)
 
 
-def _moved(change: _Change, rows: Any, names: list[str], places: list[str]) -> Any:
+def _moved(change: _Change, rows: Any, names: list[str]) -> Any:
     """Split updated rows that change partition: a delete in the old partition, an insert into the new one."""
     plan = change.plan
     path = partition_text(rows, plan.key_config, plan.schema)
-    differs = reduce(
-        lambda one, other: one | other, [~F.col(f"`{name}`").eqNullSafe(F.col(f"`{_OLD}{name}`")) for name in places]
-    )
+    changed = [~F.col(f"`{name}`").eqNullSafe(F.col(f"`{_OLD}{name}`")) for name in change.partition_columns]
+    differs = reduce(lambda one, other: one | other, changed)
     moves = (F.col(ACTION) == UPDATE) & differs & ~path.eqNullSafe(F.col(PATH))
     going = F.when(moves, F.array(F.lit(DELETE), F.lit(INSERT))).otherwise(F.array(F.lit(-1)))
     sided = rows.withColumn(_SIDE, F.explode(going))

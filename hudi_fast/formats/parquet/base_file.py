@@ -20,6 +20,7 @@ cover all values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -338,14 +339,10 @@ class BaseFileReader:
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
         """Read whole columns, of all or some row groups."""
-        try:
+        with self._explained():
             if row_groups is None:
                 return self._reread(lambda: self._file.read(list(columns), use_threads=False))
             return self._reread(lambda: self._file.read_row_groups(list(row_groups), list(columns), use_threads=False))
-        except ExpiredCredentialsError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(self.path, error) from error
 
     def batches(
         self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
@@ -365,27 +362,29 @@ class BaseFileReader:
                 rest = None
                 raise
 
-        try:
-            while (batch := self._reread(following)) is not None:
-                done += batch.num_rows
-                yield batch
-        except ExpiredCredentialsError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(self.path, error) from error
+        while True:
+            with self._explained():
+                batch = self._reread(following)
+            if batch is None:
+                return
+            done += batch.num_rows
+            yield batch
 
     def _batches_after(
         self, done: int, columns: Sequence[str], batch_rows: int, groups: list[int]
     ) -> Iterator[pa.RecordBatch]:
         """Batches of row groups without the first rows."""
-        rows, at = self.row_group_rows(), 0
-        while at < len(groups) and done >= rows[groups[at]] > 0:
+        rows, at = self.row_group_rows() if done else [], 0
+        while done and at < len(groups) and done >= rows[groups[at]]:
             done, at = done - rows[groups[at]], at + 1
         for batch in self._file.iter_batches(batch_rows, groups[at:], list(columns), use_threads=False):
             skipped = min(done, batch.num_rows)
             done -= skipped
             if skipped < batch.num_rows:
                 yield batch.slice(skipped)
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return _explained(self.path, None if self._location is None else self._location[0])
 
     def _reread(self, read: Callable[[], Result]) -> Result:
         if self._location is None:
@@ -420,22 +419,26 @@ def open_base_file(
         CorruptTableError: it is cut off, or not Parquet.
     """
     display_path = display_path or path
-    try:
+    with _explained(display_path, storage):
         source = storage.open_input(path, size)
         file = storage.reread(path, lambda: pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us"))
         return BaseFileReader(display_path, file, (storage, path))
-    except FileNotFoundError as error:
-        text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
-        raise FileGoneError(f"A base file of {storage.uri} {text} remains, restore the file.", display_path) from error
+
+
+@contextmanager
+def _explained(path: str, storage: Storage | None) -> Iterator[None]:
+    """Raise Arrow's errors as errors of the file."""
+    try:
+        yield
     except ExpiredCredentialsError:
         raise
+    except FileNotFoundError as error:
+        table = "" if storage is None else f" of {storage.uri}"
+        text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
+        raise FileGoneError(f"A base file{table} {text} remains, restore the file.", path) from error
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(display_path, error) from error
-
-
-def _unreadable(path: str, error: Exception) -> CorruptTableError:
-    return CorruptTableError(
-        f"The base file cannot be read as Parquet ({error}). It is cut off or damaged; restore it, or "
-        "restore the table to a savepoint.",
-        path,
-    )
+        raise CorruptTableError(
+            f"The base file cannot be read as Parquet ({error}). It is cut off or damaged; restore it, or "
+            "restore the table to a savepoint.",
+            path,
+        ) from error

@@ -89,6 +89,13 @@ class GroupWriter:
     places: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     building: bool = False
 
+    def has_groups(self, records: EncodedRecords) -> bool:
+        """Whether the commit has groups for the records: whether :meth:`route` accepts them."""
+        if records.data_partition is None:
+            return records.partition in self.targets
+        prefix = group_file_id_prefix(records.partition, records.data_partition)
+        return prefix in self.places.get(records.partition, {})
+
     def route(self, records: EncodedRecords) -> npt.NDArray[np.int32]:
         """The file group number (within its partition) of each record: int32[n].
 

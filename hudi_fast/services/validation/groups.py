@@ -95,9 +95,7 @@ class ReadableSource:
         """The source's records, and its problem if it has one."""
         try:
             for records in self.source.read(schema):
-                try:
-                    self.writer.route(records)
-                except KeyError:
+                if not self.writer.has_groups(records):
                     count = f"groups for {len(records.keys)} records"
                     yield _problem(difference("missing file groups", key=records.data_partition, expected=count))
                     return
@@ -156,31 +154,27 @@ class GroupComparison:
             found = [pa.ipc.open_stream(value).read_all() for _, values in entries for value in values.to_pylist()]
             rows = pa.concat_tables(found).sort_by([("what", "ascending"), ("found", "ascending")])
             return GroupDifferences(differences=rows.num_rows, rows=rows.slice(0, self.most))
-        seen, counts, shown = StatsSeen(), [0, 0, 0], [ROWS.empty_table()]
-        error: HudiError | None = None
+        seen, shown, error = StatsSeen(), [ROWS.empty_table()], None
+        records = found_records = differences = 0
         left = self.most
         try:
-            for rows in self._compared(group, entries, seen, counts):
-                counts[2] += rows.num_rows
+            expected, found = self._expected(entries), scan(self.validation.table, self.partition, [group])
+            records, found_records = expected.num_rows, found.num_rows
+            if self.kind in _STATS:
+                seen.add(expected, found)
+            shared = self.validation
+            for every in compare_rows(self.kind, shared.context, self.types, shared.stored, expected, found):
+                rows = without_harmless(shared, every)
+                differences += rows.num_rows
                 shown.append(rows.slice(0, left))
                 left -= shown[-1].num_rows
         except (CorruptTableError, InvalidDataError, UnsupportedFeatureError) as problem:
             error = problem
-        return GroupDifferences(counts[0], counts[1], counts[2], pa.concat_tables(shown), error, seen)
+        return GroupDifferences(records, found_records, differences, pa.concat_tables(shown), error, seen)
 
-    def _compared(
-        self, group: int, entries: Iterable[Entries], seen: StatsSeen, counts: list[int]
-    ) -> Iterator[pa.Table]:
+    def _expected(self, entries: Iterable[Entries]) -> pa.Table:
         pieces = [pa.Table.from_arrays(list(piece), schema=RECORDS) for piece in entries]
-        expected = _flat(self.kind, pa.concat_tables([RECORDS.empty_table(), *pieces]), self.schema, self.partition)
-        found = scan(self.validation.table, self.partition, [group])
-        counts[:2] = expected.num_rows, found.num_rows
-        if self.kind in _STATS:
-            seen.add(expected, found)
-        for rows in compare_rows(
-            self.kind, self.validation.context, self.types, self.validation.stored, expected, found
-        ):
-            yield without_harmless(self.validation, rows)
+        return _flat(self.kind, pa.concat_tables([RECORDS.empty_table(), *pieces]), self.schema, self.partition)
 
 
 def _problem(row: pa.Table) -> EncodedRecords:

@@ -236,8 +236,8 @@ class SparkEngine:
         rows, new = count_changes(self._df, plan)
         shares = {name: new[name] / count for name, count in rows.items()}
         sample = self._sampled(_SAMPLE_ROWS) if changes.source is None else collect(changes.source.limit(_SAMPLE_ROWS))
-        measured = sample.nbytes // sample.num_rows if sample.num_rows else _ROW_BYTES
-        self._profile = WorkloadProfile(rows, max(1, measured, plan.files.average_record_size), shares)
+        measured = max(_bytes_of_a_row(sample), plan.files.average_record_size)
+        self._profile = WorkloadProfile(rows, measured, shares)
         if self._needs_row_size(plan, max(new.values(), default=0)):
             sample = collect(self._df.filter(F.col(ACTION) == F.lit(INSERT)).limit(_ENCODED_ROWS))
             self._row_size = encoded_row_size(plan, sample) if sample.num_rows else None
@@ -263,8 +263,7 @@ class SparkEngine:
         estimate = estimated_bytes(self._df)
         if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= ROW_BUDGET * counted.total:
             return replace(counted, row_bytes=max(_ROW_BYTES, ARROW_GROWTH * estimate // max(1, counted.total)))
-        sample = self._sampled(_SAMPLE_ROWS)
-        return replace(counted, row_bytes=max(1, sample.nbytes // sample.num_rows) if sample.num_rows else _ROW_BYTES)
+        return replace(counted, row_bytes=_bytes_of_a_row(self._sampled(_SAMPLE_ROWS)))
 
     def _sampled(self, count: int) -> pa.Table:
         """The first rows, to measure their size; Spark's estimate of it ignores filters."""
@@ -346,6 +345,11 @@ class SparkEngine:
         if forced == "broadcast" or (forced == "auto" and cluster):
             return _Choice("broadcast", reason + (", on a cluster" if cluster else ", hudi_fast.plan=broadcast"))
         return _Choice("driver", reason)
+
+
+def _bytes_of_a_row(sample: pa.Table) -> int:
+    """Arrow bytes of a row, at least 1."""
+    return max(1, sample.nbytes // sample.num_rows) if sample.num_rows else _ROW_BYTES
 
 
 def _outcome(found: list[Answer], choice: _Choice) -> WriteOutcome:
