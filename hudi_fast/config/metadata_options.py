@@ -59,6 +59,7 @@ class MetadataOptions(OptionValues):
     record_index_group_bytes: int = option_field(f"{_M}record.index.max.filegroup.size")
     record_index_growth: float = option_field(f"{_M}record.index.growth.factor")
     compact_after: int = option_field(f"{_M}compact.max.delta.commits")
+    compacts_without_lock: bool = option_field("hudi_fast.metadata.compact.without.lock")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,8 @@ from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, record_in_metadata
+from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, publish, recover, require_not_undone, undone_on_failure

@@ -29,7 +29,8 @@ from hudi_fast.schema.internal_types import arrow_schema, internal_schema
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.draft import draft_files
-from hudi_fast.writing.metadata_commit import ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import ensure_metadata, record_in_metadata
+from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, record_schema, schema_metadata
 from hudi_fast.writing.session import TableSession

@@ -51,7 +51,8 @@ from hudi_fast.writing.conflicts.early import early_detection
 from hudi_fast.writing.conflicts.missing_files import conflict_of_missing_file
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.located import refuse_large_scan
-from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, record_in_metadata
+from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
 from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.pending_clusterings import release_groups

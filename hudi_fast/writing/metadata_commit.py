@@ -5,7 +5,7 @@
     before it begins      ensure_metadata      resolve pending instants, rebuild an untrusted table; build enabled
                                                indexes, drop disabled ones
     before it is visible  record_in_metadata   its delta commit, for every existing partition
-    once it is visible    maintain_metadata    compaction and cleaning; a failure there is a warning
+    once it is visible    maintain_metadata    compaction and cleaning (metadata_services.py)
 
 All steps run under the table's lock. Every existing partition is updated, with any options: Apache Hudi trusts it
 without checks, and queries would lose rows if it missed a commit. A partition that cannot be updated is dropped with a
@@ -31,12 +31,7 @@ from hudi_fast.metadata_table.table import MetadataTable, open_metadata
 from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, drop_partitions, write_definitions
 from hudi_fast.metadata_table.updates.build import build_partitions, definition_of, measured_columns, requested_indexes
 from hudi_fast.metadata_table.updates.commit import update_metadata
-from hudi_fast.metadata_table.updates.maintain import (
-    clean_metadata,
-    compact_metadata,
-    compaction_due,
-    finish_pending_metadata,
-)
+from hudi_fast.metadata_table.updates.maintain import finish_pending_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
 from hudi_fast.metadata_table.updates.table_delta import TableDelta, delta_of_commit
 from hudi_fast.timeline.active import load_timeline
@@ -47,8 +42,8 @@ from hudi_fast.writing.session import TableSession
 
 __all__ = [
     "columns_with_stats",
+    "compacts_without_lock",
     "ensure_metadata",
-    "maintain_metadata",
     "metadata_without_pending",
     "producer_context",
     "record_in_metadata",
@@ -144,38 +139,6 @@ def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMe
     )
 
 
-def maintain_metadata(session: TableSession, before: TableState) -> None:
-    """Compact and clean the metadata table if that is due, after a commit; under the table's lock.
-
-    Args:
-        session: the call.
-        before: the table before the commit. Storage is read only if one more commit can make a compaction due.
-
-    Warns:
-        HudiWarning: it failed; the next write tries again.
-    """
-    options, table = session.settings.write.metadata, metadata_of(before)
-    if table is None or not compaction_due(table, options.compact_after - 1):
-        return
-    try:
-        table = metadata_of(session.state)
-        if table is None or not compaction_due(table, options.compact_after):
-            return
-        compact_metadata(table, session.clock, session.backend.map_groups)
-        session.changed()
-        table = metadata_of(session.state)
-        if table is not None and clean_metadata(table, session.clock) is not None:
-            session.changed()
-    except (HudiError, OSError) as error:
-        session.changed()
-        warnings.warn(
-            f"The metadata table of {session.storage.uri} could not be compacted or cleaned: {error} The commit before "
-            "it is complete; the next write tries again.",
-            HudiWarning,
-            stacklevel=2,
-        )
-
-
 def columns_with_stats(state: TableState, plan: FilePlan, options: MetadataOptions) -> tuple[str, ...]:
     """The columns whose ranges a write records: those of ``column_stats``, if the table has that partition.
 
@@ -193,11 +156,22 @@ def columns_with_stats(state: TableState, plan: FilePlan, options: MetadataOptio
 # ---- existing partitions
 
 
-def metadata_without_pending(session: TableSession) -> MetadataTable | None:
+def compacts_without_lock(session: TableSession, table: MetadataTable) -> bool:
+    """Whether compactions of the metadata table are executed without the table's lock.
+
+    With a single writer nobody waits for the lock. Before table version 8 the name of a log file decides its slice, and
+    delta commits of Apache Hudi 0.15.0 take no notice of a pending compaction.
+    """
+    options = session.settings.write
+    return options.metadata.compacts_without_lock and options.lock.is_shared and table.config.layout_version > 1
+
+
+def metadata_without_pending(session: TableSession, compactions: bool = False) -> MetadataTable | None:
     """The metadata table, after pending instants of failed writers were finished; under the table's lock.
 
     Args:
         session: the call; failed writes of the data table were rolled back.
+        compactions: execute pending compactions even if they are executed without the lock.
 
     Returns:
         None without a table that can be trusted and read.
@@ -207,7 +181,8 @@ def metadata_without_pending(session: TableSession) -> MetadataTable | None:
     if table is None or not _lists_files(state):
         return None
     try:
-        if not finish_pending_metadata(table, session.clock, session.backend.map_groups):
+        compactions = compactions or not compacts_without_lock(session, table)
+        if not finish_pending_metadata(table, session.clock, session.backend.map_groups, compactions):
             return table
         return open_metadata(state.storage, state.config, load_timeline(state.storage, state.config))
     except CorruptTableError as error:

@@ -16,7 +16,7 @@ state again, so that others can work in between.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hudi_fast.errors import LockTimeoutError, ServiceTakenError
@@ -60,6 +60,7 @@ class TableSession:
         self._clock: InstantClock | None = None
         self._clock_lock: HeldLock | None = None
         self._kept: contextlib.ExitStack | None = None
+        self._unlocked_work: list[Callable[[], None]] = []
         self.is_recovered = False
         """Whether failed writes were rolled back since the lock was acquired."""
 
@@ -238,10 +239,17 @@ class TableSession:
                 self._held = stack.enter_context(table_lock(self.storage, self.settings.write.lock))
                 self.changed()
             self.is_recovered = False
+            self._unlocked_work = []
             try:
                 yield
             finally:
                 self._held = None
+        for work in self._unlocked_work:
+            work()
+
+    def once_unlocked(self, work: Callable[[], None]) -> None:
+        """Execute work after this section has ended well and the lock is released. It may lock again."""
+        self._unlocked_work.append(work)
 
 
 @contextlib.contextmanager

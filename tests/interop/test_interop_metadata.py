@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast import HudiError
+from hudi_fast import HudiError, HudiWarning
 from tests.interop.sides import Sides, after_upsert, trip_options, trips
 from tests.peer.client import RealHudi
 from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
+from tests.support.interleaving import OCC
 from tests.support.metadata_checks import assert_metadata_true
+from tests.support.sessions import CompactingBackend
 from tests.support.small_tables import write_to
 
 THROUGH = {"hoodie.metadata.enable": True}
+UNLOCKED = {"hoodie.metadata.compact.max.delta.commits": "3", "hudi_fast.metadata.compact.without.lock": "true"}
 RELEASES = [("hudi_12", 9), pytest.param("hudi_12", 8, marks=pytest.mark.long), ("hudi_12", 6), ("hudi_015", 6)]
 
 
@@ -82,4 +85,68 @@ def test_hudi_goes_on_where_we_rolled_back_and_compacted_the_metadata_table(
     sides.hudi_writes(new, more=THROUGH)
     rows = after_upsert(rows, new)
     assert_metadata_true(sides.path)
+    sides.agree(rows)
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_executes_a_compaction_of_the_metadata_table_that_we_are_executing(
+    kind: str, hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    """Without the lock; both write the same content, and Hudi is first to complete it.
+
+    Hudi 1.2.0 fails if a pending compaction is its first use of a metadata table, so it writes the first rows.
+    """
+    options = {**trip_options(9), "hoodie.datasource.write.table.type": kind}
+    sides = Sides(hudi_12, tmp_path / "t", options)
+    rows = trips(range(20))
+    sides.hudi_writes(rows, more=THROUGH)
+    for turn in range(3):
+        new = trips(range(turn, turn + 10), ts=2 + turn, note=f"turn {turn}")
+        sides.we_write(new)
+        rows = after_upsert(rows, new)
+    timeline = sides.path / ".hoodie/metadata/.hoodie/timeline"
+    theirs = trips(range(15, 30), ts=20, note="by Hudi")
+
+    def hudi_goes_on() -> None:
+        (requested,) = (one.name.partition(".")[0] for one in timeline.glob("*.compaction.inflight"))
+        sides.hudi_writes(theirs, more=THROUGH)
+        assert list(timeline.glob(f"{requested}_*.commit")), "Hudi did not execute the pending compaction"
+
+    ours = trips(range(5), ts=10, note="by us")
+    backend = CompactingBackend(hudi_goes_on)
+    backend.write(sides.path, ours, {**options, **OCC, **UNLOCKED})
+    assert backend.held == [False]
+    assert len(list(timeline.glob("*.commit"))) == 1
+    rows = after_upsert(after_upsert(rows, ours), theirs)
+    assert_metadata_true(sides.path)
+    told_by_hudi(sides)
+    sides.agree(rows)
+    for number, write in enumerate((sides.we_write, sides.hudi_writes)):
+        new = trips(range(8, 12), ts=30 + number, note="afterwards")
+        write(new)
+        rows = after_upsert(rows, new)
+        assert_metadata_true(sides.path)
+        told_by_hudi(sides)
+    sides.agree(rows)
+
+
+def test_hudi_logs_beside_a_compaction_of_the_metadata_table_that_died(hudi_12: RealHudi, tmp_path: Path) -> None:
+    options = trip_options(9)
+    sides = Sides(hudi_12, tmp_path / "t", options)
+    sides.hudi_writes(trips(range(20)), more=THROUGH)
+    for turn in range(3):
+        sides.we_write(trips(range(20), ts=2 + turn))
+    rows = trips(range(20), ts=10)
+
+    def fail() -> None:
+        raise RuntimeError("the cluster has gone away")
+
+    with pytest.warns(HudiWarning, match="gone away"):
+        CompactingBackend(fail).write(sides.path, rows, {**options, **OCC, **UNLOCKED})
+    sides.agree(rows)
+    new = trips(range(15, 30), ts=20, note="by Hudi")
+    sides.hudi_writes(new, more=THROUGH)
+    rows = after_upsert(rows, new)
+    assert_metadata_true(sides.path)
+    told_by_hudi(sides)
     sides.agree(rows)

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.writing.backend import Backend, Engine
 from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.rollback import RolledBack, roll_back
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
@@ -74,6 +77,35 @@ class MeanwhileBackend(ThreadBackend):
         if self.session is None or not self.session.holds_lock:
             self._then()
         return answer
+
+
+class CompactingBackend(ThreadBackend):
+    """Threads that let others go on once they have written base files of the metadata table.
+
+    Args:
+        then: what others do.
+
+    Attributes:
+        held: for each compaction whether the table's lock was held.
+    """
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__(1)
+        self._then = then
+        self.held: list[bool] = []
+        self._session: TableSession | None = None
+
+    def write(self, path: Path, rows: pa.Table, options: Mapping[str, Any]) -> WriteResult:
+        """Write rows, without the services around it."""
+        self._session = session_of(path, options, self)
+        return run_write(self._session, LocalEngine(rows), "append")
+
+    def map_groups(self, *args: Any) -> list[WriteStat]:
+        stats = super().map_groups(*args)
+        assert self._session is not None
+        self.held.append(self._session.holds_lock)
+        self._then()
+        return stats
 
 
 class PartlyBackend(ThreadBackend):

@@ -291,6 +291,13 @@ _SIZES = (
         unit="commits",
         minimum=1,
     ),
+    Option(
+        "hudi_fast.metadata.compact.without.lock",
+        Kind.BOOL,
+        False,
+        "With several writers and table version 8 or later: compact the metadata table after the table's lock has been "
+        "released, so that other commits need not wait. Only for tables that Apache Hudi does not write.",
+    ),
 )
 
 METADATA_OPTIONS = _SWITCHES + _WHAT + _SIZES

@@ -3,12 +3,19 @@
 ::
 
     finish      pending rollbacks, delta commits, compactions and cleans whose writers have failed
-    compact     enough delta commits since the last one ─► plan ─► per group: fold ─► base file ─► commit
+    compact     enough delta commits since the last one ─► plan ─► begin ─► per group: fold ─► base file ─► commit
     clean       slices that no retained commit needs ─► plan ─► delete ─► clean
 
-The caller provides the tasks or threads that compact groups. All services run under the data table's lock, after its
-commit, and change no query result. A compaction folds all visible entries into base files, which store no instants. It
-therefore waits while the data table has a pending action whose delta commit is already complete.
+The caller provides the tasks or threads that compact groups. Services change no query result. All run under the data
+table's lock, after its commit; only the middle of a compaction may run without it, from table version 8 on:
+
+- The plan names the files to merge, so whoever executes it, and how often, writes the same content. This is also
+  what Apache Hudi does with a pending compaction that it finds: it executes it.
+- Delta commits in the meantime complete later than the compaction was requested: their log files are of the next slice.
+- :meth:`Compaction.obstacle` tells, under the lock, what others have done to its files in the meantime.
+
+A compaction folds all visible entries into base files, which store no instants. It therefore waits while the data table
+has a pending action whose delta commit is already complete.
 
 Source: metadata reference 2.5, 2.8, 2.9; HoodieBackedTableMetadataWriter#performTableServices, Hudi 0.15.0 and 1.2.0.
 """
@@ -16,8 +23,8 @@ Source: metadata reference 2.5, 2.8, 2.9; HoodieBackedTableMetadataWriter#perfor
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table.table import MetadataTable
@@ -51,14 +58,24 @@ from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.pending import operation_of
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["clean_metadata", "compact_metadata", "compaction_due", "finish_pending_metadata"]
+__all__ = [
+    "Compaction",
+    "begin_compaction",
+    "clean_metadata",
+    "compact_metadata",
+    "compaction_due",
+    "finish_pending_metadata",
+    "schedule_compaction",
+]
 
 _EMPTY_WRITE_BYTES = 120 << 20
 _POLICY = "KEEP_LATEST_COMMITS"
 _KEPT_COMMITS = 20
 
 
-def finish_pending_metadata(table: MetadataTable, clock: InstantClock, map_groups: MapGroups) -> bool:
+def finish_pending_metadata(
+    table: MetadataTable, clock: InstantClock, map_groups: MapGroups, compactions: bool = True
+) -> bool:
     """Finish or roll back pending instants of failed writers.
 
     Call it after the data table's failed writes are rolled back.
@@ -67,6 +84,7 @@ def finish_pending_metadata(table: MetadataTable, clock: InstantClock, map_group
         table: the metadata table.
         clock: of the call.
         map_groups: executes compactions.
+        compactions: execute pending compactions, too.
 
     Returns:
         Whether anything changed; if so, open the metadata table again.
@@ -76,6 +94,8 @@ def finish_pending_metadata(table: MetadataTable, clock: InstantClock, map_group
     """
     changed = False
     for instant in table.timeline.pending():
+        if instant.action == "compaction" and not compactions:
+            continue
         changed = _finish_pending(table, instant, clock, map_groups) or changed
     return changed
 
@@ -108,13 +128,114 @@ def compact_metadata(table: MetadataTable, clock: InstantClock, map_groups: MapG
     Raises:
         CorruptTableError: a file of the metadata table is corrupt; nothing was completed.
     """
+    instant = schedule_compaction(table, clock)
+    if instant is None:
+        return None
+    _compact(table, instant, clock, map_groups)
+    return instant.requested
+
+
+def schedule_compaction(table: MetadataTable, clock: InstantClock) -> Instant | None:
+    """Request a compaction of all groups that have log files; None when no group has any."""
     plan = CompactionPlan(tuple(operation_of(one, _EMPTY_WRITE_BYTES) for one in _slices(table) if one.log_files))
     if not plan.operations:
         return None
     instant = Instant(_own_time(table, clock, "001"), "compaction", State.REQUESTED)
     create_requested(table.storage, table.config, instant, encode_compaction_plan(plan))
-    _compact(table, instant, plan, clock, map_groups)
-    return instant.requested
+    return instant
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A compaction that has begun.
+
+    Attributes:
+        table: the metadata table, as it was then.
+        instant: the inflight instant.
+        writer: writes the new base files.
+        work: the slices to compact.
+    """
+
+    table: MetadataTable
+    instant: Instant
+    writer: GroupWriter
+    work: tuple[GroupSlice, ...]
+
+    def execute(self, map_groups: MapGroups) -> list[WriteStat]:
+        """Write the new base files; files of an earlier attempt are overwritten.
+
+        Raises:
+            CorruptTableError: a file of the metadata table is missing or corrupt.
+        """
+        weights = [one.slice.weight for one in self.work]
+        return map_groups(self.work, weights, CompactGroup(self.table, self.writer))
+
+    def obstacle(self, now: MetadataTable, stats: Sequence[WriteStat]) -> str | None:
+        """Why a compaction that was executed without the lock cannot be completed; None if it can.
+
+        Args:
+            now: the metadata table, opened under the lock.
+            stats: of the new base files.
+        """
+        pending = [one for one in now.timeline.pending_compactions if one.requested == self.instant.requested]
+        if not pending:
+            return "another process completed or removed it"
+        if pending[0].state is not State.INFLIGHT:
+            return "another process has undone it, to execute it again"
+        needed: dict[str, set[str]] = {}
+        for one in self.work:
+            needed.setdefault(one.partition, set()).update(file.name for file in one.slice.files)
+        for stat in stats:
+            needed[stat.partition_path].add(stat.path.rpartition("/")[2])
+        for partition, names in needed.items():
+            gone = names - {entry.name for entry in now.storage.list_dir(partition)}
+            if gone:
+                return f"{partition}/{min(gone)} no longer exists"
+        return None
+
+    def complete(self, stats: Sequence[WriteStat], clock: InstantClock) -> None:
+        """Make the new base files visible; under the lock."""
+        storage, config = self.table.storage, self.table.config
+        by_partition: dict[str, list[WriteStat]] = {}
+        for stat in sorted(stats, key=lambda one: one.path):
+            by_partition.setdefault(stat.partition_path, []).append(stat)
+        extra = {"schema": commit_schema(self.writer.schema)}
+        metadata = CommitMetadata(by_partition, extra, "COMPACT", compacted=True)
+        complete(
+            storage, config, self.instant, encode_commit_metadata(metadata, config.layout_version), clock.next_time
+        )
+
+
+def begin_compaction(table: MetadataTable, instant: Instant) -> Compaction:
+    """Begin a requested compaction, or an abandoned one again; under the lock.
+
+    Log files written after the plan are not merged and stay on top of the new base files.
+
+    Raises:
+        CorruptTableError: the plan cannot be read.
+    """
+    storage, config = table.storage, table.config
+    plan = decode_compaction_plan(read_requested_body(storage, config, instant))
+    if instant.state is State.REQUESTED:
+        to_inflight(storage, config, instant)
+    schema = record_schema(config.version, stored_schema(storage, config, table.timeline))
+    names = {operation.partition_path for operation in plan.operations} & {*table.partitions, *table.building}
+    groups = {name: table.groups(name) for name in sorted(names)}
+    targets = {name: tuple(map(target_of, slices)) for name, slices in groups.items()}
+    planned = {(one.partition_path, one.file_id): frozenset(one.log_files) for one in plan.operations}
+    work = []
+    for name, slices in groups.items():
+        for number, slice_ in enumerate(slices):
+            wanted = planned.get((name, slice_.file_id))
+            if wanted is not None:
+                logs = tuple(log for log in slice_.log_files if log.name in wanted)
+                work.append(GroupSlice(name, number, replace(slice_, log_files=logs)))
+    return Compaction(
+        table,
+        replace(instant, state=State.INFLIGHT),
+        GroupWriter(storage, config, instant.requested, schema, targets, building=True),
+        tuple(work),
+    )
 
 
 def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int = _KEPT_COMMITS) -> str | None:
@@ -163,13 +284,14 @@ def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock,
             f"The metadata table of {storage.uri} has a pending {instant.action} ({instant.requested}) that hudi_fast "
             "cannot finish."
         )
+    if instant.action == "compaction":
+        _compact(table, instant, clock, map_groups)
+        return True
     try:
         body = read_requested_body(storage, config, instant)
         if instant.action == "rollback":
             failed = decode_rollback_plan(body).instant
             roll_back_delta_commit(storage, config, table.timeline, failed, instant.requested, clock)
-        elif instant.action == "compaction":
-            _compact(table, instant, decode_compaction_plan(body), clock, map_groups)
         else:
             _clean(table, instant, decode_clean_plan(body), clock)
     except CorruptTableError:
@@ -206,36 +328,10 @@ def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
     return (deltas[-1] if deltas else SOLO_TIME)[:17] + suffix
 
 
-def _compact(
-    table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock, map_groups: MapGroups
-) -> None:
-    """Execute a compaction; an abandoned one is executed again and overwrites its files.
-
-    Log files written after the plan are not merged and stay on top of the new base files.
-    """
-    storage, config = table.storage, table.config
-    if instant.state is State.REQUESTED:
-        to_inflight(storage, config, instant)
-    schema = record_schema(config.version, stored_schema(storage, config, table.timeline))
-    names = {operation.partition_path for operation in plan.operations} & {*table.partitions, *table.building}
-    groups = {name: table.groups(name) for name in sorted(names)}
-    targets = {name: tuple(map(target_of, slices)) for name, slices in groups.items()}
-    writer = GroupWriter(storage, config, instant.requested, schema, targets, building=True)
-    planned = {(one.partition_path, one.file_id): frozenset(one.log_files) for one in plan.operations}
-    work = []
-    for name, slices in groups.items():
-        for number, slice_ in enumerate(slices):
-            wanted = planned.get((name, slice_.file_id))
-            if wanted is not None:
-                logs = tuple(log for log in slice_.log_files if log.name in wanted)
-                work.append(GroupSlice(name, number, replace(slice_, log_files=logs)))
-    written = map_groups(work, [one.slice.weight for one in work], CompactGroup(table, writer))
-    stats: dict[str, list[WriteStat]] = {}
-    for stat in sorted(written, key=lambda one: one.path):
-        stats.setdefault(stat.partition_path, []).append(stat)
-    metadata = CommitMetadata(stats, {"schema": commit_schema(schema)}, "COMPACT", compacted=True)
-    body = encode_commit_metadata(metadata, config.layout_version)
-    complete(storage, config, Instant(instant.requested, "compaction", State.INFLIGHT), body, clock.next_time)
+def _compact(table: MetadataTable, instant: Instant, clock: InstantClock, map_groups: MapGroups) -> None:
+    """Execute a compaction under the lock."""
+    compaction = begin_compaction(table, instant)
+    compaction.complete(compaction.execute(map_groups), clock)
 
 
 # ---- cleaning

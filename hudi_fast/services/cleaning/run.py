@@ -42,7 +42,7 @@ from hudi_fast.timeline.transition import complete, create_requested, delete_ins
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
-from hudi_fast.writing.metadata_commit import maintain_metadata
+from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.session import TableSession, without_waiting
 from hudi_fast.writing.settings import Settings

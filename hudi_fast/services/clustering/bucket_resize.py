@@ -58,7 +58,8 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.metadata_commit import maintain_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import record_in_metadata
+from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.output_file import OutputFile
 from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
 from hudi_fast.writing.schema_commit import schema_metadata

@@ -117,7 +117,7 @@ def move_metadata(session: TableSession, version: int, new_layout: bool) -> None
         return  # an earlier attempt moved it
     if own.version not in VERSIONS:
         return  # it is not trusted
-    if metadata_of(state) is None or (table := metadata_without_pending(session)) is None:
+    if metadata_of(state) is None or (table := metadata_without_pending(session, compactions=True)) is None:
         return  # it is built again afterwards
     if new_layout:
         compact_metadata(table, session.clock, session.backend.map_groups)
