@@ -23,9 +23,9 @@ import pyarrow as pa
 
 import hudi_fast as hf
 
-__all__ = ["rows"]
+__all__ = ["SETTINGS", "rows"]
 
-_SETTINGS = {
+SETTINGS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "part",
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true")
     given = parser.parse_args()
     spark = _session() if given.spark else None
-    settings = {**_SETTINGS, "hoodie.datasource.write.table.type": given.kind, "hudi_fast.threads": given.threads}
+    settings = {**SETTINGS, "hoodie.datasource.write.table.type": given.kind, "hudi_fast.threads": given.threads}
     steps = _steps(given.path, given.files, settings, spark)
     for line in sys.stdin:
         asked = json.loads(line)

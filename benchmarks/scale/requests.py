@@ -17,6 +17,7 @@ Usage::
 
     python -m benchmarks.scale.requests [--sizes 10,100,1000] [--busy 0.001,0.01] [--delay 0.03] [--threads 16]
         [--spark] [--by-kind] [--kinds COPY_ON_WRITE,MERGE_ON_READ]
+    python -m benchmarks.scale.requests --hudi      # Apache Hudi 1.2.0 on Spark local[2]: writes and snapshot reads
     python -m benchmarks.scale.requests --storm 60 [--storm-at 0.2,0.5,0.9] [--spark]
 """
 
@@ -40,14 +41,15 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
-from benchmarks.scale.request_client import rows
+from benchmarks.scale.request_client import SETTINGS, rows
 from tests.servers.http_faults import Faults, Request, Weather, http_faults
 from tests.servers.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server, start_s3
 from tests.support.small_tables import assert_tidy, rows_of, table_rows
 
 __all__ = ["fitted", "kind_of", "longest_chain", "main"]
 
-_CACHE = Path(__file__).resolve().parents[2] / "artifacts" / "test_servers"
+_PROJECT = Path(__file__).resolve().parents[2]
+_CACHE = _PROJECT / "artifacts" / "test_servers"
 _STEPS = (
     ("insert", "upsert", 1, 1),
     ("upsert", "upsert", 2, 2),
@@ -60,6 +62,7 @@ _STEPS = (
 )
 """Name, step of the client, its argument, and ``ts`` of all rows afterwards."""
 
+_HUDI_STEPS = ("insert", "upsert", "snapshot read", "upsert again")
 _SHOWN = ("insert", "upsert", "rollback", "clean", "plan of a read", "snapshot read")
 
 
@@ -102,16 +105,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _measure(server: S3Server, kind: str, given: argparse.Namespace, busy: float) -> None:
     sizes = [int(each) for each in given.sizes.split(",")]
     found: dict[str, list[Counted]] = {}
-    print(f"\n{kind}, {'Spark' if given.spark else 'one process'}, {given.delay * 1000:g} ms, {busy:.1%} of 503")
+    print(f"\n{kind}, {_side(given)}, {given.delay * 1000:g} ms, {busy:.1%} of 503")
     for files in sizes:
-        table = _Table(server, f"{kind}-{files}-{busy}-{given.spark}", files, kind, given)
+        table = _Table(server, f"{kind}-{files}-{busy}-{given.spark}-{given.hudi}", files, kind, given)
         with table.client(Weather(given.delay, busy)) as client:
             for name, step, ts, rows_ts in _STEPS:
+                if given.hudi and name not in _HUDI_STEPS:
+                    continue
                 found.setdefault(name, []).append(client.counted(step, ts))
                 table.check(rows_ts, name)
     heads = "".join(f"{f'{size} files':>12}" for size in sizes)
     print(f"{'step':16}{heads}{'a + b files':>20}{'refused':>9}{'chain':>7}{'seconds':>9}")
-    for name in _SHOWN:
+    shown = [name for name in _SHOWN if name in found]
+    for name in shown:
         counts = found[name]
         base, each = fitted([(one.files, one.control) for one in counts])
         columns = "".join(f"{one.control:>12}" for one in counts)
@@ -119,7 +125,7 @@ def _measure(server: S3Server, kind: str, given: argparse.Namespace, busy: float
         formula = f"{base:.0f} + {each:.2f} files"
         print(f"{name:16}{columns}{formula:>20}{last.refused:>9}{last.chain:>7}{last.seconds:>9.1f}", flush=True)
     if given.by_kind:
-        for name in _SHOWN:
+        for name in shown:
             parts = sorted(found[name][-1].by_kind.items())
             print(f"{name}: " + ", ".join(f"{place} {each} {count}" for (place, each), count in parts))
 
@@ -139,10 +145,14 @@ def _storm(server: S3Server, kind: str, given: argparse.Namespace, share: float)
         table.check(3, "upsert")
         assert_tidy(table.objects)
     print(
-        f"{kind}, {'Spark' if given.spark else 'one process'}, {files} files: {given.storm:g} s of 503 after "
+        f"{kind}, {_side(given)}, {files} files: {given.storm:g} s of 503 after "
         f"{share:.0%} of the requests: {done.seconds:.1f} s, {done.refused} refused, rows right, nothing left over",
         flush=True,
     )
+
+
+def _side(given: argparse.Namespace) -> str:
+    return "Apache Hudi 1.2.0" if given.hudi else "Spark" if given.spark else "one process"
 
 
 @dataclass
@@ -163,15 +173,25 @@ class _Table:
 
     @contextmanager
     def client(self, weather: Weather) -> Iterator[_Client]:
-        command = [sys.executable, "-m", "benchmarks.scale.request_client", self.server.path(self.name)]
-        command += ["--files", str(self.files), "--kind", self.kind, "--threads", str(self.given.threads)]
-        command += ["--spark"] if self.given.spark else []
+        what = [self.server.path(self.name), "--files", str(self.files), "--kind", self.kind]
+        modules = {}
+        if self.given.hudi:
+            program = Path(__file__).with_name("request_hudi.py")
+            command = [str(_PROJECT / ".venv-hudi/bin/python"), str(program), *what, "--settings", json.dumps(SETTINGS)]
+            modules = {"PYTHONPATH": str(_PROJECT / "benchmarks/against_hudi")}
+        else:
+            command = [sys.executable, "-m", "benchmarks.scale.request_client", *what]
+            command += ["--threads", str(self.given.threads), *(["--spark"] if self.given.spark else [])]
         with ExitStack() as stack:
             proxy = stack.enter_context(http_faults(self.server.url))
             keys = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_REGION": REGION}
             ends = {"AWS_ENDPOINT_URL": proxy.url}
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys, **ends}
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, **keys, **ends, **modules},
             )
             proxy.weather = weather
             try:
@@ -267,6 +287,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--delay", type=float, default=0.03, help="seconds added to each request")
     parser.add_argument("--busy", default="0.001,0.01", help="shares of requests that are answered 503")
     parser.add_argument("--spark", action="store_true", help="on Spark local[2] instead of one process")
+    parser.add_argument("--hudi", action="store_true", help="Apache Hudi instead of hudi_fast")
     parser.add_argument("--threads", type=int, default=16, help="of one process: hudi_fast.threads")
     parser.add_argument("--by-kind", action="store_true", help="print requests by place and kind at the largest size")
     parser.add_argument("--storm", type=float, default=0.0, help="seconds of 503 in the middle of an upsert")

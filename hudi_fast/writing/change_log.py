@@ -189,7 +189,7 @@ class ChangeLog:
         path = f"{self._folder}{name}.cdc"
         # In every table version: all releases delete files with this marker when they roll the write back.
         create_marker(self._plan.storage, self._plan.instant, path, "CREATE")
-        return LogFileWriter(self._plan.storage, path)
+        return LogFileWriter(self._plan.storage, path, is_ours=True)
 
     def _finish_file(self) -> None:
         if self._writer is None:

@@ -161,11 +161,15 @@ class LogOutput:
 
 
 def _new_file(target: LogTarget, path: str) -> LogFileWriter:
-    """Raises FileExistsError when another attempt of this task, or another write, has claimed the name."""
-    storage, kind = target.storage, "CREATE" if target.layout_version > 1 else "APPEND"
+    """Raises FileExistsError when another attempt of this task, or another write, has claimed the name.
+
+    From table version 8 on the name has the instant, so the marker claims it; before, other writes may use it.
+    """
+    storage, is_ours = target.storage, target.layout_version > 1
+    kind = "CREATE" if is_ours else "APPEND"
     create_marker(storage, target.instant, path, kind)
     try:
-        return LogFileWriter(storage, path)
+        return LogFileWriter(storage, path, is_ours)
     except FileExistsError:
         if kind == "APPEND":
             delete_marker(storage, target.instant, path, kind)

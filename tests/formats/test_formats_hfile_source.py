@@ -46,7 +46,7 @@ def test_the_end_is_read_at_once_and_kept(file: Counting) -> None:
     assert len(file.ranges) == 1
     part = source.read(5, 50)
     assert (bytes(part.data), part.start, part.end) == (CONTENT[5:50], 5, 50)
-    assert file.ranges[1:] == [(BEFORE + 5, BEFORE + 50)]
+    assert file.ranges[1:] == [(BEFORE + 5, BEFORE + 5 + KIB)]  # pyarrow repeats no refused request of a few bytes
 
 
 def test_neighbouring_blocks_share_a_read(file: Counting) -> None:

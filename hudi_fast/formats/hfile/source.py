@@ -17,6 +17,7 @@ __all__ = ["HFileSource"]
 _END = 128 << 10  # read on open; on an object store hardly slower than the trailer alone
 _GAP = 64 << 10  # unneeded bytes between two blocks that are read to save a request
 _REQUEST = 8 << 20  # maximum for several blocks; bounds memory
+_LEAST = 1 << 10  # pyarrow takes the refusal of a smaller request to S3 for an answer, and does not repeat it
 
 
 class HFileSource:
@@ -73,7 +74,7 @@ class HFileSource:
         if isinstance(self._source, pa.Buffer):
             content = self._source.slice(at, size)
         else:
-            content = self._source.read_at(size, at)
+            content = self._source.read_at(max(size, min(_LEAST, self.length - first)), at)[:size]
         part = HFileContent.of(content, self.path, self.message_offset, first)
         if len(part.data) != size:
             raise part.corrupt(f"Expected {size} bytes, found {len(part.data)}.", first)

@@ -78,18 +78,19 @@ class LogFileWriter:
     Args:
         storage: the table's storage.
         path: the file, relative to the table's base path.
+        is_ours: whether no one else can write a file of this name, so that its creation need not be checked.
 
     Raises:
         FileExistsError: the file exists; it is not modified.
         UnsupportedFeatureError: the storage cannot create a file conditionally.
     """
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, path: str, is_ours: bool = False) -> None:
         self.path = path
         self._storage = storage
         self._size = 0
-        # Create the file atomically first; the stream then overwrites this empty file.
-        storage.create_exclusive(path, b"")
+        if not is_ours:  # create the file atomically first; the stream then overwrites this empty file
+            storage.create_exclusive(path, b"")
         self._sink = storage.open_output(path)
 
     @property
