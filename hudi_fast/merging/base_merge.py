@@ -188,11 +188,10 @@ def entry_replacement(
 
     ``changes.sources`` are entry numbers; ``entries.rows`` has the columns of ``schema`` in the same types.
     """
-    rows = entries.rows.select(schema.names)
 
     def make(part: slice, stored: pa.Table | None) -> Replaced:
         sources = changes.sources[part]
-        found = gather(rows, entries.row[sources]).columns
+        found = entries.take(entries.row[sources], schema.names).columns
         newer = pa.Table.from_arrays(
             found, schema=schema
         )  # no cast: partial rows have nulls in columns that are not nullable

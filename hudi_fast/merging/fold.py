@@ -157,7 +157,7 @@ def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _
     row = np.full(len(winners), -1, dtype=np.int64)
     row[is_row] = np.arange(len(plain))
     selected = select_entries(entries, winners)
-    blended = replace(selected, rows=pa.Table.from_arrays(columns, schema=entries.rows.schema), row=row)
+    blended = replace(selected, rows=pa.Table.from_arrays(columns, schema=entries.rows.schema), row=row, spooled=None)
     return blended if entries.column_set is None else _with_united_sets(rules, entries, blended, is_row, survivors)
 
 

@@ -62,6 +62,7 @@ def fold_by_merger(merger: Merger, entries: LogEntries, numbers: npt.NDArray[np.
         default_ordering=folded.default_ordering | deleted,
         column_sets=(),
         column_set=None,
+        spooled=None,
     )
 
 
@@ -70,7 +71,7 @@ def _rows_of(entries: LogEntries, which: Rows) -> pa.Table:
     if not entries.rows.num_rows:
         nothing = [pa.nulls(len(which), field.type) for field in entries.rows.schema]
         return pa.Table.from_arrays(nothing, schema=entries.rows.schema)
-    return gather(entries.rows, np.maximum(entries.row[which], 0))
+    return entries.take(np.maximum(entries.row[which], 0), entries.rows.column_names)
 
 
 def _merged(

@@ -13,13 +13,15 @@ stores the number of its set.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.spooled_rows import SpooledRows
 
 __all__ = ["LogEntries", "select_entries"]
 
@@ -30,7 +32,7 @@ class LogEntries:
 
     Attributes:
         keys: record keys; string[n], one chunk, no nulls.
-        rows: m rows of the merge schema, columns of one chunk.
+        rows: m rows of the merge schema, columns of one chunk; in a mapped file, columns of one chunk per batch.
         row: int64[n], the row of ``rows``, or -1 for a key of a delete block.
         deletes: bool[n], entries that delete their key.
         default_ordering: bool[n], entries whose ordering value is Hudi's default (Integer 0: absent, null, or a delete
@@ -43,6 +45,7 @@ class LogEntries:
         column_sets: distinct sets of column names that rows of partial blocks provide; meta columns may be absent.
         column_set: int32[n], the number of an entry's set in ``column_sets``, -1 for all columns; None when all entries
             have all columns.
+        spooled: ``rows`` if they are in a mapped file; None for rows in memory.
     """
 
     keys: pa.Array
@@ -55,6 +58,13 @@ class LogEntries:
     mismatched: npt.NDArray[np.bool_] | None = None
     column_sets: tuple[frozenset[str], ...] = ()
     column_set: npt.NDArray[np.int32] | None = None
+    spooled: SpooledRows | None = None
+
+    def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
+        """Some of :attr:`rows` by number: int64[n], in any order."""
+        if self.spooled is not None:
+            return self.spooled.take(rows, columns)
+        return gather(self.rows.select(list(columns)), rows)
 
     @property
     def count(self) -> int:
@@ -80,4 +90,5 @@ def select_entries(entries: LogEntries, which: npt.NDArray[np.int64]) -> LogEntr
         mismatched=None if entries.mismatched is None else entries.mismatched[which],
         column_sets=entries.column_sets,
         column_set=None if entries.column_set is None else entries.column_set[which],
+        spooled=entries.spooled,
     )

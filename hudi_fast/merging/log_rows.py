@@ -13,6 +13,7 @@ table's columns were renamed or dropped, that schema is first translated to the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,17 +55,24 @@ class LogRowReader:
         """The rows of a data block, in block order; columns may have several chunks.
 
         Raises:
+            CorruptTableError, UnsupportedFeatureError: as :meth:`batches`.
+        """
+        return pa.Table.from_batches(self.batches(block), self.schema)
+
+    def batches(self, block: LogBlock) -> Iterator[pa.RecordBatch]:
+        """The rows of a data block, in block order, a batch at a time.
+
+        Raises:
             CorruptTableError: the block is corrupt.
             UnsupportedFeatureError: it holds values of a type that hudi_fast does not read.
         """
         content = read_content(self.storage, block)
         if block.kind is BlockType.PARQUET_DATA:
-            return self._parquet_rows(block, content)
+            return iter(self._parquet_rows(block, content).to_batches())
         decoder = self._decoder(block)
         if block.kind is BlockType.HFILE_DATA:
-            return self._hfile_rows(block, content, decoder)
-        batches = decoder.decode_block(content, block.path, block.content_start)
-        return pa.Table.from_batches(batches, self.schema)
+            return iter(self._hfile_rows(block, content, decoder).to_batches())
+        return decoder.decode_block(content, block.path, block.content_start)
 
     def columns_of(self, block: LogBlock) -> frozenset[str] | None:
         """The columns of a partial block; None for a block with all columns.

@@ -5,8 +5,8 @@
     log files ─► visible blocks ─► entries, one per key ─► changes to the base file ─┬─► base file, changed, streamed
                                                                                     └─► rows of the log alone
 
-Memory holds the log records of the slice, in the requested columns and those that merging needs, and one batch of the
-base file.
+Memory holds the keys and ordering values of the log records, and one batch of the base file. The log records, in the
+requested columns and those that merging needs, are in memory up to 128 MiB, and beyond that in a mapped local file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_fast.formats.log.blocks import LogBlock
 from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
-from hudi_fast.merging.gather import gather
+from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge
@@ -57,8 +57,7 @@ def merged_rows(
             reader, schema, resolved.changes, make, batch_rows=batch_rows, replaced_only=ruled_out
         ):
             yield from table.select(wanted.names).to_batches()
-    rows = resolved.entries.rows.select(wanted.names)
-    yield from _gathered(rows, resolved.entries.row[resolved.appended], batch_rows)
+    yield from _taken(resolved.entries, wanted, resolved.entries.row[resolved.appended], batch_rows)
 
 
 def log_rows(
@@ -69,9 +68,11 @@ def log_rows(
     ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``.
     """
     entries = read_entries(merge, blocks, columns)
-    yield from _gathered(entries.rows.select(wanted.names), entries.row[~entries.deletes], batch_rows)
+    yield from _taken(entries, wanted, entries.row[~entries.deletes], batch_rows)
 
 
-def _gathered(rows: pa.Table, numbers: npt.NDArray[np.int64], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    for first in range(0, len(numbers), batch_rows):
-        yield from gather(rows, numbers[first : first + batch_rows]).to_batches()
+def _taken(
+    entries: LogEntries, wanted: pa.Schema, rows: npt.NDArray[np.int64], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    for first in range(0, len(rows), batch_rows):
+        yield from entries.take(rows[first : first + batch_rows], wanted.names).to_batches()

@@ -2,14 +2,17 @@
 
 ::
 
-    data blocks ─── log_rows ─► rows ─► keys, ordering values, delete flags ───┐
-    delete blocks ─ decode ─► keys, ordering values in the columns' types ─────┴─► LogEntries, in block order
+    data blocks ─── log_rows ─► batches ─┬─► rows, in memory or in a local file ──┐
+                                         └─► keys, ordering values, delete flags ─┤
+    delete blocks ─ decode ─► keys, ordering values in the columns' types ────────┴─► LogEntries, in block order
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +27,14 @@ from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.log_ordering import DeleteOrdering, convert_delete_ordering
 from hudi_fast.merging.log_rows import LogRowReader
-from hudi_fast.merging.rules import OPERATION, default_ordering, delete_mask, ordering_columns
-from hudi_fast.merging.slice_merge import RECORD_KEY, SliceMerge
+from hudi_fast.merging.row_buffer import LOG_BUDGET, CollectedRows, RowBuffer, read_failure
+from hudi_fast.merging.rules import OPERATION, default_ordering, delete_mask, merging_columns, ordering_columns
+from hudi_fast.merging.slice_merge import RECORD_KEY, SliceMerge, key_columns
+from hudi_fast.merging.spooled_rows import SpooledRows
 
 __all__ = ["read_entries"]
+
+_NEVER = sys.maxsize
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -38,14 +45,12 @@ class _Part:
     """The contents of one block.
 
     Attributes:
-        rows: records of a data block; None for a delete block.
-        deletes: entries of a delete block.
+        deletes: entries of a delete block; None for a data block.
         columns: column names of a partial data block; None for all.
     """
 
     block: LogBlock
     count: int
-    rows: pa.Table | None = None
     deletes: DeleteRecords | None = None
     columns: frozenset[str] | None = None
 
@@ -67,18 +72,18 @@ def read_entries(
         UnsupportedFeatureError: a block holds values that hudi_fast does not read, or exceeds the size of one array.
     """
     reader = LogRowReader(merge.storage, _decoded_schema(schema, blocks), {}, merge.history)
-    parts = [_read(merge, reader, block) for block in blocks]
-    rows = _one_table(merge, reader.schema, [part.rows for part in parts if part.rows is not None])
+    parts, known, collected = _read(merge, reader, blocks)
+    rows = collected.table.select(schema.names)
     row = _row_numbers(parts)
     deletes = row < 0
-    flags = delete_mask(merge.rules, rows)
+    flags = delete_mask(merge.rules, known)
     if flags is not None:
         deletes[~deletes] = flags
-    default, ordering, mismatched = _ordering(merge, parts, rows)
+    default, ordering, mismatched = _ordering(merge, parts, known)
     sets, numbers = _column_sets(parts)
     return LogEntries(
-        keys=_keys(merge, parts, rows),
-        rows=rows.select(schema.names),
+        keys=_keys(merge, parts, known),
+        rows=rows,
         row=row,
         deletes=deletes,
         default_ordering=default,
@@ -87,6 +92,7 @@ def read_entries(
         mismatched=mismatched,
         column_sets=sets,
         column_set=numbers,
+        spooled=None if collected.release is None else SpooledRows(rows, collected.release),
     )
 
 
@@ -100,19 +106,40 @@ def _decoded_schema(schema: pa.Schema, blocks: Sequence[LogBlock]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _read(merge: SliceMerge, reader: LogRowReader, block: LogBlock) -> _Part:
-    if block.kind is BlockType.DELETE:
-        deletes = decode_delete_block(read_content(merge.storage, block), block.path, block.content_start)
-        return _Part(block, len(deletes.keys), deletes=deletes)
-    rows = reader.read(block)
-    return _Part(block, rows.num_rows, rows, columns=reader.columns_of(block))
+def _read(
+    merge: SliceMerge, reader: LogRowReader, blocks: Sequence[LogBlock]
+) -> tuple[list[_Part], pa.Table, CollectedRows]:
+    """The blocks; of all rows those columns that merging needs, in memory and of one chunk; and all rows."""
+    schema = reader.schema
+    merging = merging_columns(merge.rules, schema.names)
+    names = None if merging is None else list(dict.fromkeys([*key_columns(merge), *merging]))
+    parts: list[_Part] = []
+    known: list[pa.RecordBatch] = []
+    with RowBuffer(partial(read_failure, merge.storage.uri), budget=_NEVER if names is None else LOG_BUDGET) as buffer:
+        for block in blocks:
+            if block.kind is BlockType.DELETE:
+                deletes = decode_delete_block(read_content(merge.storage, block), block.path, block.content_start)
+                parts.append(_Part(block, len(deletes.keys), deletes=deletes))
+                continue
+            count = 0
+            for batch in reader.batches(block):
+                count += batch.num_rows
+                if names is not None:
+                    known.append(batch.select(names))
+                buffer.add(batch)
+            parts.append(_Part(block, count, columns=reader.columns_of(block)))
+        collected = buffer.take() or CollectedRows(schema.empty_table())
+    if collected.release is None:
+        rows = _in_one_chunk(merge, collected.table)
+        return parts, rows, CollectedRows(rows)
+    assert names is not None, "rows are spooled only if merging needs some of their columns"
+    return parts, _in_one_chunk(merge, pa.Table.from_batches(known)), collected
 
 
-def _one_table(merge: SliceMerge, schema: pa.Schema, tables: list[pa.Table]) -> pa.Table:
-    """All rows, each column in one chunk."""
-    rows = pa.concat_tables(tables) if tables else schema.empty_table()
+def _in_one_chunk(merge: SliceMerge, rows: pa.Table) -> pa.Table:
+    """Each column in one chunk."""
     try:
-        return pa.Table.from_arrays([single_chunk(column) for column in rows.columns], schema=schema)
+        return pa.Table.from_arrays([single_chunk(column) for column in rows.columns], schema=rows.schema)
     except InvalidDataError as error:
         raise UnsupportedFeatureError(
             f"Table {merge.storage.uri}: the log of one file slice holds more than 2 GiB in one column. Compact it "
@@ -151,7 +178,7 @@ def _row_numbers(parts: Sequence[_Part]) -> Rows:
     row = np.full(total, -1, dtype=np.int64)
     entry = start = 0
     for part in parts:
-        if part.rows is not None:
+        if part.deletes is None:
             row[entry : entry + part.count] = np.arange(start, start + part.count)
             start += part.count
         entry += part.count

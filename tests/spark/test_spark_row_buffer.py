@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, SchemaMismatchError
+from hudi_fast.merging.row_buffer import RowBuffer, spool_folder, write_failure
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.spark.writing.fused import _write_unsorted
 from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
-from hudi_fast.spark.writing.row_buffer import RowBuffer, spool_folder
 from hudi_fast.spark.writing.tasks import Answer, write_partitions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
@@ -33,13 +34,14 @@ from tests.spark.programs import PROJECT
 from tests.spark.spark_writes import batch
 from tests.support.small_tables import options
 
+FAILURE = partial(write_failure, "file:/t")
 INSTANT = "20990101000000000"
 PARTIAL_PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 ROWS = batch(range(500)).sort_by("part")
 
 
 def spooled(batches: list[pa.RecordBatch], budget: int, convert: Any = None) -> pa.Table:
-    with RowBuffer("file:/t", convert, budget) as buffer:
+    with RowBuffer(FAILURE, convert, budget) as buffer:
         for one in batches:
             buffer.add(one)
         taken = buffer.take()
@@ -64,7 +66,7 @@ def test_rows_are_the_same_from_memory_and_from_a_file(local: Path, budget: int)
 
 
 def test_a_buffer_is_used_again(local: Path) -> None:
-    with RowBuffer("file:/t", None, 10_000) as buffer:
+    with RowBuffer(FAILURE, None, 10_000) as buffer:
         for start, end in ((0, 400), (400, 410), (410, 500)):
             for one in ROWS.slice(start, end - start).to_batches(50):
                 buffer.add(one)
@@ -80,7 +82,7 @@ def test_small_batches_are_joined_in_the_file(local: Path) -> None:
 
 def test_no_file_stays_when_a_task_fails(local: Path) -> None:
     def fail() -> None:
-        with RowBuffer("file:/t", None, 0) as buffer:
+        with RowBuffer(FAILURE, None, 0) as buffer:
             buffer.add(ROWS.to_batches()[0])
             assert len(list(local.iterdir())) == 1
             raise KeyError
@@ -103,7 +105,7 @@ def files_below(size: int) -> Iterator[None]:
 
 def test_a_file_that_cannot_be_written_is_an_error_that_names_its_folder(local: Path) -> None:
     large = pa.RecordBatch.from_pydict({"data": [b"x" * (1 << 20)] * 8})
-    with files_below(1 << 20), RowBuffer("file:/t", None, 0) as buffer:
+    with files_below(1 << 20), RowBuffer(FAILURE, None, 0) as buffer:
         with pytest.raises(CommitError, match=rf"write to file:/t .*{local}.*spark\.local\.dir") as caught:
             buffer.add(large)
         assert isinstance(caught.value.__cause__, OSError)  # so Spark tries the task again
@@ -194,7 +196,7 @@ def test_files_do_not_depend_on_where_the_rows_wait(
     incoming = nested.set_column(1, "number", nested["number"].cast(pa.int16()))  # converted by the task
     found = []
     for budget in (1 << 30, 3_000):
-        monkeypatch.setattr("hudi_fast.spark.writing.row_buffer.ROW_BUDGET", budget)
+        monkeypatch.setattr("hudi_fast.merging.row_buffer.ROW_BUDGET", budget)
         monkeypatch.setattr("hudi_fast.merging.spooled_rows._RESIDENT", 1_000)
         plan.storage.delete_dir(f".hoodie/.temp/{INSTANT}")  # the markers of the other files
         make_marker_folder(plan.storage, INSTANT)
@@ -222,7 +224,7 @@ def test_a_value_that_does_not_fit_is_refused_from_a_file_as_well(
     bad = CHANGED.set_column(1, "number", pa.array(["x"] * CHANGED.num_rows))
     messages = []
     for budget in (1 << 30, 0):
-        monkeypatch.setattr("hudi_fast.spark.writing.row_buffer.ROW_BUDGET", budget)
+        monkeypatch.setattr("hudi_fast.merging.row_buffer.ROW_BUDGET", budget)
         with pytest.raises(SchemaMismatchError, match="number") as caught:
             fused(plan, bad, 0)
         messages.append(str(caught.value))

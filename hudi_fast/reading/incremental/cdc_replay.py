@@ -64,7 +64,7 @@ def replayed_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
         yield change_batch(unit.instant, DELETE, image, None)
     unmatched = ~entries.deletes
     unmatched[places] = False
-    for image in images(gather(entries.rows.select(shown.names), entries.row[unmatched])):
+    for image in images(entries.take(entries.row[unmatched], shown.names)):
         yield change_batch(unit.instant, INSERT, None, image)
 
 

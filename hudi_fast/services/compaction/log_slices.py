@@ -23,7 +23,7 @@ from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.formats.log.delete_block import encode_delete_block
 from hudi_fast.merging.fold import fold
-from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.slice_merge import merge_schema
@@ -133,12 +133,11 @@ def _rows(
 ) -> Iterator[pa.Table]:
     """The rows of these entries with new meta columns; the file name column has the file group's name in a log."""
     names = [name for name in schema.names if name not in META_COLUMNS]
-    data = entries.rows.select(names)
     for part in chunks(chosen):
         keys = gather_array(entries.keys, part)
         meta = new_meta_columns(plan, keys, slice_.partition, slice_.file_id, token.task, first)
         plain = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in meta]
-        yield pa.Table.from_arrays([*plain, *gather(data, entries.row[part]).columns], schema=schema)
+        yield pa.Table.from_arrays([*plain, *entries.take(entries.row[part], names).columns], schema=schema)
         first += len(part)
 
 

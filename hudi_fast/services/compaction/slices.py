@@ -22,7 +22,6 @@ import numpy as np
 from hudi_fast.formats.log.blocks import BlockType, LogBlock
 from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.log_scan import filter_visible_blocks, slice_blocks
 from hudi_fast.merging.resolve import ResolvedSlice, resolve_slice
 from hudi_fast.merging.slice_merge import merge_schema
@@ -182,9 +181,8 @@ def _write(
             output.write(carried.complete(table))
             if stored:
                 output.footer.carry(table.column(RECORD_KEY))
-    new = entries.rows.select(carried.wanted.names)
     for part in chunks(entries.row[resolved.appended]):
-        table = gather(new, part)
+        table = entries.take(part, carried.wanted.names)
         output.write(carried.complete(table))
         if stored:
             output.footer.add(table.column(RECORD_KEY).combine_chunks())

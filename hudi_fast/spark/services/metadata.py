@@ -22,12 +22,12 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from hudi_fast.errors import HudiError
+from hudi_fast.merging.row_buffer import spool_folder
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries, GroupBins
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, Router, routed
 from hudi_fast.spark.arrow import arrow_batches_of, parallelism
 from hudi_fast.spark.writing.routing import addresses, pack_bins
-from hudi_fast.spark.writing.row_buffer import spool_folder
 from hudi_fast.spark.writing.tasks import Answer, is_tried_again, run_tasks, task_attempts
 from hudi_fast.timeline.commit_metadata import WriteStat
 

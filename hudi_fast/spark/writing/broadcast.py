@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.keys.key_generator import partition_paths
+from hudi_fast.merging.row_buffer import CollectedRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.routing import pack_bins
-from hudi_fast.spark.writing.row_buffer import CollectedRows
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token, write_partition
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import WritePlan

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.merging.row_buffer import ROW_BUDGET
 from hudi_fast.spark.arrow import (
     ARROW_GROWTH,
     arrow_batches_of,
@@ -41,7 +42,6 @@ from hudi_fast.spark.writing.bucketed import run_bucketed
 from hudi_fast.spark.writing.dml_rows import ChangeShape
 from hudi_fast.spark.writing.fused import run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
-from hudi_fast.spark.writing.row_buffer import ROW_BUDGET
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.workload import count_changes, count_rows, task_count
 from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT

@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.merging.row_buffer import ROW_BUDGET, RowBuffer, write_failure
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
 from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
 from hudi_fast.spark.writing.routing import addresses, pack_bins
-from hudi_fast.spark.writing.row_buffer import ROW_BUDGET, RowBuffer
 from hudi_fast.spark.writing.tasks import (
     Answer,
     run_tasks,
@@ -144,7 +144,7 @@ def _write_unsorted(plan: WritePlan) -> Any:
 
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
         token = task_token()
-        with RowBuffer(plan.storage.uri, partial(spooled_form, plan)) as buffer:
+        with RowBuffer(partial(write_failure, plan.storage.uri), partial(spooled_form, plan)) as buffer:
             for batch in batches:
                 buffer.add(batch)
             collected = buffer.take()

@@ -16,8 +16,8 @@ import pyarrow as pa
 from hudi_fast.errors import CommitError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.writing.record_index import UNREADABLE
-from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
 from hudi_fast.spark.writing.tasks import Answer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
@@ -185,7 +185,7 @@ class _Task:
 
 def _by_bucket(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, CollectedRows]]:
     current: int | None = None
-    with RowBuffer(plan.storage.uri, partial(spooled_form, plan)) as buffer:
+    with RowBuffer(partial(write_failure, plan.storage.uri), partial(spooled_form, plan)) as buffer:
         for batch in batches:
             numbers = np.asarray(batch.column(batch.schema.get_field_index(BUCKET)))
             for start, end in cut_runs(numbers):

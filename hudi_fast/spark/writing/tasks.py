@@ -1,7 +1,7 @@
 """Task functions in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
 
 A task holds the rows of one table partition (or, routed, of one file group) at a time; they arrive sorted. Rows beyond
-a budget are moved to a local file (:mod:`hudi_fast.spark.writing.row_buffer`). Results are one binary column: rows are
+a budget are moved to a local file (:mod:`hudi_fast.merging.row_buffer`). Results are one binary column: rows are
 never returned to the JVM.
 """
 
@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError, HudiError
 from hudi_fast.keys.key_generator import partition_paths
+from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import is_local
 from hudi_fast.spark.job_errors import explained_job_errors, lack_of_memory, out_of_memory
 from hudi_fast.spark.writing.packed_ranges import PackedRanges
-from hudi_fast.spark.writing.row_buffer import CollectedRows, RowBuffer
 from hudi_fast.storage.conditional import has_expired
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
@@ -236,7 +236,7 @@ def _by_partition(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterato
         CommitError: the rows of a partition do not follow each other.
     """
     current, done = "", set[str]()
-    with RowBuffer(plan.storage.uri, partial(spooled_form, plan)) as buffer:
+    with RowBuffer(partial(write_failure, plan.storage.uri), partial(spooled_form, plan)) as buffer:
         for batch in batches:
             for partition, part in _runs(plan, batch):
                 if partition != current and (rows := buffer.take()) is not None:

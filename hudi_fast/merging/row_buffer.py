@@ -1,7 +1,8 @@
-"""Collects the rows of a table partition or file group in a Python worker.
+"""Collects rows: incoming rows of a table partition or file group, or the log rows of a file slice.
 
-Up to a budget they stay in memory. Beyond it they move to a file in one of Spark's local folders, which is mapped into
-memory: a worker then holds the pages of the file that it is reading, and the kernel may drop them.
+Up to a budget they stay in memory. Beyond it they move to a file in one of Spark's local folders, or in the folder for
+temporary files, which is mapped into memory: the process then holds the pages of the file that it is reading, and the
+kernel may drop them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,20 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError
 
-__all__ = ["ROW_BUDGET", "CollectedRows", "RowBuffer", "spool_folder"]
+__all__ = ["LOG_BUDGET", "ROW_BUDGET", "CollectedRows", "RowBuffer", "read_failure", "spool_folder", "write_failure"]
 
 ROW_BUDGET = 256 << 20
-"""Arrow bytes of incoming rows that a task keeps in memory before it spools them."""
+"""Arrow bytes of rows that a task keeps in memory before it spools them."""
+
+LOG_BUDGET = 128 << 20
+"""Arrow bytes of log rows of a file slice that are kept in memory before they are spooled."""
 
 _BATCH_BYTES = 32 << 20
 """Arrow bytes of a batch in the file: smaller ones are joined."""
+
+_ADVICE = (
+    "set spark.local.dir (on a cluster, the local folders of its workers; without Spark, TMPDIR) to a larger folder"
+)
 
 _LOCAL_DIRS = "SPARK_LOCAL_DIRS"
 """Environment variable of Python workers: Spark's local folders, separated by commas."""
@@ -48,18 +56,18 @@ class RowBuffer:
     """Collects batches in memory up to a budget, and beyond it in a temporary file.
 
     Args:
-        uri: the table, for messages.
+        failure: makes the error for a file that cannot be written, from the folder and its error.
         convert: applied to batches that go to the file; None for no change.
         budget: Arrow bytes in memory; None for :data:`ROW_BUDGET`.
     """
 
     def __init__(
         self,
-        uri: str,
+        failure: Callable[[str, OSError], Exception],
         convert: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
         budget: int | None = None,
     ) -> None:
-        self._uri = uri
+        self._failure = failure
         self._convert = convert
         self._budget = ROW_BUDGET if budget is None else budget
         self._batches: list[pa.RecordBatch] = []
@@ -71,7 +79,7 @@ class RowBuffer:
         """Append rows.
 
         Raises:
-            CommitError: the temporary file cannot be written.
+            Exception: of ``failure``: the temporary file cannot be written.
             HudiError: of ``convert``.
         """
         self._batches.append(batch)
@@ -83,7 +91,7 @@ class RowBuffer:
         """All rows added since the last call; None for no rows.
 
         Raises:
-            CommitError: the temporary file cannot be written.
+            Exception: of ``failure``: the temporary file cannot be written.
             HudiError: of ``convert``.
         """
         if not self._batches and self._path is None:
@@ -130,11 +138,24 @@ class RowBuffer:
             yield
         except OSError as error:
             folder = os.path.dirname(self._path) if self._path else spool_folder()
-            raise CommitError(
-                f"A task of the write to {self._uri} moves incoming rows beyond {self._budget >> 20} MiB to a file in "
-                f"{folder}, which cannot be written: {error}. The table is as before. Free space there, or set "
-                "spark.local.dir (on a cluster, the local folders of its workers) to folders with more space."
-            ) from error
+            raise self._failure(folder, error) from error
+
+
+def write_failure(uri: str, folder: str, error: OSError) -> CommitError:
+    """The error of a task of a write to the table at ``uri`` that cannot write its temporary file."""
+    return CommitError(
+        f"A task of the write to {uri} moves incoming rows beyond {ROW_BUDGET >> 20} MiB to a file in {folder}, which "
+        f"cannot be written: {error}. The table is as before. Free space there, or {_ADVICE}."
+    )
+
+
+def read_failure(uri: str, folder: str, error: OSError) -> OSError:
+    """The error of a process that cannot write the log rows of a file slice of the table at ``uri``."""
+    return OSError(
+        error.errno,
+        f"Log rows of a file slice of {uri} beyond {LOG_BUDGET >> 20} MiB are moved to a file in {folder}, which "
+        f"cannot be written: {error}. Free space there, or {_ADVICE}; without Spark, set TMPDIR.",
+    )
 
 
 def spool_folder(environment: Mapping[str, str] = os.environ) -> str:
