@@ -73,6 +73,9 @@ looks keys up, which takes a further shuffle."""
 _EVEN_FROM = 32 << 20
 """With fewer Arrow bytes than this, uneven tasks cost less than a join."""
 
+_UNMEASURED_ROWS = 15_000
+"""So many rows are collected without a look at their width. Spark takes 20 bytes for a string that a query makes."""
+
 _ROW_BYTES = 256
 """Arrow size of a row, while nothing is known."""
 
@@ -304,12 +307,13 @@ class SparkEngine:
         """Rows up to the bounds of the driver plan, and whether these are all rows.
 
         A limit costs a shuffle, so there is none where Spark's estimate is far below the bound. Where Spark has none,
-        the size of the first rows limits the number of the others.
+        or there are many rows that may be wider than it takes them for, the size of the first rows limits the number of
+        the others.
         """
         if estimate is not None and estimate <= bound // TINY:
             return collect(self._df), True
         most = DRIVER_ROWS
-        if estimate is None:
+        if estimate is None or estimate > _UNMEASURED_ROWS * _assumed_width(arrow_schema(self._df)):
             first = self._sampled(_SAMPLE_ROWS)
             if first.num_rows < _SAMPLE_ROWS or first.nbytes > bound:
                 return first, first.num_rows < _SAMPLE_ROWS
@@ -345,6 +349,12 @@ class SparkEngine:
         if forced == "broadcast" or (forced == "auto" and cluster):
             return _Choice("broadcast", reason + (", on a cluster" if cluster else ", hudi_fast.plan=broadcast"))
         return _Choice("driver", reason)
+
+
+def _assumed_width(schema: pa.Schema) -> float:
+    """Bytes that Spark takes for a row whose strings a query makes; infinite without columns of variable width."""
+    fixed = [pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type) for field in schema]
+    return float("inf") if all(fixed) else 8 + sum(8 if one else 20 for one in fixed)
 
 
 def _bytes_of_a_row(sample: pa.Table) -> int:
