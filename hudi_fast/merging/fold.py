@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.fold_entries import (
     COMMIT_TIME,
     DELETE,
@@ -148,7 +148,7 @@ def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _
     plain = entries.row[winners[is_row]]
     columns = []
     for name, column in zip(entries.rows.column_names, entries.rows.columns, strict=True):
-        values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        values = single_chunk(column)
         sources = plain
         if len(survivors.starts):
             sources = plain.copy()
