@@ -31,9 +31,7 @@ LOG_BUDGET = 128 << 20
 _BATCH_BYTES = 32 << 20
 """Arrow bytes of a batch in the file: smaller ones are joined."""
 
-_ADVICE = (
-    "set spark.local.dir (on a cluster, the local folders of its workers; without Spark, TMPDIR) to a larger folder"
-)
+_ADVICE = "set spark.local.dir (on a cluster, the local folders of its workers) to folders with more space"
 
 _LOCAL_DIRS = "SPARK_LOCAL_DIRS"
 """Environment variable of Python workers: Spark's local folders, separated by commas."""
