@@ -104,16 +104,18 @@ soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_jvm.py
 
-scale: $(VENV)/.made-dev
+scale: setup
 	$(BIN)/python -m tests.cluster.soak --number $(KILLS) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m benchmarks.scale.planning --groups 100000 --partitions 5000
 	$(BIN)/python -m benchmarks.scale.record_index --keys 100000000
 	$(BIN)/python -m benchmarks.scale.skew
-	$(BIN)/python -m benchmarks.scale.requests
+	$(BIN)/python -m benchmarks.scale.requests --kinds COPY_ON_WRITE,MERGE_ON_READ
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10,100 --spark
+	$(BIN)/python -m benchmarks.scale.requests --sizes 10,100 --hudi
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60 --spark
 	$(BIN)/python -m benchmarks.scale.large_partition
+	$(BIN)/python -m benchmarks.scale.cluster
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')
