@@ -11,7 +11,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import BaseFile, LogFile, log_file_name
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.log_file import BlockCounts, LogOutput, LogTarget
-from hudi_fast.writing.markers import make_marker_folder, marked_files
+from hudi_fast.writing.markers import create_marker, make_marker_folder, marked_files
 
 ID = "11111111-1111-1111-1111-111111111111-0"
 BASE = BaseFile(f"p/{ID}_0-0-0_100.parquet", ID, "0-0-0", "100", 10)
@@ -49,8 +49,10 @@ def test_a_full_file_is_followed_by_the_next_version(tmp_path: Path) -> None:
 
 def test_a_version_that_another_attempt_has_taken_is_left_alone(tmp_path: Path) -> None:
     name = log_file_name(ID, "300", 1, "1-2-3")
+    goal = target(tmp_path, 2)
+    create_marker(Storage(tmp_path), "300", f"p/{name}", "CREATE")  # claims the name
     Storage(tmp_path).write_bytes(f"p/{name}", b"theirs")
-    with LogOutput(target(tmp_path, 2)) as output:
+    with LogOutput(goal) as output:
         append(output)
     assert [stat.log_version for stat in output.stats] == [2]
     assert (tmp_path / "p" / name).read_bytes() == b"theirs"
