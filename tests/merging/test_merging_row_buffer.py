@@ -1,6 +1,8 @@
 """Log rows of a slice that are moved to a local file: queries and compactions have the same rows.
 
-Modules: hudi_fast.merging.row_buffer, hudi_fast.merging.read_entries. How writes use the file is in tests/spark.
+How tasks of writes use such a file is tested in tests/spark.
+
+Modules: hudi_fast.merging.row_buffer, hudi_fast.merging.read_entries.
 """
 
 from __future__ import annotations
