@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.merging.gather import gather, gather_array
-from hudi_fast.merging.spooled_rows import SpooledRows
+from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.spooled_rows import SpooledRows, take_rows
 
 __all__ = ["LogEntries", "select_entries"]
 
@@ -62,9 +62,7 @@ class LogEntries:
 
     def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Some of :attr:`rows` by number: int64[n], in any order."""
-        if self.spooled is not None:
-            return self.spooled.take(rows, columns)
-        return gather(self.rows.select(list(columns)), rows)
+        return take_rows(self.rows, self.spooled, rows, columns)
 
     @property
     def count(self) -> int:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hudi_fast.merging.gather import gather
 
-__all__ = ["SpooledRows"]
+__all__ = ["SpooledRows", "take_rows"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -99,3 +99,19 @@ class SpooledRows:
 
     def _batch_of(self, rows: Rows) -> Rows:
         return np.searchsorted(self._ends, rows, side="right")
+
+
+def take_rows(
+    table: pa.Table, spooled: SpooledRows | None, rows: Rows, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Rows by number, from memory or from a mapped file.
+
+    Args:
+        table: all rows.
+        spooled: the same rows if they are in a mapped file; None for rows in memory.
+        rows: int64[n], in any order.
+        columns: names of the columns; None for all.
+    """
+    if spooled is not None:
+        return spooled.take(rows, columns)
+    return gather(table if columns is None else table.select(list(columns)), rows)

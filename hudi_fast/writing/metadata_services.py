@@ -97,7 +97,7 @@ def _execute_unlocked(session: TableSession, compaction: Compaction) -> None:
             table = metadata_of(state)
             if table is None or table.timeline.find(requested) is None:  # dropped, and perhaps built again
                 compaction.table.storage.delete_files([stat.path for stat in stats])
-            elif compaction.obstacle(table, stats) is None:  # otherwise a later writer executes it, or has done so
+            elif compaction.is_intact(table, stats):  # otherwise a later writer executes it, or has done so
                 compaction.complete(stats, session.clock)
                 session.changed()
                 _clean(session)

@@ -23,10 +23,9 @@ from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merging.gather import gather
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
-from hudi_fast.merging.spooled_rows import SpooledRows
+from hudi_fast.merging.spooled_rows import SpooledRows, take_rows
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -337,9 +336,7 @@ class Incoming:
             rows: int64[n], positions, in any order.
             columns: names of the columns; None for all.
         """
-        if self.spooled is not None:
-            return self.spooled.take(rows, columns)
-        return gather(self.rows if columns is None else self.rows.select(list(columns)), rows)
+        return take_rows(self.rows, self.spooled, rows, columns)
 
     def parts(
         self, rows: npt.NDArray[np.int64], most_rows: int = PART_ROWS, most_bytes: int = PART_BYTES

@@ -167,14 +167,20 @@ def test_partitions_that_are_computed(spark, tmp_path, plan, field, generator):
     )
 
 
-def test_the_driver_collects_few_rows_that_are_wider_than_spark_expects(spark, tmp_path, monkeypatch):
-    collected = []
+@pytest.fixture
+def collected(monkeypatch):
+    """The tables that the engine collects on the driver."""
+    tables = []
 
     def collect(df):
-        collected.append(arrow.collect(df))
-        return collected[-1]
+        tables.append(arrow.collect(df))
+        return tables[-1]
 
     monkeypatch.setattr("hudi_fast.spark.writing.engine.collect", collect)
+    return tables
+
+
+def test_the_driver_collects_few_rows_that_are_wider_than_spark_expects(spark, tmp_path, collected):
     wide = spark.range(40_000).selectExpr("id", "1L AS ts", "repeat('x', int(2000 + id % 2)) AS text")
     result = hf.write(wide, tmp_path / "t", {**TABLE, "hudi_fast.driver.max.bytes": str(16 << 20)})
     assert result.plan != "driver"
@@ -182,14 +188,7 @@ def test_the_driver_collects_few_rows_that_are_wider_than_spark_expects(spark, t
     assert max(each.nbytes for each in collected) < 40 << 20
 
 
-def test_the_driver_collects_few_wide_rows_of_a_source_of_unknown_size(spark, tmp_path, monkeypatch):
-    collected = []
-
-    def collect(df):
-        collected.append(arrow.collect(df))
-        return collected[-1]
-
-    monkeypatch.setattr("hudi_fast.spark.writing.engine.collect", collect)
+def test_the_driver_collects_few_wide_rows_of_a_source_of_unknown_size(spark, tmp_path, collected):
     rows = spark.sparkContext.parallelize(range(6000), 3).map(lambda number: (number, 1, "x" * 2000))
     wide = spark.createDataFrame(rows, "id long, ts long, text string")
     result = hf.write(wide, tmp_path / "t", {**TABLE, "hudi_fast.driver.max.bytes": str(1 << 20)})

@@ -12,7 +12,7 @@ table's lock, after its commit; only the middle of a compaction may run without 
 - The plan names the files to merge, so whoever executes it, and how often, writes the same content. This is also
   what Apache Hudi does with a pending compaction that it finds: it executes it.
 - Delta commits in the meantime complete later than the compaction was requested: their log files are of the next slice.
-- :meth:`Compaction.obstacle` tells, under the lock, what others have done to its files in the meantime.
+- :meth:`Compaction.is_intact` tells, under the lock, whether others have changed it or its files in the meantime.
 
 A compaction folds all visible entries into base files, which store no instants. It therefore waits while the data table
 has a pending action whose delta commit is already complete.
@@ -170,28 +170,23 @@ class Compaction:
         weights = [one.slice.weight for one in self.work]
         return map_groups(self.work, weights, CompactGroup(self.table, self.writer))
 
-    def obstacle(self, now: MetadataTable, stats: Sequence[WriteStat]) -> str | None:
-        """Why a compaction that was executed without the lock cannot be completed; None if it can.
+    def is_intact(self, now: MetadataTable, stats: Sequence[WriteStat]) -> bool:
+        """Whether a compaction that was executed without the lock can be completed: nobody else has completed, removed
+        or undone it, and the files that it read and wrote still exist.
 
         Args:
             now: the metadata table, opened under the lock.
             stats: of the new base files.
         """
-        pending = [one for one in now.timeline.pending_compactions if one.requested == self.instant.requested]
-        if not pending:
-            return "another process completed or removed it"
-        if pending[0].state is not State.INFLIGHT:
-            return "another process has undone it, to execute it again"
+        states = [one.state for one in now.timeline.pending_compactions if one.requested == self.instant.requested]
+        if states != [State.INFLIGHT]:
+            return False
         needed: dict[str, set[str]] = {}
         for one in self.work:
             needed.setdefault(one.partition, set()).update(file.name for file in one.slice.files)
         for stat in stats:
             needed[stat.partition_path].add(stat.path.rpartition("/")[2])
-        for partition, names in needed.items():
-            gone = names - {entry.name for entry in now.storage.list_dir(partition)}
-            if gone:
-                return f"{partition}/{min(gone)} no longer exists"
-        return None
+        return all(names <= {entry.name for entry in now.storage.list_dir(name)} for name, names in needed.items())
 
     def complete(self, stats: Sequence[WriteStat], clock: InstantClock) -> None:
         """Make the new base files visible; under the lock."""
