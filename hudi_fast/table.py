@@ -57,6 +57,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     """
 
     def __init__(self, storage: Storage, merger: Merger | None = None) -> None:
+        if isinstance(storage, str | os.PathLike):
+            raise TypeError(f"To open the table at {os.fspath(storage)!r}, call HudiTable.open.")
         self._storage = storage
         self._merger = merger
 

@@ -96,6 +96,11 @@ def test_wrong_input_is_named_and_changes_nothing(table, call, error, said):
     assert listing(table.path) == before
 
 
+def test_a_path_is_opened_not_wrapped(tmp_path):
+    with pytest.raises(TypeError, match=r"'/a/trips', call HudiTable\.open"):
+        hf.HudiTable("/a/trips")
+
+
 def test_a_storage_without_conditional_writes_is_refused_before_anything_is_asked_of_it():
     with pytest.raises(hf.UnsupportedFeatureError, match="Writing to memory://t is not supported: memory://"):
         hf.write(plain_rows(range(1)), "memory://t", OPTIONS)

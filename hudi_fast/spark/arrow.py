@@ -21,6 +21,7 @@ __all__ = [
     "collect",
     "estimated_bytes",
     "is_local",
+    "numbers_of",
     "parallelism",
     "session_conf",
 ]
@@ -34,6 +35,9 @@ ARROW_GROWTH = 2
 """Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
 _PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "MapPartitions", "MapElements")
 """First letters of plan nodes whose rows a function makes: the optimizer assumes as many rows as it takes."""
+
+_COLUMN_BYTES = 12  # Spark's estimate is 8 for a number, 20 for text
+_LONGEST_RANGE = 1 << 26
 
 _REFUSED_TYPES = frozenset({"variant", "geometry", "geography"})  # they reach Python as structs
 
@@ -145,6 +149,26 @@ def _has_functions(plan: Any) -> bool:
         return True
     children = plan.children()
     return any(_has_functions(children.apply(number)) for number in range(children.size()))
+
+
+def numbers_of(spark: Any, count: int, tasks: int, size: int, columns: int) -> Any:
+    """The numbers from 0 to ``count - 1``, in tasks, for a ``mapInArrow`` that makes many rows of each.
+
+    Spark assumes that ``mapInArrow`` makes as many rows as it takes, so it would broadcast the largest table in a join.
+    It estimates a range by its length, behind a filter, too. So the numbers are taken from a range that is as long as
+    ``size`` needs; the longest one, which takes milliseconds, stands for a few hundred MiB, too much to broadcast.
+
+    Args:
+        spark: the session.
+        count: at least 1.
+        tasks: at most ``count``.
+        size: bytes of the rows that are made, about.
+        columns: number of their columns.
+    """
+    rows = min(2 * size // (8 + _COLUMN_BYTES * columns), _LONGEST_RANGE)  # Spark: 16 bytes for a row of one number
+    step = 1 << max(0, (rows // count).bit_length() - 1)
+    numbers = spark.range(0, count * step, 1, tasks)
+    return numbers if step == 1 else numbers.where(f"id & {step - 1} = 0").selectExpr(f"id div {step} AS id")
 
 
 def parallelism(spark: Any) -> int:

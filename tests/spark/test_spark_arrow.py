@@ -1,4 +1,4 @@
-"""Arrow batches to Python workers: bounded in rows and bytes; and which sessions have executors of their own."""
+"""Arrow batches to Python workers; estimated sizes of rows; and which sessions have executors of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_fast.spark import arrow
-from hudi_fast.spark.arrow import arrow_batches_of, estimated_bytes, is_local
+from hudi_fast.spark.arrow import arrow_batches_of, estimated_bytes, is_local, numbers_of
 
 
 def batch_sizes(df):
@@ -51,3 +51,19 @@ def test_the_size_of_rows_that_a_function_makes_is_unknown(spark):
     assert estimated_bytes(rows) > 8_000
     assert estimated_bytes(rows.mapInArrow(lambda batches: batches, rows.schema).filter("id > 5")) is None
     assert estimated_bytes(rows.mapInPandas(lambda frames: frames, rows.schema).union(rows)) is None
+
+
+@pytest.mark.parametrize("size", [0, 10_000, 10**15])
+@pytest.mark.parametrize(("count", "tasks"), [(1, 1), (7, 3), (1_000, 4)])
+def test_numbers_are_complete_and_in_their_tasks_whatever_the_size(spark, count, tasks, size):
+    numbers = numbers_of(spark, count, tasks, size, columns=3)
+    assert sorted(row[0] for row in numbers.collect()) == list(range(count))
+    assert numbers.rdd.getNumPartitions() == tasks
+
+
+@pytest.mark.parametrize(
+    ("size", "least", "most"), [(0, 1, 1_000), (50 << 20, 10 << 20, 100 << 20), (10**15, 1 << 28, 10**10)]
+)
+def test_rows_made_of_numbers_are_estimated_at_about_the_given_size(spark, size, least, most):
+    made = numbers_of(spark, 5, 2, size, columns=3).mapInArrow(lambda batches: batches, "a long, b long, c string")
+    assert least <= int(str(made._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) <= most

@@ -11,7 +11,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.reading.scan import plan_scan
 from hudi_fast.reading.slice_reader import read_slice
-from hudi_fast.spark.arrow import collect
+from hudi_fast.spark.arrow import collect, session_conf
 from hudi_fast.spark.reading.merged_scan import beside_scan, core_scan, scan_with_logs
 from hudi_fast.spark.reading.scan import scan_slices
 from hudi_fast.storage.base import Storage
@@ -259,3 +259,14 @@ def test_a_table_of_log_files_that_delete_everything_is_empty(spark, tmp_path):
     assert read.columns == hf.HudiTable.open(tmp_path / "t").to_arrow().column_names
     assert collect(read).num_rows == 0
     assert isinstance(collect(read), pa.Table)
+
+
+def test_a_large_table_is_not_broadcast_in_a_join(spark, tmp_path):
+    hf.write(plain_rows(range(20_000)), tmp_path / "t", mor_options())
+    hf.write(plain_rows(range(20_000), ts=2, text="b"), tmp_path / "t", mor_options())
+    keys = spark.range(1_000_000).selectExpr("cast(id as string) AS id")
+    with session_conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "10000"}):
+        joined = keys.join(hf.read(spark, tmp_path / "t"), "id")
+        assert "Broadcast" not in joined._jdf.queryExecution().sparkPlan().toString()
+        small = spark.createDataFrame([("7",)], "id string").join(hf.read(spark, tmp_path / "t"), "id")
+        assert "Broadcast" in small._jdf.queryExecution().sparkPlan().toString()

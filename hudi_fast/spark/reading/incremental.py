@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, CdcPlan, read_changes
-from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.arrow import numbers_of, parallelism
 from hudi_fast.spark.table_types import spark_schema
 
 __all__ = ["incremental_frame"]
@@ -39,7 +39,7 @@ def incremental_frame(spark: Any, plan: CdcPlan, filter: pc.Expression | None = 
                 for changes in read_changes(plan, plan.units[number]):
                     yield changes if filter is None else changes.filter(filter)
 
-    return spark.range(0, tasks, 1, tasks).mapInArrow(run, schema)
+    return numbers_of(spark, tasks, tasks, sum(weights), len(schema)).mapInArrow(run, schema)
 
 
 def _shares(weights: Sequence[int], tasks: int) -> list[list[int]]:

@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, read_slice
-from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.arrow import numbers_of, parallelism
 from hudi_fast.spark.reading.native_scan import NarrowSlices, native_scan
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.view.slices import FileSlice
@@ -122,7 +123,8 @@ def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_nam
             yield pa.RecordBatch.from_arrays(columns, schema=target)
 
     few_rows = scan.filter is not None or not scan.base_rows
-    return _in_workers(spark, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, schema)
+    size = sum(one.weight if scan.base_rows else _log_bytes(one) for one in slices)
+    return _in_workers(spark, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, schema, size)
 
 
 def _hidden(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Any:
@@ -131,11 +133,14 @@ def _hidden(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Any:
         rows |= np.uint64(_file_code(slices[number]) << 32)
         yield pa.record_batch([pa.array(rows.view(np.int64))], names=[_ROW])
 
-    return _in_workers(spark, slices, _LIGHT_TASK_BYTES, read, f"{_ROW} long")
+    return _in_workers(spark, slices, _LIGHT_TASK_BYTES, read, StructType().add(_ROW, "long"), 0)
 
 
-def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: Read, schema: Any) -> Any:
-    """Apply ``read`` to the numbers of the slices, in tasks of that many bytes, but at least one for each processor."""
+def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: Read, schema: Any, size: int) -> Any:
+    """Apply ``read`` to the numbers of the slices, in tasks of that many bytes, but at least one for each processor.
+
+    ``size``: of the rows in bytes, for Spark's optimizer.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
@@ -143,7 +148,7 @@ def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: 
 
     processors, count = parallelism(spark), len(slices)
     tasks = min(count, 4 * processors, max(processors, sum(one.weight for one in slices) // task_bytes))
-    return spark.range(0, count, 1, tasks).mapInArrow(run, schema)
+    return numbers_of(spark, count, tasks, size, len(schema)).mapInArrow(run, schema)
 
 
 def _log_bytes(one: FileSlice) -> int:

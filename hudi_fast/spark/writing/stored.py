@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_fast.reading.slice_reader import SliceScan
-from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.arrow import numbers_of, parallelism
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.spark.writing.columns import key_text
 from hudi_fast.spark.writing.routed_tasks import SLICE
@@ -132,7 +132,8 @@ def _read(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: Seq
             yield from table.to_batches()
 
     tasks = min(len(numbers), 4 * parallelism(spark))
-    rows = spark.range(0, len(numbers), 1, tasks).mapInArrow(read, schema)
+    size = sum(one.weight for _, one in chosen)
+    rows = numbers_of(spark, len(numbers), tasks, size, len(schema)).mapInArrow(read, schema)
     return rows.select(STORED_KEY, _struct(ordering), GONE, SLICE)
 
 
