@@ -268,5 +268,5 @@ def test_a_large_table_is_not_broadcast_in_a_join(spark, tmp_path):
     with session_conf(spark, {"spark.sql.autoBroadcastJoinThreshold": "10000"}):
         joined = keys.join(hf.read(spark, tmp_path / "t"), "id")
         assert "Broadcast" not in joined._jdf.queryExecution().sparkPlan().toString()
-        small = spark.createDataFrame([("7",)], "id string").join(hf.read(spark, tmp_path / "t"), "id")
+        small = spark.range(1).selectExpr("cast(id as string) AS id").join(hf.read(spark, tmp_path / "t"), "id")
         assert "Broadcast" in small._jdf.queryExecution().sparkPlan().toString()
