@@ -14,8 +14,10 @@ index settings. Source: SparkMetadataTableGlobalRecordLevelIndex, SparkMetadataT
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +52,14 @@ class KeyLocations:
 
     groups: tuple[tuple[str, str], ...]
     numbers: npt.NDArray[np.int32]
+
+    def split(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """``values``, one for each of the n keys, as those of each file group, in their order."""
+        if len(self.groups) == 1:
+            return [values if (self.numbers == 0).all() else values[self.numbers == 0]]
+        order = np.argsort(self.numbers, kind="stable")
+        bounds = np.searchsorted(self.numbers[order], np.arange(len(self.groups) + 1))
+        return [values[order[start:end]] for start, end in itertools.pairwise(bounds)]
 
 
 def is_by_partition(table: MetadataTable) -> bool:

@@ -165,20 +165,21 @@ def match_slice(
     with open_base(storage, slice_.base_file) as reader:
         if reader.num_rows == 0 or not _may_hold(reader, keys, settings, key_config is None):
             return None
-        found_base: list[npt.NDArray[np.int64]] = []
-        found_incoming: list[npt.NDArray[np.int64]] = []
+        found_base: list[npt.NDArray[np.int32]] = []
+        found_key: list[npt.NDArray[np.int32]] = []
         start = 0
         for stored in file_keys(reader, key_config):
             buffers = varlen_buffers(stored)
             hits = keys.table.probe(buffers.offsets, buffers.data)
             here = np.flatnonzero(hits >= 0)
             if len(here):
-                found_base.append(here + start)
-                found_incoming.append(keys.rows[hits[here]])
+                found_base.append((here + start).astype(np.int32))
+                found_key.append(hits[here])
             start += len(stored)
     if not found_base:
         return None
-    return SliceMatches(slice_, np.concatenate(found_base), np.concatenate(found_incoming))
+    base_rows = np.concatenate(found_base, dtype=np.int64)
+    return SliceMatches(slice_, base_rows, keys.rows[np.concatenate(found_key)])
 
 
 def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[pa.Array]:

@@ -1,7 +1,8 @@
 """Changes of incoming rows, or folded log entries, to the base rows with their keys.
 
-Expects rows already matched by key. :func:`resolve_matches` compares ordering values where the rules require it. A
-losing row leaves the stored row unchanged, unless its columns may fill gaps.
+Expects rows already matched by key. :func:`incoming_beats_stored` compares ordering values where the rules require it,
+and :func:`resolve_matches` applies the result. A losing row leaves the stored row unchanged, unless its columns may
+fill gaps.
 """
 
 from __future__ import annotations
@@ -42,16 +43,7 @@ class BaseRowUpdates:
 
 
 def resolve_matches(
-    rules: MergeRules,
-    base_rows: Rows,
-    sources: Rows,
-    *,
-    deletes: Flags,
-    default_ordering: Flags,
-    incoming: Sequence[pa.Array],
-    stored: Sequence[pa.ChunkedArray | pa.Array],
-    always: Flags | None = None,
-    partial: bool = False,
+    rules: MergeRules, base_rows: Rows, sources: Rows, deletes: Flags, wins: Flags, partial: bool = False
 ) -> BaseRowUpdates:
     """Resolve pairs of a stored and an incoming row with one key.
 
@@ -60,25 +52,22 @@ def resolve_matches(
         base_rows: int64[m], ascending rows of the base file.
         sources: int64[m], the incoming row (or log entry) of each pair; passed on.
         deletes: bool[m], whether the incoming row is a delete.
-        default_ordering: bool[m], whether its ordering value is Hudi's default.
-        incoming: ordering columns of the incoming rows, m values each; ignored where the rules do not compare.
-        stored: ordering columns of the stored rows, m values each, of the same types.
-        always: bool[m], incoming rows that win without a comparison; None for none.
+        wins: bool[m], whether the incoming row wins, see :func:`incoming_beats_stored`.
         partial: whether incoming rows may lack columns (partial log blocks). They then replace stored rows in part, and
             the table's partial update mode is ignored.
     """
     fills = rules.partial_mode is not None and not partial
     blended = partial or rules.blends
-    wins = incoming_beats_stored(rules, deletes, default_ordering, incoming, stored)
-    if always is not None:
-        wins |= always
-    if wins.all():
-        replaced = ~deletes
-        return BaseRowUpdates(base_rows[replaced], sources[replaced], base_rows[deletes], None, blended)
-    replaced = ~deletes & (wins | fills)
-    deleted = deletes & wins
+    all_win = bool(wins.all())
+    if all_win and not deletes.any():  # without a copy of the rows, which may be many
+        return BaseRowUpdates(base_rows, sources, base_rows[:0], None, blended)
+    replaced = ~deletes if all_win else ~deletes & (wins | fills)
     return BaseRowUpdates(
-        base_rows[replaced], sources[replaced], base_rows[deleted], wins[replaced] if fills else None, blended
+        base_rows[replaced],
+        sources[replaced],
+        base_rows[deletes & wins],
+        wins[replaced] if fills and not all_win else None,
+        blended,
     )
 
 
@@ -91,7 +80,12 @@ def incoming_beats_stored(
 ) -> Flags:
     """bool[m], for each pair of a stored and an incoming row with one key: whether the incoming row wins.
 
-    See :func:`resolve_matches` for the arguments.
+    Args:
+        rules: merge rules.
+        deletes: bool[m], whether the incoming row is a delete.
+        default_ordering: bool[m], whether its ordering value is Hudi's default.
+        incoming: ordering columns of the incoming rows, m values each; ignored where the rules do not compare.
+        stored: ordering columns of the stored rows, m values each, of the same types.
     """
     if not rules.compares or not incoming or not len(deletes):
         return np.ones(len(deletes), dtype=np.bool_)

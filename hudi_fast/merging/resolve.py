@@ -28,7 +28,7 @@ from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries
-from hudi_fast.merging.matched_rows import BaseRowUpdates, resolve_matches
+from hudi_fast.merging.matched_rows import BaseRowUpdates, incoming_beats_stored, resolve_matches
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.rules import ordering_columns
 from hudi_fast.merging.slice_merge import RECORD_KEY, SliceMerge, key_columns
@@ -81,16 +81,16 @@ def resolve_slice(
     matches = _matches(merge, entries, schema, reader)
     met = np.zeros(entries.count, dtype=np.bool_)
     met[matches.entries] = True
-    changes = resolve_matches(
+    deletes = entries.deletes[matches.entries]
+    wins = incoming_beats_stored(
         merge.rules,
-        matches.base_rows,
-        matches.entries,
-        deletes=entries.deletes[matches.entries],
-        default_ordering=entries.default_ordering[matches.entries],
-        incoming=[gather_array(column, matches.entries) for column in entries.ordering],
-        stored=matches.stored,
-        partial=entries.column_set is not None,
+        deletes,
+        entries.default_ordering[matches.entries],
+        [gather_array(column, matches.entries) for column in entries.ordering],
+        matches.stored,
     )
+    partial = entries.column_set is not None
+    changes = resolve_matches(merge.rules, matches.base_rows, matches.entries, deletes, wins, partial)
     return ResolvedSlice(entries, changes, np.flatnonzero(~(met | entries.deletes)), count)
 
 

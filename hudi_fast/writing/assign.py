@@ -139,8 +139,8 @@ def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     ordering = [gather_array(column, rows) for column in incoming.ordering]
     deletes = None if incoming.deletes is None else commit_time_deletes(plan.rules, incoming.deletes[rows], ordering)
     keys = gather_array(incoming.key_array(), rows)
-    kept: Rows = rows[combine(keys, ordering_rank(ordering, len(rows)), deletes)]
-    return kept
+    winners = combine(keys, ordering_rank(ordering, len(rows)), deletes)
+    return rows if len(winners) == len(rows) else rows[winners]
 
 
 def assign_rows(

@@ -29,9 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CommitError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.record_index import KeyLocations
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
+from hudi_fast.kernels.key_table import pick_winners_grouped
 from hudi_fast.keys.key_generator import partition_paths, record_keys
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.rules import delete_mask, ordering_columns
@@ -127,18 +128,17 @@ def refuse_repeated(incoming: Incoming, rows: Rows) -> None:
     """
     if len(rows) < 2:
         return
-    keys = pc.dictionary_encode(gather_array(incoming.key_array(), rows))
-    identity = np.asarray(keys.indices).astype(np.int64)
-    if incoming.groups is not None:
-        identity = identity * (len(incoming.groups.groups) + 1) + incoming.groups.numbers[rows] + 1
-    _, first, counts = np.unique(identity, return_index=True, return_counts=True)
-    repeated = rows[first[counts > 1]]
+    keys = gather_array(incoming.key_array(), rows)
+    groups = np.empty(0, dtype=np.int32) if incoming.groups is None else incoming.groups.numbers[rows]
+    buffers = varlen_buffers(keys)
+    last = pick_winners_grouped(buffers.offsets, buffers.data, groups, np.zeros(len(rows), dtype=np.int64))
+    repeated = np.delete(rows, last)
     if len(repeated):
-        examples = [incoming.key_array()[int(row)].as_py() for row in repeated[:_EXAMPLES]]
+        several = pc.unique(gather_array(incoming.key_array(), repeated)).to_pylist()
         raise InvalidDataError(
             f"Several source rows change or insert one row of the table, and no order decides between them: "
-            f"{len(repeated)} rows, with the keys {', '.join(map(repr, examples))}"
-            f"{' and others' if len(repeated) > _EXAMPLES else ''}. Keep one source row for each key, or give the "
+            f"{len(several)} rows, with the keys {', '.join(map(repr, several[:_EXAMPLES]))}"
+            f"{' and others' if len(several) > _EXAMPLES else ''}. Keep one source row for each key, or give the "
             "clauses conditions that only one of them meets. (If the table itself holds a key several times in a file "
             "group, DML cannot change these rows.)"
         )
@@ -162,15 +162,15 @@ def match_dml_rows(
     """
     places = incoming.groups
     assert places is not None, "rows without places are looked up as any others"
-    placed, free = rows[places.numbers[rows] >= 0], rows[places.numbers[rows] < 0]
-    found = KeyLocations(places.groups, places.numbers[placed])
+    numbers = places.numbers[rows]
+    stored = numbers >= 0
+    placed, free = (rows, rows[:0]) if stored.all() else (rows[stored], rows[~stored])
+    found = KeyLocations(places.groups, numbers[stored])
     if plan.config.is_mor:
         matches = _as_read(slices, placed, found)
     else:
         matches = match_slices(plan, incoming, placed, found, slices, run)
-    refuse_lost(
-        plan, incoming, np.setdiff1d(placed, np.concatenate([one.incoming_rows for one in matches] or [placed[:0]]))
-    )
+    refuse_lost(plan, incoming, untagged_rows(placed, matches, incoming.count))
     return _joined([*matches, *_beside(plan, incoming, free, slices, run)])
 
 
@@ -223,11 +223,8 @@ def _without_taken(plan: WritePlan, incoming: Incoming, matches: list[SliceMatch
 def _as_read(slices: Sequence[FileSlice], rows: Rows, found: KeyLocations) -> list[SliceMatches]:
     """A match for a log: needs no row numbers, and the group holds the keys, because they were read there."""
     by_group = {(one.partition, one.file_id): one for one in slices}
-    order = np.argsort(found.numbers, kind="stable")
-    bounds = np.searchsorted(found.numbers[order], np.arange(len(found.groups) + 1))
     matches = []
-    for number, group in enumerate(found.groups):
-        here = rows[order[bounds[number] : bounds[number + 1]]]
+    for group, here in zip(found.groups, found.split(rows), strict=True):
         if len(here) and group in by_group:
             matches.append(SliceMatches(by_group[group], np.full(len(here), -1, dtype=np.int64), here))
     return matches
@@ -239,7 +236,9 @@ def _joined(matches: Sequence[SliceMatches]) -> list[SliceMatches]:
     for one in matches:
         by_group.setdefault((one.slice.partition, one.slice.file_id), []).append(one)
     return [
-        replace(
+        some[0]
+        if len(some) == 1
+        else replace(
             some[0],
             base_rows=np.concatenate([one.base_rows for one in some]),
             incoming_rows=np.concatenate([one.incoming_rows for one in some]),
@@ -285,12 +284,20 @@ def _keys(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.Array:
 
 
 def _paths(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.DictionaryArray:
-    stored = single_chunk(table.column(PATH)) if PATH in table.column_names else pa.nulls(rows.num_rows, pa.string())
-    if stored.null_count:
+    encoded = _encoded(table, PATH)
+    if encoded.null_count:
+        stored = encoded.dictionary_decode()
         new = stored.is_null()
         made = single_chunk(partition_paths(plan.key_config, _keyed(plan, rows).filter(new)))
-        stored = _filled(stored, new, made.dictionary_decode())
-    return single_chunk(pc.dictionary_encode(stored).cast(_PATHS))
+        encoded = pc.dictionary_encode(_filled(stored, new, made.dictionary_decode()))
+    return encoded.cast(_PATHS)
+
+
+def _encoded(table: pa.Table, name: str) -> pa.DictionaryArray:
+    """A column of texts that repeat, one chunk; all null if the table lacks it. The texts are not copied as a whole."""
+    if name not in table.column_names:
+        return pa.nulls(table.num_rows, _PATHS)
+    return single_chunk(pc.dictionary_encode(table.column(name)))
 
 
 def _keyed(plan: WritePlan, rows: pa.Table) -> pa.Table:
@@ -309,9 +316,9 @@ def _places(table: pa.Table) -> KeyLocations | None:
     """The file groups of stored rows; None where the table has no meta columns."""
     if GROUP not in table.column_names:
         return None
-    paths = single_chunk(table.column(PATH))
-    ids = single_chunk(table.column(GROUP))
-    both = pc.dictionary_encode(pc.binary_join_element_wise(paths, ids, "\n"))
-    groups = [tuple(text.rsplit("\n", 1)) for text in both.dictionary.to_pylist()]
-    numbers = np.asarray(pc.fill_null(both.indices, -1)).astype(np.int32)
-    return KeyLocations(tuple((path, file_id) for path, file_id in groups), numbers)
+    paths, ids = _encoded(table, PATH), _encoded(table, GROUP)
+    names, files = paths.dictionary.to_pylist(), ids.dictionary.to_pylist()
+    pairs = pc.add(pc.multiply(paths.indices.cast(pa.int64()), len(files)), ids.indices)  # null for inserts
+    both = pc.dictionary_encode(pairs)
+    groups = tuple((names[pair // len(files)], files[pair % len(files)]) for pair in both.dictionary.to_pylist())
+    return KeyLocations(groups, np.asarray(pc.fill_null(both.indices, -1)).astype(np.int32, copy=False))

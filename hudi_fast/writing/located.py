@@ -132,14 +132,15 @@ def match_slices(
         moves: bool[n], rows that may leave the partition where their key is stored; None for no rows.
     """
     by_group = {(one.partition, one.file_id): one for one in slices}
-    live = [(number, by_group[group]) for number, group in enumerate(found.groups) if group in by_group]
-    order = np.argsort(found.numbers, kind="stable")
-    bounds = np.searchsorted(found.numbers[order], np.arange(len(found.groups) + 1))
+    leaving = [None] * len(found.groups) if moves is None else found.split(moves)
+    live = [
+        (by_group[group], here, gone)
+        for group, here, gone in zip(found.groups, found.split(rows), leaving, strict=True)
+        if group in by_group
+    ]
 
-    def match(one: tuple[int, FileSlice]) -> SliceMatches | None:
-        number, slice_ = one
-        here = order[bounds[number] : bounds[number + 1]]
-        return match_located(plan, incoming, slice_, rows[here], None if moves is None else moves[here])
+    def match(one: tuple[FileSlice, Rows, Flags | None]) -> SliceMatches | None:
+        return match_located(plan, incoming, *one)
 
     return [one for one in run(match, live) if one is not None]
 

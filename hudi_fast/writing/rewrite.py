@@ -20,9 +20,9 @@ from hudi_fast.merging.base_merge import Replaced, merged_batches
 from hudi_fast.merging.blend import fill_gaps, run_merger
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.interleave import replace_rows
-from hudi_fast.merging.matched_rows import BaseRowUpdates, resolve_matches
+from hudi_fast.merging.matched_rows import BaseRowUpdates, incoming_beats_stored, resolve_matches
 from hudi_fast.merging.rules import default_ordering, ordering_columns
-from hudi_fast.merging.stored_columns import stored_table
+from hudi_fast.merging.stored_columns import stored_batches
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
@@ -108,33 +108,36 @@ def _append(
 
 def _resolve(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: BaseFileReader) -> BaseRowUpdates:
     """Merge the rows that the work names; a stored row whose key moves to another partition is deleted."""
-    base_rows, sources = work.base_rows, work.incoming_rows
-    deletes = _deletes(incoming, sources)
+    deletes = _deletes(incoming, work.incoming_rows)
     if work.moved is not None:
         deletes |= work.moved
-    compares = plan.rules.compares and (work.moved is None or not work.moved.all())
-    ordering = [gather_array(column, sources) for column in incoming.ordering] if compares else []
-    return resolve_matches(
-        plan.rules,
-        base_rows,
-        sources,
-        deletes=deletes,
-        default_ordering=default_ordering(ordering, len(sources)),
-        incoming=ordering,
-        stored=_stored_ordering(plan, reader, base_rows) if ordering else (),
-        always=work.moved,
-    )
+    wins = np.ones(len(deletes), dtype=np.bool_)
+    if plan.rules.compares and incoming.ordering and (work.moved is None or not work.moved.all()):
+        wins = _wins(plan, work, incoming, reader, deletes)
+        if work.moved is not None:
+            wins |= work.moved
+    return resolve_matches(plan.rules, work.base_rows, work.incoming_rows, deletes, wins)
 
 
 def _deletes(incoming: Incoming, sources: Rows) -> Flags:
     return np.zeros(len(sources), dtype=np.bool_) if incoming.deletes is None else incoming.deletes[sources]
 
 
-def _stored_ordering(plan: WritePlan, reader: BaseFileReader, base_rows: Rows) -> tuple[pa.ChunkedArray, ...]:
-    """Ordering columns of the stored rows in the table's current types; null in a file older than the column."""
+def _wins(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: BaseFileReader, deletes: Flags) -> Flags:
+    """Compare ordering values: stored ones in the table's types, null in a file older than the column."""
     roots = sorted({name.split(".")[0] for name in plan.rules.ordering_fields})
     wanted = pa.schema([plan.schema.field(name).with_nullable(True) for name in roots])
-    return ordering_columns(plan.rules, gather(stored_table(reader, wanted), base_rows))
+    wins, first, end = np.empty(len(deletes), dtype=np.bool_), 0, 0
+    for batch in stored_batches(reader, wanted):
+        start, end = end, end + batch.num_rows
+        part = slice(first, first := int(np.searchsorted(work.base_rows, end)))
+        sources = work.incoming_rows[part]
+        if len(sources):
+            new = [gather_array(column, sources) for column in incoming.ordering]
+            stored = gather(pa.Table.from_batches([batch]), work.base_rows[part] - start)
+            old, default = ordering_columns(plan.rules, stored), default_ordering(new, len(sources))
+            wins[part] = incoming_beats_stored(plan.rules, deletes[part], default, new, old)
+    return wins
 
 
 # ---- the new version's rows

@@ -19,7 +19,7 @@ from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.combine import blend_duplicates, combine, commit_time_deletes
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.log_entries import LogEntries
-from hudi_fast.merging.matched_rows import resolve_matches
+from hudi_fast.merging.matched_rows import incoming_beats_stored, resolve_matches
 from hudi_fast.merging.rules import (
     COMMIT_TIME,
     CUSTOM,
@@ -252,16 +252,10 @@ def test_a_base_file_merges_with_its_log_as_record_by_record(
     base_rows, sources = (np.array([pair[i] for pair in pairs], np.int64) for i in range(2))
     reader = base_file([v["row"] for v in log.stored], log.schema, group)
     stored = pa.Table.from_pylist([log.stored[row]["row"] for row in base_rows], log.schema)
-    changes = resolve_matches(
-        log.rules,
-        base_rows,
-        sources,
-        deletes=entries.deletes[sources],
-        default_ordering=entries.default_ordering[sources],
-        incoming=[column.take(pa.array(sources)) for column in entries.ordering],
-        stored=ordering_columns(log.rules, stored),
-        partial=entries.column_set is not None,
-    )
+    deletes, default = entries.deletes[sources], entries.default_ordering[sources]
+    ordering = [column.take(pa.array(sources)) for column in entries.ordering]
+    wins = incoming_beats_stored(log.rules, deletes, default, ordering, ordering_columns(log.rules, stored))
+    changes = resolve_matches(log.rules, base_rows, sources, deletes, wins, entries.column_set is not None)
     make = entry_replacement(log.rules, entries, changes, log.schema)
     merged = list(merged_batches(reader, log.schema, changes, make, batch_rows=batch_rows))
     assert all(0 < table.num_rows <= batch_rows and table.schema == log.schema for table in merged)
@@ -329,7 +323,7 @@ def test_a_partial_row_may_lack_a_column_that_takes_no_nulls() -> None:
     one = np.zeros(1, np.int64)
     entries = LogEntries(pa.array(["a"]), brought, one, no, ~no, (), column_sets=sets, column_set=np.zeros(1, np.int32))
     rules = MergeRules(COMMIT_TIME)
-    changes = resolve_matches(rules, one, one, deletes=no, default_ordering=~no, incoming=(), stored=(), partial=True)
+    changes = resolve_matches(rules, one, one, deletes=no, wins=~no, partial=True)
     reader = base_file([{"k": "a", "n": 7, "s": "old"}], schema, 1)
     merged = list(merged_batches(reader, schema, changes, entry_replacement(rules, entries, changes, schema)))
     assert [table.to_pylist() for table in merged] == [[{"k": "a", "n": 7, "s": "new"}]]

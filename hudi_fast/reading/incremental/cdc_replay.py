@@ -29,7 +29,7 @@ from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.log_scan import filter_visible_blocks, log_blocks
-from hudi_fast.merging.matched_rows import BaseRowUpdates, resolve_matches
+from hudi_fast.merging.matched_rows import BaseRowUpdates, incoming_beats_stored, resolve_matches
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.rules import MergeRules, ordering_columns
 from hudi_fast.reading.incremental.cdc_images import CdcScan, change_batch, images, rows_of_keys
@@ -80,17 +80,14 @@ def _rows_before(scan: CdcScan, unit: CdcUnit, entries: LogEntries) -> tuple[pa.
 
 def _resolved(rules: MergeRules, entries: LogEntries, before: pa.Table, places: Rows) -> BaseRowUpdates:
     deletes = entries.deletes[places]
-    return resolve_matches(
+    wins = deletes | incoming_beats_stored(
         rules,
-        np.arange(before.num_rows),
-        places,
-        deletes=deletes,
-        default_ordering=entries.default_ordering[places],
-        incoming=[gather_array(column, places) for column in entries.ordering],
-        stored=ordering_columns(rules, before) if rules.compares else (),
-        always=deletes,
-        partial=entries.column_set is not None,
+        deletes,
+        entries.default_ordering[places],
+        [gather_array(column, places) for column in entries.ordering],
+        ordering_columns(rules, before) if rules.compares else (),
     )
+    return resolve_matches(rules, np.arange(before.num_rows), places, deletes, wins, entries.column_set is not None)
 
 
 def _updates(

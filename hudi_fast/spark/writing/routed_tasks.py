@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CommitError
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.writing.record_index import UNREADABLE
@@ -96,9 +96,10 @@ class _Task:
 
     def _write_new(self, bucket: int, incoming: Incoming, inserts: Rows) -> None:
         """Write a new file group, one for each partition of the rows."""
-        codes = np.asarray(incoming.partitions.indices)
-        for code, name in enumerate(incoming.partitions.dictionary.to_pylist()):
-            here = combined_rows(self._plan, incoming, inserts[codes[inserts] == code])
+        names, codes = incoming.partitions.dictionary.to_pylist(), np.asarray(incoming.partitions.indices)
+        for code, name in enumerate(names):
+            here = inserts if len(names) == 1 else inserts[codes[inserts] == code]
+            here = combined_rows(self._plan, incoming, here)
             found = PartitionMatches([], [], [], here)
             self._write(name, incoming, found, new_file_id(self._plan, name, bucket))
 
@@ -114,8 +115,9 @@ class _Task:
     def _write_slice(self, slice_: FileSlice, incoming: Incoming, updates: Rows, inserts: Rows, moved: Flags) -> None:
         """Write updates and deletes of one slice, and the inserts that fill it."""
         kept = combined_rows(self._plan, incoming, updates)
+        del updates  # the rows of a file group may be many
         match = self._match(slice_, incoming, kept, moved)
-        lost = kept if match is None else np.setdiff1d(kept, match.incoming_rows)
+        lost = kept if match is None else untagged_rows(kept, [match], incoming.count)
         inserts = combined_rows(self._plan, incoming, inserts)
         if len(lost):
             inserts = np.concatenate([self._stale(slice_, incoming, lost, moved), inserts])
