@@ -127,7 +127,7 @@ def _wins(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: Base
     """Compare ordering values: stored ones in the table's types, null in a file older than the column."""
     roots = sorted({name.split(".")[0] for name in plan.rules.ordering_fields})
     wanted = pa.schema([plan.schema.field(name).with_nullable(True) for name in roots])
-    wins, first, end = np.empty(len(deletes), dtype=np.bool_), 0, 0
+    wins, first, end = np.ones(len(deletes), dtype=np.bool_), 0, 0
     for batch in stored_batches(reader, wanted):
         start, end = end, end + batch.num_rows
         part = slice(first, first := int(np.searchsorted(work.base_rows, end)))
