@@ -1,6 +1,6 @@
 """Apache Hudi 1.2.0 in the place of :mod:`benchmarks.scale.request_client`: the same steps, on Spark ``local[2]``.
 
-Storage is S3A of Hadoop, with its own defaults for retries and connections. Runs under ``.venv-hudi`` with PySpark and
+Storage is S3A of Hadoop, with its own defaults for retries. Runs under ``.venv-hudi`` with PySpark and
 the standard library only.
 """
 
@@ -32,6 +32,7 @@ SETTINGS = {
     "spark.hadoop.fs.s3a.secret.key": os.environ.get("AWS_SECRET_ACCESS_KEY", ""),
     "spark.hadoop.fs.s3a.path.style.access": "true",
     "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+    "spark.hadoop.fs.s3a.connection.maximum": "1000",  # with the default, 96, an upsert of 10 files ran out of them
     "spark.hadoop.fs.s3a.directory.marker.retention": "keep",  # the default from Hadoop 3.4 on; fewer requests
 }
 
