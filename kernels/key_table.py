@@ -31,7 +31,7 @@ __all__ = [
 
 
 BLOCK = 64
-_MANY_KEYS = 1 << 20
+_MANY_KEYS = 1 << 22
 _TAG = np.uint64(0xFFFFFFFF00000000)
 _ROW = np.uint64(0x00000000FFFFFFFF)
 

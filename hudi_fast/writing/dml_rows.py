@@ -106,10 +106,15 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
         marked = delete_mask(plan.rules, rows)
         deletes = deleted if marked is None else deleted | marked
     _refuse_buried(plan, ordering, deleted)
+    let_go = release or (lambda: None)  # of the pages that were read, after each column
+    let_go()
     places = _places(table)
+    let_go()
+    keys = _keys(plan, table, rows)
+    let_go()
     return Incoming(
         rows=rows,
-        keys=_keys(plan, table, rows),
+        keys=keys,
         partitions=_paths(plan, table, rows),
         deletes=deletes if deletes.any() else None,
         ordering=ordering,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels import key_table
 from hudi_fast.kernels.key_table import (
     KeyTable,
     count_distinct,
@@ -44,6 +45,16 @@ def test_a_key_of_another_group_is_another_identity(rows):
     keys, groups, rank = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     found = pick_winners_grouped(*buffers(keys), np.array(groups, np.int32), np.array(rank, np.int64))
     assert found.tolist() == naive.winners(list(zip(keys, groups, strict=True)), rank)
+
+
+@pytest.mark.parametrize("rows", [95, 96, 1_000, 1_535, 1_536])
+def test_a_table_of_many_keys_is_denser_and_as_exact(monkeypatch, rows):
+    monkeypatch.setattr(key_table, "_MANY_KEYS", 64)
+    build = [b"%d" % number for number in range(rows)]
+    table = KeyTable.build(*buffers(build))
+    assert 4 * rows <= 3 * len(table.slots)
+    keys = [b"%d" % number for number in range(-rows, 2 * rows, 3)]
+    assert table.probe(*buffers(keys)).tolist() == naive.probe(build, keys)
 
 
 def test_equal_hash_tags_do_not_make_keys_equal():
