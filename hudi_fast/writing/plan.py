@@ -91,7 +91,7 @@ class LogSettings:
     """
 
     block_format: str = "avro"
-    max_block_size: int = 268435456
+    max_block_size: int = 64 << 20
     max_file_size: int = 1073741824
     positions: bool = True
 

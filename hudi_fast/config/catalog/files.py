@@ -105,8 +105,8 @@ SIZING_OPTIONS = (
     Option(
         "hoodie.logfile.data.block.max.size",
         Kind.INT,
-        256 * _MIB,
-        "Maximum size of a log block.",
+        64 * _MIB,
+        "Maximum size of a log block, which a writer holds in memory (Apache Hudi's default is 256 MiB).",
         unit="bytes",
         minimum=1,
     ),
