@@ -89,6 +89,8 @@ def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tupl
     if entries.column_set is None and rules.partial_mode is None:
         return winners, select_entries(entries, winners)
     survivors = _survivors(entries, numbers, winners, winner, since, place)
+    if not len(survivors.starts):  # the rows are as they are stored, and may stay in a mapped file
+        return winners, select_entries(entries, winners)
     return winners, _blended(rules, entries, winners, survivors)
 
 
@@ -149,10 +151,8 @@ def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _
     columns = []
     for name, column in zip(entries.rows.column_names, entries.rows.columns, strict=True):
         values = single_chunk(column)
-        sources = plain
-        if len(survivors.starts):
-            sources = plain.copy()
-            sources[survivors.targets] = entries.row[_chosen(rules, entries, survivors, name, values)]
+        sources = plain.copy()
+        sources[survivors.targets] = entries.row[_chosen(rules, entries, survivors, name, values)]
         columns.append(gather_array(values, sources))
     row = np.full(len(winners), -1, dtype=np.int64)
     row[is_row] = np.arange(len(plain))
@@ -194,12 +194,15 @@ def _with_united_sets(
     full[-1] = True
     provided = np.column_stack([known, full])
     united = provided[blended.column_set]
-    if len(survivors.starts):
-        together = np.logical_or.reduceat(provided[entries.column_set[survivors.entries]], survivors.starts)
-        united[np.flatnonzero(is_row)[survivors.targets]] = together
-    distinct, number = np.unique(united, axis=0, return_inverse=True)
+    together = np.logical_or.reduceat(provided[entries.column_set[survivors.entries]], survivors.starts)
+    united[np.flatnonzero(is_row)[survivors.targets]] = together
+    packed = np.packbits(united, axis=1)
+    bits = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed)]
+    ).dictionary_encode()  # hashes: sorting millions of rows takes far longer
+    distinct = [np.unpackbits(np.frombuffer(one.as_py(), np.uint8)) for one in bits.dictionary]
     sets = [frozenset(name for name, there in zip(names, one, strict=False) if there) for one in distinct]
-    numbers = np.where(united[:, -1], -1, number.reshape(-1)).astype(np.int32)
+    numbers = np.where(united[:, -1], -1, bits.indices.to_numpy()).astype(np.int32)
     if (numbers < 0).all() and rules.partial_mode is None:
         return replace(blended, column_sets=(), column_set=None)
     return replace(blended, column_sets=tuple(sets), column_set=numbers)

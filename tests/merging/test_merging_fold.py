@@ -30,6 +30,7 @@ from hudi_fast.merging.rules import (
     ordering_columns,
     ordering_rank,
 )
+from hudi_fast.merging.spooled_rows import SpooledRows
 from tests.naive.merge import NaiveRules, Version, naive_fold, naive_slice
 
 COLUMNS = {
@@ -328,6 +329,28 @@ def test_a_partial_row_may_lack_a_column_that_takes_no_nulls() -> None:
     merged = list(merged_batches(reader, schema, changes, entry_replacement(rules, entries, changes, schema)))
     assert [table.to_pylist() for table in merged] == [[{"k": "a", "n": 7, "s": "new"}]]
     assert merged[0].schema == schema
+
+
+def test_rows_of_partial_blocks_stay_in_a_mapped_file_if_no_key_occurs_twice() -> None:
+    rows = pa.table({"_hoodie_record_key": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
+    no, spooled = np.zeros(2, np.bool_), SpooledRows(rows, lambda: None)
+    entries = LogEntries(
+        rows.column(0).chunk(0),
+        rows,
+        np.arange(2),
+        no,
+        ~no,
+        (),
+        column_sets=(frozenset({"n"}),),
+        column_set=np.zeros(2, np.int32),
+        spooled=spooled,
+    )
+    folded = fold(MergeRules(COMMIT_TIME), entries)
+    assert folded.spooled is spooled
+    assert folded.row.tolist() == [0, 1]
+    assert folded.column_sets == entries.column_sets
+    assert folded.column_set is not None
+    assert folded.column_set.tolist() == [0, 0]
 
 
 def merging(merger: Any) -> LogEntries:
