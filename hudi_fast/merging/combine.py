@@ -101,7 +101,7 @@ def blend_duplicates(
     flags = flags.copy()
     flags[which] = folded.deletes[merged]
     stays = ~folded.deletes[merged]
-    made = folded.rows.take(pa.array(folded.row[merged[stays]]))
+    made = folded.take(folded.row[merged[stays]], rows.column_names)
     rows = replace_rows(rows, made, which[stays], np.zeros(0, dtype=np.int64))
     sources = np.arange(count)
     sources[which] = which[winners[merged]]

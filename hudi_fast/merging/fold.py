@@ -15,12 +15,13 @@ function runs in rounds: round i merges the i-th row of every key.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.kernels.fold_entries import (
     COMMIT_TIME,
     DELETE,
@@ -33,7 +34,6 @@ from hudi_fast.kernels.fold_entries import (
 from hudi_fast.kernels.key_table import KeyTable, pick_winners
 from hudi_fast.merging.blend import effective_values, provides
 from hudi_fast.merging.fold_rounds import fold_by_merger
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries, select_entries
 from hudi_fast.merging.rules import META_COLUMNS, MergeRules, ordering_rank
 
@@ -41,6 +41,10 @@ __all__ = ["fold", "fold_keyed"]
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+_PART_ROWS = 65536
+"""Rows whose values are examined at a time; the rows may be in a mapped file."""
 
 
 def fold(rules: MergeRules, entries: LogEntries) -> LogEntries:
@@ -146,36 +150,52 @@ def _survivors(
 
 
 def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _Survivors) -> LogEntries:
+    """Entries with a row number per column; taking a row blends it."""
     is_row = ~entries.deletes[winners]
-    plain = entries.row[winners[is_row]]
-    columns = []
-    for name, column in zip(entries.rows.column_names, entries.rows.columns, strict=True):
-        values = single_chunk(column)
+    kind: type[np.signedinteger[Any]] = np.int32 if entries.rows.num_rows < 2**31 else np.int64
+    plain = entries.row[winners[is_row]].astype(kind)
+
+    def with_rows_of(chosen: Rows) -> npt.NDArray[np.integer[Any]]:
         sources = plain.copy()
-        sources[survivors.targets] = entries.row[_chosen(rules, entries, survivors, name, values)]
-        columns.append(gather_array(values, sources))
+        sources[survivors.targets] = entries.row[chosen]
+        return sources
+
+    best = with_rows_of(survivors.entries[survivors.starts])
+    by_provider: dict[bytes, npt.NDArray[np.integer[Any]]] = {}
+    blended: dict[str, npt.NDArray[np.integer[Any]]] = {}
+    for name in entries.rows.column_names:
+        if name in META_COLUMNS:
+            newest = rules.partial_payload and entries.column_set is None
+            blended[name] = with_rows_of(np.maximum.reduceat(survivors.entries, survivors.starts)) if newest else best
+        elif entries.column_set is not None:
+            provided = provides(entries.column_sets, name)
+            if provided.tobytes() not in by_provider:
+                chosen = _first(provided[entries.column_set[survivors.entries]], survivors)
+                by_provider[provided.tobytes()] = with_rows_of(chosen)
+            blended[name] = by_provider[provided.tobytes()]
+        else:
+            effective = _effective(rules, entries, survivors, name)
+            blended[name] = best if effective is None else with_rows_of(_first(effective, survivors))
     row = np.full(len(winners), -1, dtype=np.int64)
     row[is_row] = np.arange(len(plain))
-    selected = select_entries(entries, winners)
-    blended = replace(selected, rows=pa.Table.from_arrays(columns, schema=entries.rows.schema), row=row, spooled=None)
-    return blended if entries.column_set is None else _with_united_sets(rules, entries, blended, is_row, survivors)
+    folded = replace(select_entries(entries, winners), row=row, blended=blended)
+    return folded if entries.column_set is None else _with_united_sets(rules, entries, folded, is_row, survivors)
 
 
-def _chosen(
-    rules: MergeRules, entries: LogEntries, survivors: _Survivors, name: str, values: pa.Array
-) -> npt.NDArray[np.int64]:
-    """For each key, the entry that provides a column: the best with an effective value, else the best."""
-    best = survivors.entries[survivors.starts]
-    if name in META_COLUMNS:
-        of_newer = rules.partial_payload and entries.column_set is None
-        return np.maximum.reduceat(survivors.entries, survivors.starts) if of_newer else best
-    if entries.column_set is not None:
-        effective = provides(entries.column_sets, name)[entries.column_set[survivors.entries]]
-    else:
-        found = effective_values(rules, name, gather_array(values, entries.row[survivors.entries]))
-        if found is None:
-            return best
-        effective = found
+def _effective(rules: MergeRules, entries: LogEntries, survivors: _Survivors, name: str) -> Flags | None:
+    """bool[s], the survivors whose value a partial update mode keeps; None for all."""
+    found = np.ones(len(survivors.entries), dtype=np.bool_)
+    for start in range(0, len(found), _PART_ROWS):
+        part = slice(start, start + _PART_ROWS)
+        column = entries.take(entries.row[survivors.entries[part]], [name]).column(0)
+        kept = effective_values(rules, name, column)
+        if kept is not None:
+            found[part] = kept
+    return None if found.all() else found
+
+
+def _first(effective: Flags, survivors: _Survivors) -> Rows:
+    """For each key, the first entry with an effective value, else the best."""
     count = len(survivors.entries)
     first = np.minimum.reduceat(np.where(effective, np.arange(count), count), survivors.starts)
     chosen: Rows = survivors.entries[np.where(first < count, first, survivors.starts)]
@@ -189,20 +209,20 @@ def _with_united_sets(
     assert entries.column_set is not None
     assert blended.column_set is not None
     names = sorted(frozenset().union(*entries.column_sets))
-    known = np.array([[name in one for name in names] for one in entries.column_sets] + [[True] * len(names)])
-    full = np.zeros(len(known), dtype=np.bool_)
-    full[-1] = True
-    provided = np.column_stack([known, full])
+    # a bit per column, and a last one for the set of all columns
+    known = [[name in one for name in names] + [False] for one in entries.column_sets]
+    provided = np.packbits(np.array([*known, [True] * (len(names) + 1)]), axis=1)
     united = provided[blended.column_set]
-    together = np.logical_or.reduceat(provided[entries.column_set[survivors.entries]], survivors.starts)
+    together = np.bitwise_or.reduceat(provided[entries.column_set[survivors.entries]], survivors.starts)
     united[np.flatnonzero(is_row)[survivors.targets]] = together
-    packed = np.packbits(united, axis=1)
     bits = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed)]
+        pa.binary(united.shape[1]), len(united), [None, pa.py_buffer(united)]
     ).dictionary_encode()  # hashes: sorting millions of rows takes far longer
     distinct = [np.unpackbits(np.frombuffer(one.as_py(), np.uint8)) for one in bits.dictionary]
     sets = [frozenset(name for name, there in zip(names, one, strict=False) if there) for one in distinct]
-    numbers = np.where(united[:, -1], -1, bits.indices.to_numpy()).astype(np.int32)
+    whole = np.array([bool(one[len(names)]) for one in distinct], dtype=np.bool_)
+    indices = bits.indices.to_numpy()
+    numbers = np.where(whole[indices], -1, indices).astype(np.int32)
     if (numbers < 0).all() and rules.partial_mode is None:
         return replace(blended, column_sets=(), column_set=None)
     return replace(blended, column_sets=tuple(sets), column_set=numbers)

@@ -63,6 +63,7 @@ def fold_by_merger(merger: Merger, entries: LogEntries, numbers: npt.NDArray[np.
         column_sets=(),
         column_set=None,
         spooled=None,
+        blended=None,
     )
 
 

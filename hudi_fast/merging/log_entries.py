@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ class LogEntries:
     Attributes:
         keys: record keys; string[n], one chunk, no nulls.
         rows: m rows of the merge schema, columns of one chunk; in a mapped file, columns of one chunk per batch.
-        row: int64[n], the row of ``rows``, or -1 for a key of a delete block.
+        row: int64[n], the row of an entry, which :meth:`take` returns, or -1 for a key of a delete block.
         deletes: bool[n], entries that delete their key.
         default_ordering: bool[n], entries whose ordering value is Hudi's default (Integer 0: absent, null, or a delete
             by key). A delete among them is a commit-time delete.
@@ -46,6 +47,8 @@ class LogEntries:
         column_set: int32[n], the number of an entry's set in ``column_sets``, -1 for all columns; None when all entries
             have all columns.
         spooled: ``rows`` if they are in a mapped file; None for rows in memory.
+        blended: for b rows that are blended from several: by column, int[b], the rows of ``rows`` that provide it.
+            Columns with the same providers share an array. None: the rows are ``rows``.
     """
 
     keys: pa.Array
@@ -59,10 +62,21 @@ class LogEntries:
     column_sets: tuple[frozenset[str], ...] = ()
     column_set: npt.NDArray[np.int32] | None = None
     spooled: SpooledRows | None = None
+    blended: dict[str, npt.NDArray[np.integer[Any]]] | None = None
 
     def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Some of :attr:`rows` by number: int64[n], in any order."""
-        return take_rows(self.rows, self.spooled, rows, columns)
+        """Rows by number, of :attr:`row`: int64[k], in any order, without -1."""
+        if self.blended is None:
+            return take_rows(self.rows, self.spooled, rows, columns)
+        names_of: dict[int, list[str]] = {}
+        for name in columns:
+            names_of.setdefault(id(self.blended[name]), []).append(name)
+        found: dict[str, pa.ChunkedArray] = {}
+        for names in names_of.values():
+            stored = self.blended[names[0]][rows].astype(np.int64)
+            found |= zip(names, take_rows(self.rows, self.spooled, stored, names).columns, strict=True)
+        schema = pa.schema([self.rows.schema.field(name) for name in columns])
+        return pa.Table.from_arrays([found[name] for name in columns], schema=schema)
 
     @property
     def count(self) -> int:
@@ -89,4 +103,5 @@ def select_entries(entries: LogEntries, which: npt.NDArray[np.int64]) -> LogEntr
         column_sets=entries.column_sets,
         column_set=None if entries.column_set is None else entries.column_set[which],
         spooled=entries.spooled,
+        blended=entries.blended,
     )

@@ -249,8 +249,9 @@ def _seen(
     gone[there] = wins & entries.deletes[entry]
     chosen = np.arange(len(keys), dtype=np.int64)
     shown = wins & ~entries.deletes[entry]
-    chosen[there[shown]] = len(keys) + entries.row[entry[shown]]
-    both = pa.concat_tables([stored, entries.rows.select(stored.column_names).cast(stored.schema)])
+    chosen[there[shown]] = len(keys) + np.arange(np.count_nonzero(shown))
+    logged_rows = entries.take(entries.row[entry[shown]], stored.column_names).cast(stored.schema)
+    both = pa.concat_tables([stored, logged_rows])
     return StoredKeys(keys, gather(both.combine_chunks(), chosen), gone)
 
 

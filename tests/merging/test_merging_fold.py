@@ -123,8 +123,11 @@ class Log:
         ordering = {f"t{i}": kind for i, kind in enumerate(self.kinds)}
         return pa.schema(list((COLUMNS | ordering).items()))
 
-    def entries(self) -> LogEntries:
-        """The log as columns; rows that delete have values, which are not to be looked at."""
+    def entries(self, batch_rows: int | None = None) -> LogEntries:
+        """The log as columns; rows that delete have values, which are not to be looked at.
+
+        With ``batch_rows`` the rows are as in a mapped file.
+        """
         with_rows = [v for v in self.versions if not v["bare"]]
         rows = pa.Table.from_pylist([v["row"] or {"n": 9, "s": "deleted"} for v in with_rows], self.schema)
         sets = sorted({v["columns"] for v in self.versions if v["columns"] is not None}, key=sorted)
@@ -132,7 +135,7 @@ class Log:
         places = iter(range(len(with_rows)))
         return LogEntries(
             keys=pa.array([v["key"] for v in self.versions], pa.string()),
-            rows=rows.combine_chunks(),
+            rows=rows.combine_chunks() if batch_rows is None else (rows := in_batches(rows, batch_rows)),
             row=np.array([-1 if v["bare"] else next(places) for v in self.versions], np.int64),
             deletes=np.array([v["row"] is None for v in self.versions], np.bool_),
             default_ordering=np.array([v["default"] for v in self.versions], np.bool_),
@@ -140,6 +143,7 @@ class Log:
             mismatched=np.array([v["mismatched"] for v in self.versions], np.bool_),
             column_sets=tuple(sets),
             column_set=np.array(number, np.int32) if sets else None,
+            spooled=None if batch_rows is None else SpooledRows(rows, lambda: None),
         )
 
     def ordering(self, versions: list[Version]) -> tuple[pa.Array, ...]:
@@ -212,14 +216,13 @@ def logs(draw: st.DrawFn, *, partial_blocks: bool = True) -> Log:
 
 
 @settings(max_examples=400, deadline=None)
-@given(logs())
-def test_a_log_folds_as_record_by_record(log: Log) -> None:
+@given(logs(), st.none() | st.integers(1, 3))
+def test_a_log_folds_as_record_by_record(log: Log, batch_rows: int | None) -> None:
     expected = naive_fold(log.naive, log.versions)
-    folded = fold(log.rules, log.entries())
+    folded = fold(log.rules, log.entries(batch_rows))
     keys = folded.keys.to_pylist()
     assert len(set(keys)) == len(keys)
     assert set(keys) == set(expected)
-    rows = folded.rows.to_pylist()
     for place, key in enumerate(keys):
         version = expected[key]
         assert folded.deletes[place] == (version["row"] is None)
@@ -228,11 +231,16 @@ def test_a_log_folds_as_record_by_record(log: Log) -> None:
         number = -1 if folded.column_set is None else int(folded.column_set[place])
         brings = None if number < 0 else folded.column_sets[number]
         assert brings == version["columns"]
-        row = rows[folded.row[place]]
+        row = folded.take(folded.row[place : place + 1], folded.rows.column_names).to_pylist()[0]
         seen = [name for name in row if name.startswith("_") or brings is None or name in brings]
         assert {n: row[n] for n in seen} == {n: version["row"][n] for n in seen}
         if log.rules.orders:
             assert tuple(column[place].as_py() for column in folded.ordering) == version["ordering"]
+
+
+def in_batches(rows: pa.Table, batch_rows: int) -> pa.Table:
+    """The rows in chunks, as a file of batches has them."""
+    return pa.Table.from_batches(rows.combine_chunks().to_batches(max_chunksize=batch_rows), rows.schema)
 
 
 def base_file(rows: list[dict[str, Any]], schema: pa.Schema, group: int) -> BaseFileReader:
@@ -262,7 +270,7 @@ def test_a_base_file_merges_with_its_log_as_record_by_record(
     assert all(0 < table.num_rows <= batch_rows and table.schema == log.schema for table in merged)
     appended = np.setdiff1d(np.flatnonzero(~entries.deletes), sources)
     found = [row for table in merged for row in table.to_pylist()]
-    alone = entries.rows.take(pa.array(entries.row[appended])).to_pylist()
+    alone = entries.take(entries.row[appended], log.schema.names).to_pylist()
     assert found == expected[: len(found)]
     assert sorted(alone, key=repr) == sorted(expected[len(found) :], key=repr)
     check_ruled_out_groups(log, reader, changes, make, found, data)
@@ -331,26 +339,35 @@ def test_a_partial_row_may_lack_a_column_that_takes_no_nulls() -> None:
     assert merged[0].schema == schema
 
 
-def test_rows_of_partial_blocks_stay_in_a_mapped_file_if_no_key_occurs_twice() -> None:
-    rows = pa.table({"_hoodie_record_key": ["a", "b"], "n": pa.array([1, 2], pa.int64())})
-    no, spooled = np.zeros(2, np.bool_), SpooledRows(rows, lambda: None)
+@pytest.mark.parametrize(
+    ("keys", "sets", "expected"),
+    [
+        (["a", "b"], [0, 0], [{"n": 1, "s": "x"}, {"n": 2, "s": "y"}]),
+        (["a", "a"], [0, 1], [{"n": 1, "s": "y"}]),
+        (["a", "a"], [1, 1], [{"n": 2, "s": "y"}]),
+    ],
+)
+def test_rows_of_partial_blocks_stay_in_their_mapped_file(
+    keys: list[str], sets: list[int], expected: list[dict[str, Any]]
+) -> None:
+    rows = pa.table({"n": pa.array([1, 2], pa.int64()), "s": ["x", "y"]})
+    no, spooled = np.zeros(2, np.bool_), SpooledRows(in_batches(rows, 1), lambda: None)
+    provided = (frozenset({"n"}), frozenset({"s"}))
     entries = LogEntries(
-        rows.column(0).chunk(0),
+        pa.array(keys),
         rows,
         np.arange(2),
         no,
         ~no,
         (),
-        column_sets=(frozenset({"n"}),),
-        column_set=np.zeros(2, np.int32),
+        column_sets=provided,
+        column_set=np.array(sets, np.int32),
         spooled=spooled,
     )
     folded = fold(MergeRules(COMMIT_TIME), entries)
     assert folded.spooled is spooled
-    assert folded.row.tolist() == [0, 1]
-    assert folded.column_sets == entries.column_sets
-    assert folded.column_set is not None
-    assert folded.column_set.tolist() == [0, 0]
+    assert folded.rows is rows
+    assert folded.take(folded.row, ["n", "s"]).to_pylist() == expected
 
 
 def merging(merger: Any) -> LogEntries:
