@@ -126,6 +126,7 @@ class WriteOptions:
     cdc_mode: str = option_field("hoodie.table.cdc.supplemental.logging.mode")
     # file sizing
     max_file_size: int = option_field("hoodie.parquet.max.file.size")
+    max_file_rows: int = option_field("hudi_fast.max.file.rows")
     small_file_limit: int = option_field("hoodie.parquet.small.file.limit")
     insert_auto_split: bool = option_field("hoodie.copyonwrite.insert.auto.split")
     insert_split_size: int = option_field("hoodie.copyonwrite.insert.split.size")

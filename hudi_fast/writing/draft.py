@@ -355,6 +355,7 @@ def _stored_keys(state: TableState) -> Iterator[str]:
 def _sizing(options: WriteOptions) -> SizingSettings:
     return SizingSettings(
         max_file_size=options.max_file_size,
+        max_file_rows=options.max_file_rows,
         small_file_limit=options.small_file_limit,
         auto_split=options.insert_auto_split,
         split_size=options.insert_split_size,

@@ -70,6 +70,8 @@ def _create_file(
     )
     if plan.index.bucket is not None:  # a bucket is one file group, however large
         ceiling = math.inf
+    else:
+        rows = rows[: plan.files.sizing.max_file_rows]
     with OutputFile(plan, work, file_id, "CREATE", KeyFooter.for_new_file(plan)) as output:
         for part in incoming.parts(rows, _rows_at_once(incoming, ceiling)):
             output.write(new_rows(plan, work, incoming, part, output.name, first_sequence + output.rows))

@@ -2,6 +2,9 @@
 
 First the small files of the partition are filled up to the maximum file size, in listing order; the remaining records
 form new file groups of as many records as fit one file.
+
+Apache Hudi limits only the size. Here a file of narrow records ends at a number of records, because the task that
+changes a file group has all its record keys in memory.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ class SizingSettings:
 
     Attributes:
         max_file_size: ``hoodie.parquet.max.file.size``.
+        max_file_rows: ``hudi_fast.max.file.rows``.
         small_file_limit: smaller files are filled; 0 or less disables this.
         auto_split: whether sizes decide the number of records per new file, rather than ``split_size``.
         split_size: records per new file otherwise.
@@ -38,6 +42,7 @@ class SizingSettings:
     """
 
     max_file_size: int = 125829120
+    max_file_rows: int = 4_000_000
     small_file_limit: int = 104857600
     auto_split: bool = True
     split_size: int = 500000
@@ -51,7 +56,12 @@ class SizingSettings:
 
     def records_per_new_file(self, average: int) -> int:
         """Number of records of ``average`` bytes in a new file."""
-        return max(1, math.ceil(self.max_file_size / average)) if self.auto_split else self.split_size
+        fitting = max(1, math.ceil(self.max_file_size / average)) if self.auto_split else self.split_size
+        return min(fitting, self.max_file_rows)
+
+    def records_to_fill(self, size: int, average: int) -> int:
+        """Number of records of ``average`` bytes that a file of ``size`` bytes takes; zero or less for none."""
+        return min((self.max_file_size - size) // average, self.max_file_rows - size // average)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ def assign_inserts(
     left = inserts
     assigned: list[InsertAssignment] = []
     for small in small_files:
-        count = min((settings.max_file_size - small.size) // average, left)
+        count = min(settings.records_to_fill(small.size, average), left)
         if count > 0:
             assigned.append(InsertAssignment(small.file_id, count))
             left -= count

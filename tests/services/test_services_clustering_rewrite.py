@@ -125,6 +125,17 @@ def test_rows_keep_their_order_and_all_but_the_file_name(copies: bool, outputs: 
     assert {stat.decoded_because for stat in stats} == {""}
 
 
+@pytest.mark.parametrize(("copies", "most", "counts"), [(False, 50, [50, 50, 20]), (True, 80, [80, 40])])
+def test_new_files_have_the_maximum_of_rows(copies: bool, most: int, counts: list[int], tmp_path: Path) -> None:
+    settings = make(tmp_path, files=3)
+    work = work_of(tmp_path, {**settings, "hudi_fast.max.file.rows": str(most)})
+    before = pa.concat_tables([pq.read_table(tmp_path / one.base_path) for one in work.groups[0].slices])
+    stats = run(work, copies)
+    assert [stat.num_writes for stat in stats] == counts
+    assert bool(sum(stat.copied_row_groups for stat in stats)) == copies
+    assert same_rows(before, pa.concat_tables(written(tmp_path, stats)))
+
+
 def test_stats_are_those_of_new_file_groups(tmp_path: Path) -> None:
     settings = make(tmp_path)
     work = work_of(tmp_path, settings, outputs=2, measured=["qty", "name"])

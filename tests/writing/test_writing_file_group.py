@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -81,6 +82,15 @@ def test_a_new_group_is_split_into_files_of_the_maximum_size(tmp_path: Path) -> 
     assert len(stats) > 1
     assert sum(stat.num_inserts for stat in stats) == 700
     assert [stat.file_id[-2:] for stat in stats] == [f"-{number}" for number in range(len(stats))]
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_a_new_group_is_split_into_files_of_the_maximum_rows(tmp_path: Path, operation: str) -> None:
+    settings = {**options(), "hudi_fast.max.file.rows": "30"}
+    hf.write(plain_rows(range(0, 400, 4)), tmp_path, {**settings, "hoodie.datasource.write.operation": operation})
+    rows = hf.HudiTable.open(tmp_path).to_arrow()
+    assert sorted(pc.value_counts(rows["_hoodie_file_name"]).field("counts").to_pylist()) == [10, 30, 30, 30]
+    assert sorted(rows["id"].to_pylist()) == [f"k{number:05d}" for number in range(0, 400, 4)]
 
 
 def test_new_rows_have_meta_columns_of_the_file(tmp_path: Path) -> None:

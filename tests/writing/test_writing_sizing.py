@@ -64,6 +64,17 @@ def test_a_small_file_without_room_for_a_record_is_passed_over() -> None:
     assert counts(assign_inserts(2, [SmallFile("full", 950), SmallFile("empty", 0)], 100, settings)) == [("empty", 2)]
 
 
+def test_a_file_of_narrow_records_ends_at_the_maximum_of_rows() -> None:
+    settings = SizingSettings(max_file_size=120 * MB, small_file_limit=100 * MB, max_file_rows=1_000_000)
+    small = [SmallFile("half", 20 * MB), SmallFile("full", 90 * MB)]
+    assert counts(assign_inserts(2_700_000, small, 40, settings)) == [
+        ("half", 500_000),
+        (None, 1_000_000),
+        (None, 1_000_000),
+        (None, 200_000),
+    ]
+
+
 def test_without_inserts_nothing_is_assigned() -> None:
     assert assign_inserts(0, [SmallFile("a", 0)], 100, SizingSettings()) == []
 

@@ -21,6 +21,15 @@ SIZING_OPTIONS = (
         minimum=1,
     ),
     Option(
+        "hudi_fast.max.file.rows",
+        Kind.INT,
+        4_000_000,
+        "Maximum rows of a new base file. A task holds the record keys of one file group in memory, up to 200 bytes a "
+        "row. Buckets of a bucket index have no maximum.",
+        unit="rows",
+        minimum=1,
+    ),
+    Option(
         "hoodie.parquet.small.file.limit",
         Kind.INT,
         100 * _MIB,

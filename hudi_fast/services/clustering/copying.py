@@ -111,9 +111,12 @@ def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
     obstacle = join_obstacle([one.footer for one in sources])
     if obstacle:
         return obstacle
-    sizes = [group.size for one in sources for group in one.footer.groups]
+    groups = [group for one in sources for group in one.footer.groups]
+    sizes = [group.size for group in groups]
     if max(sizes, default=0) > source.work.target_bytes:
         return "row groups are larger than the target file size"
+    if any(group.rows > source.work.plan.files.sizing.max_file_rows for group in groups):
+        return "row groups have more rows than a file may have"
     return _SMALL if _are_small(source, len(sizes), sum(sizes)) else ""
 
 
@@ -124,19 +127,22 @@ def _are_small(source: GroupInput, groups: int, size: int) -> bool:
 
 
 def _files(source: GroupInput, sources: Sequence[_Source]) -> list[_Pieces]:
-    """The row groups of each new file: about equal bytes, up to the target file size."""
+    """The row groups of each new file: about equal bytes, up to the target file size and the maximum of rows."""
     groups = [(number, group) for number, one in enumerate(sources) for group in one.footer.groups]
     share = sum(group.size for _, group in groups) / source.output_groups
     files: list[_Pieces] = []
-    filled, done = 0, 0
+    filled, rows, done = 0, 0, 0
+    most_rows = source.work.plan.files.sizing.max_file_rows
     for number, group in groups:
         # The next file begins at the row group whose larger part is beyond this file's share.
         is_next = len(files) < source.output_groups and done + group.size / 2 > share * len(files)
-        if is_next or filled + group.size > source.work.target_bytes:
+        is_full = filled + group.size > source.work.target_bytes or rows + group.rows > most_rows
+        if is_next or is_full:
             files.append({})
-            filled = 0
+            filled, rows = 0, 0
         files[-1].setdefault(number, []).append(group)
         filled += group.size
+        rows += group.rows
         done += group.size
     return files
 

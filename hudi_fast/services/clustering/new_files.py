@@ -78,7 +78,7 @@ class NewFiles:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of the carried columns."""
-        target = self._source.work.target_bytes
+        target, most = self._source.work.target_bytes, self._source.work.plan.files.sizing.max_file_rows
         at_once = _rows_at_once(rows, target)
         at = 0
         while at < rows.num_rows:
@@ -88,11 +88,11 @@ class NewFiles:
                 file_id = f"{self._prefix}-{self._suffix}"
                 self._file = _NewFile(self._source, file_id, self._token, self._known_keys)
                 self._suffix += 1
-            part = rows.slice(at, int(min(at_once, self._left)))
+            part = rows.slice(at, int(min(at_once, self._left, most - self._file.output.rows)))
             self._file.write(part)
             at += part.num_rows
             self._left -= part.num_rows
-            if self._file.output.is_full(target):
+            if self._file.output.rows == most or self._file.output.is_full(target):
                 self._finish_file()
 
     def finish(self) -> list[WriteStat]:
