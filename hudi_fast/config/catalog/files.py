@@ -24,8 +24,8 @@ SIZING_OPTIONS = (
         "hudi_fast.max.file.rows",
         Kind.INT,
         4_000_000,
-        "Maximum rows of a new base file. A task holds the record keys of one file group in memory, up to 200 bytes a "
-        "row. Buckets of a bucket index have no maximum.",
+        "Rows at which a new base file ends before it has its target size: a task holds the record keys of a file "
+        "group in memory. Buckets of a bucket index have no such limit.",
         unit="rows",
         minimum=1,
     ),

@@ -58,6 +58,7 @@ def write_buckets(
         task = _Task(plan, slices, uncounted, task_token())
         for bucket, collected in _by_bucket(plan, batches):
             task.write(bucket, collected)
+            del collected  # the rows of the next bucket come now
         return Answer(task.stats, frozenset(stat.partition_path for stat in task.stats))
 
     return work
@@ -194,6 +195,7 @@ def _by_bucket(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[t
                 number = int(numbers[start])
                 if current is not None and number != current and (rows := buffer.take()) is not None:
                     yield current, rows
+                    del rows
                 current = number
                 buffer.add(batch.slice(start, end - start))
         if current is not None and (rows := buffer.take()) is not None:

@@ -200,6 +200,7 @@ def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], An
         sequence = 0
         for partition, rows in _by_partition(plan, batches):
             written, sequence = write_partition(plan, partition, rows, token, sequence)
+            del rows  # those of the next partition come now
             stats += written
             seen.append(partition)
         return Answer(stats, frozenset(seen))
@@ -242,6 +243,7 @@ def _by_partition(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterato
                 if partition != current and (rows := buffer.take()) is not None:
                     done.add(current)
                     yield current, rows
+                    del rows
                 if partition in done:
                     raise CommitError(
                         f"Rows of the partition {partition!r} of {plan.storage.uri} reach a task in several parts: its "
