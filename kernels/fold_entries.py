@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arrays import Bytes, Int, Int32s, Int64s
+from ._arrays import Bools, Bytes, Int, Int32s, Int64s
 from ._kernel import kernel
 
-__all__ = ["COMMIT_TIME", "DELETE", "KEY_ONLY", "KEY_ONLY_LOSES", "NO_KIND", "OTHER_KIND_LOSES", "fold_entries"]
+__all__ = [
+    "COMMIT_TIME",
+    "DELETE",
+    "KEY_ONLY",
+    "KEY_ONLY_LOSES",
+    "NO_KIND",
+    "OTHER_KIND_LOSES",
+    "first_flagged",
+    "fold_entries",
+    "several_survivors",
+]
 
 DELETE = 1
 COMMIT_TIME = 2
@@ -100,3 +110,92 @@ def fold_entries(keys: Int32s, rank: Int64s, flags: Bytes, kinds: Bytes, rules: 
     winner, since, place = np.full(rows, -1, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.int32)
     _fold(keys, rank, flags, kinds, rules, winner, since, place, np.zeros(rows, np.int32))
     return winner, since, place
+
+
+@kernel("void(ri4, rb1, ri4, ri4, wi4)")
+def _count_survivors(keys: Int32s, deletes: Bools, winner: Int32s, since: Int32s, counts: Int32s) -> None:
+    for i in range(keys.size):
+        key = np.int64(keys[i])
+        if not deletes[i] and not deletes[winner[key]] and i >= since[key]:
+            counts[key] += 1
+
+
+@kernel("void(ri4, rb1, ri4, ri4, ri4, wi4, wi4, wi4)")
+def _place_survivors(
+    keys: Int32s,
+    deletes: Bools,
+    winner: Int32s,
+    since: Int32s,
+    place: Int32s,
+    counts: Int32s,
+    entries: Int32s,
+    starts: Int32s,
+) -> None:
+    """Fill ``entries`` and ``starts``; ``counts`` becomes the position of each key's winner, or -1."""
+    at = 0
+    group = 0
+    for key in range(counts.size):
+        count = int(counts[key])
+        if count < 2:
+            counts[key] = -1
+            continue
+        counts[key] = np.int32(at)
+        starts[group] = np.int32(at)
+        group += 1
+        at += count
+    for i in range(keys.size):
+        number = np.int64(keys[i])
+        first = np.int64(counts[number])
+        if first >= 0 and not deletes[i] and i >= since[number]:
+            entries[first + np.int64(place[i]) - np.int64(place[winner[number]])] = np.int32(i)
+
+
+def several_survivors(
+    keys: Int32s, deletes: Bools, winner: Int32s, since: Int32s, place: Int32s
+) -> tuple[Int32s, Int32s]:
+    """The surviving entries of keys that have more than one.
+
+    Args:
+        keys: int32[n], the key numbers that :func:`fold_entries` received.
+        deletes: bool[n], entries that delete their key.
+        winner: int32[n], its first result.
+        since: int32[n], its second.
+        place: int32[n], its third.
+
+    Returns:
+        int32[s] entries, grouped by key, best first; int32[g], the first position of each key.
+    """
+    counts = np.zeros(keys.size, np.int32)
+    _count_survivors(keys, deletes, winner, since, counts)
+    several = counts > 1
+    entries = np.empty(int(counts[several].sum()), np.int32)
+    starts = np.empty(int(np.count_nonzero(several)), np.int32)
+    _place_survivors(keys, deletes, winner, since, place, counts, entries, starts)
+    return entries, starts
+
+
+@kernel("void(rb1, ri4, wi4)")
+def _first_flagged(flags: Bools, starts: Int32s, first: Int32s) -> None:
+    groups = starts.size
+    for group in range(groups):
+        start = np.int64(starts[group])
+        end = np.int64(flags.size)
+        if group + 1 < groups:
+            end = np.int64(starts[group + 1])
+        first[group] = np.int32(start)
+        for i in range(start, end):
+            if flags[i]:
+                first[group] = np.int32(i)
+                break
+
+
+def first_flagged(flags: Bools, starts: Int32s) -> Int32s:
+    """int32[g], the first position of each group whose flag is set; where none is, the first position.
+
+    Args:
+        flags: bool[s].
+        starts: int32[g], ascending from 0: the first position of each group.
+    """
+    first = np.empty(starts.size, np.int32)
+    _first_flagged(flags, starts, first)
+    return first

@@ -2,7 +2,7 @@
 
 ::
 
-    insert ─► upsert ─► [MERGE_ON_READ: read ─► compaction] ─► update ─► merge
+    insert ─► upsert ─► [MERGE_ON_READ: read ─► compaction] ─► update ─► merge ─► [read ─► compaction]
        each step: rows checked ─► seconds, plan, files, peak of the largest worker
 
 All rows are in one partition, and their text is random hexadecimal digits, so that files are about half as large as the
@@ -13,7 +13,7 @@ Usage::
 
     python -m benchmarks.scale.large_partition                                  # 12 million rows of 330 bytes
     python -m benchmarks.scale.large_partition --rows 400000 --width 10000      # wide rows
-    python -m benchmarks.scale.large_partition --rows 20000000 --width 40       # narrow rows
+    python -m benchmarks.scale.large_partition --rows 6000000 --width 40        # narrow rows
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="share of the rows that each later write changes")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument(
-        "--steps", nargs="+", choices=STEPS, default=list(STEPS), help="steps after the insert, in this order"
+        "--steps", nargs="+", choices=STEPS, default=[*STEPS, "read", "compact"], help="after the insert, in order"
     )
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help="option of every write")

@@ -29,7 +29,9 @@ from hudi_fast.kernels.fold_entries import (
     KEY_ONLY_LOSES,
     NO_KIND,
     OTHER_KIND_LOSES,
+    first_flagged,
     fold_entries,
+    several_survivors,
 )
 from hudi_fast.kernels.key_table import KeyTable, pick_winners
 from hudi_fast.merging.blend import effective_values, provides
@@ -67,8 +69,13 @@ def _folded(rules: MergeRules, entries: LogEntries) -> LogEntries:
         rank = ordering_rank(entries.ordering if ordered else (), entries.count)
         winners = pick_winners(buffers.offsets, buffers.data, rank)
         return entries if len(winners) == entries.count else select_entries(entries, winners)
-    numbers = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
-    return fold_keyed(rules, entries, numbers)[1]
+    return fold_keyed(rules, entries, _numbered(entries.keys))[1]
+
+
+def _numbered(keys: pa.Array) -> Numbers:
+    """int32[n], a number per key; its hash table is not kept."""
+    buffers = varlen_buffers(keys)
+    return KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
 
 
 def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tuple[Rows, LogEntries]:
@@ -93,6 +100,7 @@ def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tupl
     if entries.column_set is None and rules.partial_mode is None:
         return winners, select_entries(entries, winners)
     survivors = _survivors(entries, numbers, winners, winner, since, place)
+    del numbers, winner, since, place  # of millions of entries each
     if not len(survivors.starts):  # the rows are as they are stored, and may stay in a mapped file
         return winners, select_entries(entries, winners)
     return winners, _blended(rules, entries, winners, survivors)
@@ -125,28 +133,22 @@ class _Survivors:
     """Keys with more than one surviving row.
 
     Attributes:
-        entries: int64[s], the surviving entries, grouped by key, best first.
-        starts: int64[g], the first position of each key.
+        entries: int32[s], the surviving entries, grouped by key, best first: the first is the winner.
+        starts: int32[g], the first position of each key.
         targets: int64[g], the key's row number in the result.
     """
 
-    entries: Rows
-    starts: Rows
+    entries: Numbers
+    starts: Numbers
     targets: Rows
 
 
 def _survivors(
     entries: LogEntries, numbers: Numbers, winners: Rows, winner: Numbers, since: Numbers, place: Numbers
 ) -> _Survivors:
-    surviving = ~entries.deletes & ~entries.deletes[winner[numbers]]
-    surviving &= np.arange(entries.count) >= since[numbers]
-    several = np.bincount(numbers[surviving], minlength=entries.count) > 1
-    found = np.flatnonzero(surviving & several[numbers])
-    found = found[np.lexsort((place[found], numbers[found]))]
-    keys = numbers[found]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    found, starts = several_survivors(numbers, entries.deletes, winner, since, place)
     rows = winners[~entries.deletes[winners]]
-    return _Survivors(found, starts, np.searchsorted(rows, winner[keys[starts]]))
+    return _Survivors(found, starts, np.searchsorted(rows, found[starts]))
 
 
 def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _Survivors) -> LogEntries:
@@ -155,7 +157,7 @@ def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _
     kind: type[np.signedinteger[Any]] = np.int32 if entries.rows.num_rows < 2**31 else np.int64
     plain = entries.row[winners[is_row]].astype(kind)
 
-    def with_rows_of(chosen: Rows) -> npt.NDArray[np.integer[Any]]:
+    def with_rows_of(chosen: Numbers) -> npt.NDArray[np.integer[Any]]:
         sources = plain.copy()
         sources[survivors.targets] = entries.row[chosen]
         return sources
@@ -194,11 +196,9 @@ def _effective(rules: MergeRules, entries: LogEntries, survivors: _Survivors, na
     return None if found.all() else found
 
 
-def _first(effective: Flags, survivors: _Survivors) -> Rows:
+def _first(effective: Flags, survivors: _Survivors) -> Numbers:
     """For each key, the first entry with an effective value, else the best."""
-    count = len(survivors.entries)
-    first = np.minimum.reduceat(np.where(effective, np.arange(count), count), survivors.starts)
-    chosen: Rows = survivors.entries[np.where(first < count, first, survivors.starts)]
+    chosen: Numbers = survivors.entries[first_flagged(effective, survivors.starts)]
     return chosen
 
 

@@ -26,6 +26,7 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.fold import fold
+from hudi_fast.merging.freed_memory import return_freed_memory
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.matched_rows import BaseRowUpdates, incoming_beats_stored, resolve_matches
@@ -74,7 +75,11 @@ def resolve_slice(
         CorruptTableError: a file of the slice is corrupt.
     """
     logged = read_entries(merge, blocks, schema, base_instant)
-    count, entries = logged.count, fold(merge.rules, logged)
+    count = logged.count
+    return_freed_memory(count)
+    entries = fold(merge.rules, logged)
+    del logged
+    return_freed_memory(count)
     none = np.zeros(0, dtype=np.int64)
     if reader is None or not reader.num_rows or not entries.count:
         return ResolvedSlice(entries, BaseRowUpdates(none, none, none), np.flatnonzero(~entries.deletes), count)

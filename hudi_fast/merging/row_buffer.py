@@ -22,7 +22,7 @@ from hudi_fast.errors import CommitError
 
 __all__ = ["LOG_BUDGET", "ROW_BUDGET", "CollectedRows", "RowBuffer", "read_failure", "spool_folder", "write_failure"]
 
-ROW_BUDGET = 256 << 20
+ROW_BUDGET = 128 << 20
 """Arrow bytes of rows that a task keeps in memory before it spools them."""
 
 LOG_BUDGET = 128 << 20

@@ -42,7 +42,7 @@ class SizingSettings:
     """
 
     max_file_size: int = 125829120
-    max_file_rows: int = 4_000_000
+    max_file_rows: int = 3_000_000
     small_file_limit: int = 104857600
     auto_split: bool = True
     split_size: int = 500000

@@ -11,8 +11,12 @@ from hudi_fast.kernels.fold_entries import (
     KEY_ONLY_LOSES,
     NO_KIND,
     OTHER_KIND_LOSES,
+    first_flagged,
     fold_entries,
+    several_survivors,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ROW = 0
 
@@ -79,3 +83,39 @@ def test_wrong_input_is_refused():
         fold_entries(keys, rank, flags, flags, 0)
     with pytest.raises(ValueError, match="2 keys, 1 ranks"):
         fold_entries(keys, rank[:1], flags, flags, 0)
+
+
+ENTRIES = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from([ROW, ROW, ROW, DELETE, DELETE | COMMIT_TIME, DELETE | KEY_ONLY]),
+        st.integers(0, 2),
+        st.sampled_from([0, 0, 1, NO_KIND]),
+    ),
+    max_size=25,
+)
+
+
+@settings(deadline=None)  # the first call compiles
+@given(ENTRIES, st.integers(0, 3))
+def test_the_survivors_of_keys_with_several_are_grouped_best_first(entries, rules):
+    keys = np.array([min(entry[0], len(entries) - 1) for entry in entries], np.int32)
+    flags, rank, kinds = (
+        np.array([entry[at] for entry in entries], kind) for at, kind in ((1, np.uint8), (2, np.int64), (3, np.uint8))
+    )
+    folded = fold_entries(keys, rank, flags, kinds, rules)
+    expected = []
+    for key in range(4):
+        here = [(entries[i][1:], i) for i in range(len(entries)) if keys[i] == key]
+        alive = [here[at][1] for at in fold([entry for entry, _ in here], rules)[1]] if here else []
+        if len(alive) > 1:
+            expected.append(alive)
+    found, starts = several_survivors(keys, (flags & DELETE).astype(bool), *folded)
+    assert [part.tolist() for part in np.split(found, starts[1:])] == (expected or [[]])
+    assert len(starts) == len(expected)
+
+
+def test_the_first_flag_of_each_group():
+    flags = np.array([False, True, True, False, False, True], np.bool_)
+    assert first_flagged(flags, np.array([0, 3, 5], np.int32)).tolist() == [1, 3, 5]
+    assert first_flagged(flags[:0], np.zeros(0, np.int32)).tolist() == []

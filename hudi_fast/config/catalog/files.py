@@ -23,7 +23,7 @@ SIZING_OPTIONS = (
     Option(
         "hudi_fast.max.file.rows",
         Kind.INT,
-        4_000_000,
+        3_000_000,
         "Rows at which a new base file ends before it has its target size: a task holds the record keys of a file "
         "group in memory. Buckets of a bucket index have no such limit.",
         unit="rows",

@@ -26,7 +26,6 @@ from pyspark.sql import functions as F
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.merging.row_buffer import ROW_BUDGET
 from hudi_fast.spark.arrow import (
     ARROW_GROWTH,
     arrow_batches_of,
@@ -40,7 +39,7 @@ from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
 from hudi_fast.spark.writing.dml_rows import ChangeShape
-from hudi_fast.spark.writing.fused import run_direct, run_fused
+from hudi_fast.spark.writing.fused import TASK_BYTES, run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.workload import count_changes, count_rows, task_count
@@ -252,7 +251,7 @@ class SparkEngine:
         """Tasks for whole partitions, if each has few rows and together they keep all cores busy."""
         largest = profile.largest * profile.row_bytes
         shape = f"{profile.total:,} rows in {len(profile.rows):,} partitions, {profile.largest:,} in the largest"
-        if largest > ROW_BUDGET:
+        if largest > TASK_BYTES:
             return _Choice("routed", f"{shape}, about {largest:,} bytes in memory; {self._too_large}")
         load = load_factor(profile.rows.values(), parallelism(self._df.sparkSession))
         if load > _UNEVEN[looks_up] and profile.total_bytes > _EVEN_FROM:
@@ -264,7 +263,7 @@ class SparkEngine:
         rows = count_rows(self._df, plan)
         counted = WorkloadProfile(rows, _ROW_BYTES, {})
         estimate = estimated_bytes(self._df)
-        if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= ROW_BUDGET * counted.total:
+        if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= TASK_BYTES * counted.total:
             return replace(counted, row_bytes=max(_ROW_BYTES, ARROW_GROWTH * estimate // max(1, counted.total)))
         return replace(counted, row_bytes=_bytes_of_a_row(self._sampled(_SAMPLE_ROWS)))
 

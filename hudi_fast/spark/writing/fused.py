@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.merging.row_buffer import ROW_BUDGET, RowBuffer, write_failure
+from hudi_fast.merging.row_buffer import RowBuffer, write_failure
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
 from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
 from hudi_fast.spark.writing.routing import addresses, pack_bins
@@ -30,7 +30,10 @@ from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 from hudi_fast.writing.profile import WorkloadProfile
 
-__all__ = ["run_direct", "run_fused"]
+__all__ = ["TASK_BYTES", "run_direct", "run_fused"]
+
+TASK_BYTES = 256 << 20
+"""Arrow bytes of rows that a task for whole partitions may have; a part of them may be in a local file."""
 
 _PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
 
@@ -75,14 +78,14 @@ def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Answer]:
 
 
 def _enough_tasks(df: Any) -> int:
-    """The fewest tasks that keep all cores busy and each task's rows in memory: a Python task costs 25 to 40 ms.
+    """The fewest tasks that keep all cores busy and have at most :data:`TASK_BYTES`: a Python task costs 25 to 40 ms.
 
     Input of unknown size keeps its tasks, since ``coalesce`` never makes more of them.
     """
     estimate = estimated_bytes(df)
     if estimate is None:
         return 1 << 30
-    return max(parallelism(df.sparkSession) * TASKS_PER_CORE, estimate * ARROW_GROWTH // ROW_BUDGET + 1)
+    return max(parallelism(df.sparkSession) * TASKS_PER_CORE, estimate * ARROW_GROWTH // TASK_BYTES + 1)
 
 
 def _tasks_of_shuffle(df: Any) -> int:

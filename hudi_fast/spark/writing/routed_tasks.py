@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
+from hudi_fast.merging.freed_memory import return_freed_memory
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.writing.record_index import UNREADABLE
@@ -57,8 +58,10 @@ def write_buckets(
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
         task = _Task(plan, slices, uncounted, task_token())
         for bucket, collected in _by_bucket(plan, batches):
+            count = collected.table.num_rows
             task.write(bucket, collected)
             del collected  # the rows of the next bucket come now
+            return_freed_memory(count)
         return Answer(task.stats, frozenset(stat.partition_path for stat in task.stats))
 
     return work

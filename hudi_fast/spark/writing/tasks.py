@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError, HudiError
 from hudi_fast.keys.key_generator import partition_paths
+from hudi_fast.merging.freed_memory import return_freed_memory
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import is_local
 from hudi_fast.spark.job_errors import explained_job_errors, lack_of_memory, out_of_memory
@@ -199,8 +200,10 @@ def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], An
         seen: list[str] = []
         sequence = 0
         for partition, rows in _by_partition(plan, batches):
+            count = rows.table.num_rows
             written, sequence = write_partition(plan, partition, rows, token, sequence)
             del rows  # those of the next partition come now
+            return_freed_memory(count)
             stats += written
             seen.append(partition)
         return Answer(stats, frozenset(seen))
