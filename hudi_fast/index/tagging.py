@@ -11,8 +11,10 @@ merge does not compare keys again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +44,9 @@ __all__ = [
 ]
 
 RECORD_KEY = "_hoodie_record_key"
+
+_FEW_KEYS = 1 << 16
+"""Up to this number, keys are sorted to leave out row groups between them."""
 
 _FIRST_AMBIGUOUS_BYTE = 0xEE
 """Since U+E000, Java's string order (UTF-16 units) and the order of UTF-8 bytes may differ."""
@@ -135,6 +140,18 @@ class IncomingKeys:
         alike = not len(used) or int(used.max()) < _FIRST_AMBIGUOUS_BYTE
         return cls(keys, rows, KeyTable.build(buffers.offsets, buffers.data), bounds["min"], bounds["max"], alike)
 
+    def has_between(self, low: bytes, high: bytes) -> bool:
+        """Whether a key may be at least ``low`` and at most ``high``, in the order of UTF-8 bytes."""
+        if self._ordered is None:
+            return self.low is None or self.high is None or (self.low.encode() <= high and low <= self.high.encode())
+        at = bisect_left(self._ordered, low)
+        return at < len(self._ordered) and self._ordered[at] <= high
+
+    @cached_property
+    def _ordered(self) -> list[bytes] | None:
+        """The keys, sorted; None for more than :data:`_FEW_KEYS`."""
+        return sorted(key.encode() for key in self.keys.to_pylist()) if len(self.keys) <= _FEW_KEYS else None
+
 
 @dataclass(frozen=True, slots=True)
 class SliceMatches:
@@ -167,30 +184,56 @@ def match_slice(
             return None
         found_base: list[npt.NDArray[np.int32]] = []
         found_key: list[npt.NDArray[np.int32]] = []
-        start = 0
-        for stored in file_keys(reader, key_config):
-            buffers = varlen_buffers(stored)
-            hits = keys.table.probe(buffers.offsets, buffers.data)
-            here = np.flatnonzero(hits >= 0)
-            if len(here):
-                found_base.append((here + start).astype(np.int32))
-                found_key.append(hits[here])
-            start += len(stored)
+        for groups, start in _runs(reader, keys, settings.prune_by_range and key_config is None):
+            for stored in file_keys(reader, key_config, groups):
+                buffers = varlen_buffers(stored)
+                hits = keys.table.probe(buffers.offsets, buffers.data)
+                here = np.flatnonzero(hits >= 0)
+                if len(here):
+                    found_base.append((here + start).astype(np.int32))
+                    found_key.append(hits[here])
+                start += len(stored)
     if not found_base:
         return None
     base_rows = np.concatenate(found_base, dtype=np.int64)
     return SliceMatches(slice_, base_rows, keys.rows[np.concatenate(found_key)])
 
 
-def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[pa.Array]:
+def _runs(reader: BaseFileReader, keys: IncomingKeys, prunes: bool) -> list[tuple[list[int] | None, int]]:
+    """Consecutive row groups that may hold a key, each run with its first row; None stands for all row groups."""
+    metadata = reader.metadata
+    if not prunes or len(reader.parts) > 1 or metadata.num_row_groups < 2:
+        return [(None, 0)]
+    names = [metadata.row_group(0).column(number).path_in_schema for number in range(metadata.num_columns)]
+    if RECORD_KEY not in names:
+        return [(None, 0)]
+    column = names.index(RECORD_KEY)
+    runs: list[tuple[list[int], int]] = []
+    start = 0
+    for number, rows in enumerate(reader.row_group_rows()):
+        bounds = metadata.row_group(number).column(column).statistics
+        if bounds is None or not bounds.has_min_max or keys.has_between(bounds.min_raw, bounds.max_raw):
+            if runs and runs[-1][0][-1] == number - 1:
+                runs[-1][0].append(number)
+            else:
+                runs.append(([number], start))
+        start += rows
+    return list(runs)
+
+
+def file_keys(
+    reader: BaseFileReader, key_config: KeyConfig | None, row_groups: Sequence[int] | None = None
+) -> Iterator[pa.Array]:
     """The record keys of a base file in row order, in batches of bounded size.
+
+    ``row_groups`` are the numbers of those to read; None for all.
 
     Raises:
         CorruptTableError: the key column is missing or has nulls although the table stores keys.
     """
     if key_config is not None:
         columns = sorted({name.split(".")[0] for name in key_config.record_key_fields})
-        for batch in reader.batches(columns, 1 << 18):
+        for batch in reader.batches(columns, 1 << 18, row_groups):
             yield record_keys(key_config, pa.Table.from_batches([batch]))
         return
     if not reader.has(RECORD_KEY):
@@ -199,7 +242,7 @@ def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[
             "(hoodie.populate.meta.fields=true)",
             reader.path,
         )
-    for batch in reader.batches([RECORD_KEY], 1 << 18):
+    for batch in reader.batches([RECORD_KEY], 1 << 18, row_groups):
         keys = single_chunk(batch.column(0))
         if keys.null_count:
             raise CorruptTableError(f"The base file holds {keys.null_count} rows without a record key", reader.path)

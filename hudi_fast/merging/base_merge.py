@@ -82,6 +82,7 @@ def merged_batches(
     *,
     batch_rows: int = BATCH_ROWS,
     replaced_only: Collection[int] = (),
+    row_groups: Collection[int] | None = None,
     observer: CdcObserver | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a base file after its changes, in file order, in ``schema``; no table is empty.
@@ -93,6 +94,7 @@ def merged_batches(
         replacement: produces the new rows.
         batch_rows: maximum rows of a table.
         replaced_only: row groups whose unchanged rows are not returned.
+        row_groups: the row groups whose rows are returned; None for all.
         observer: receives each replaced or dropped row.
 
     Raises:
@@ -104,18 +106,17 @@ def merged_batches(
     walk = _Walk(changes, replacement, batch_rows, observer)
     start = 0
     for group, rows in enumerate(reader.row_group_rows()):
-        replaced, dropped = (
-            _range_of(changes.replaced, start, start + rows),
-            _range_of(changes.dropped, start, start + rows),
-        )
-        alone = group in replaced_only
-        if (alone or _length(replaced) + _length(dropped) == rows) and not walk.needs_stored(replaced, dropped):
-            yield from walk.replaced_alone(replaced)
-        else:
-            at = start
-            for batch in reader.batches(columns, batch_rows, [group]):
-                yield from walk.batch(conforming.apply(batch), at, alone)
-                at += batch.num_rows
+        if row_groups is None or group in row_groups:
+            replaced = _range_of(changes.replaced, start, start + rows)
+            dropped = _range_of(changes.dropped, start, start + rows)
+            alone = group in replaced_only
+            if (alone or _length(replaced) + _length(dropped) == rows) and not walk.needs_stored(replaced, dropped):
+                yield from walk.replaced_alone(replaced)
+            else:
+                at = start
+                for batch in reader.batches(columns, batch_rows, [group]):
+                    yield from walk.batch(conforming.apply(batch), at, alone)
+                    at += batch.num_rows
         start += rows
 
 

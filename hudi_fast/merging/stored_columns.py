@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -23,7 +23,10 @@ _BATCH_ROWS = 1 << 17
 
 
 def stored_batches(
-    reader: BaseFileReader, columns: pa.Schema, batch_rows: int = _BATCH_ROWS
+    reader: BaseFileReader,
+    columns: pa.Schema,
+    batch_rows: int = _BATCH_ROWS,
+    row_groups: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a base file in file order.
 
@@ -31,6 +34,7 @@ def stored_batches(
         reader: the open file.
         columns: columns to read, in current types; a column that the file lacks has to be nullable.
         batch_rows: maximum rows of a batch; if the file has none of the columns, a batch is a row group.
+        row_groups: the row groups to read; None for all.
 
     Raises:
         CorruptTableError: the file cannot be read.
@@ -38,11 +42,12 @@ def stored_batches(
     """
     present = _present(reader, columns)
     if not present.names:
-        for rows in reader.row_group_rows():
+        counts = reader.row_group_rows()
+        for rows in counts if row_groups is None else [counts[number] for number in row_groups]:
             yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in columns], schema=columns)
         return
     conforming = plan_conform(present, columns)
-    for batch in reader.batches(present.names, batch_rows):
+    for batch in reader.batches(present.names, batch_rows, row_groups):
         yield conforming.apply(batch)
 
 

@@ -25,7 +25,7 @@ from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, FilePlan, Incoming
 
-__all__ = ["OutputFile", "Rows", "chunks", "new_rows"]
+__all__ = ["OutputFile", "Rows", "chunks", "dictionary_of", "new_rows"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -99,10 +99,19 @@ class OutputFile:
 
     def _open(self, sample: pa.Table) -> BaseFileWriter:
         plan = self._plan
-        chosen = dictionary_columns(sample, [COMMIT_TIME, *CONSTANT_META], [RECORD_KEY, COMMIT_SEQNO])
         return BaseFileWriter(
-            plan.storage, self.path, writer_schema(plan), plan.files.parquet, plan.avro_schema, chosen
+            plan.storage,
+            self.path,
+            writer_schema(plan),
+            plan.files.parquet,
+            plan.avro_schema,
+            dictionary_of(sample),
         )
+
+
+def dictionary_of(sample: pa.Table) -> list[str]:
+    """The columns to dictionary-encode in a base file, from its first rows."""
+    return dictionary_columns(sample, [COMMIT_TIME, *CONSTANT_META], [RECORD_KEY, COMMIT_SEQNO])
 
 
 def new_rows(

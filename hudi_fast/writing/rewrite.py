@@ -3,13 +3,15 @@ Hudi 1.2.0).
 
 The work names base rows by position. :mod:`hudi_fast.merging.matched_rows` resolves which incoming rows win, and
 :mod:`hudi_fast.merging.base_merge` iterates over the file: it merges incoming rows here as reads and compaction merge
-log entries. Changed rows get new meta columns; all others keep theirs, except the file name. Tables with change data
-capture also get a change log (:mod:`hudi_fast.writing.change_log`).
+log entries. Changed rows get new meta columns; all others keep theirs, except the file name. Row groups without changes
+are copied as bytes where they may be (:mod:`hudi_fast.writing.patched_file`). Tables with change data capture also get
+a change log (:mod:`hudi_fast.writing.change_log`).
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,7 @@ from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, Rows, new_rows
+from hudi_fast.writing.patched_file import PatchedFile, kept_row_groups
 from hudi_fast.writing.plan import PART_BYTES, PART_ROWS, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["rewrite_file_group"]
@@ -43,17 +46,28 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         reader = stack.enter_context(open_base(plan.storage, base))
         changes = _resolve(plan, work, incoming, reader)
         footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
-        output = stack.enter_context(OutputFile(plan, work, work.file_id, "MERGE", footer))
+        kept = kept_row_groups(plan, base, reader, changes, appends=len(work.inserts) > 0)
+        output: OutputFile | PatchedFile
+        runs: Iterable[range]
+        if kept is None:
+            output = stack.enter_context(OutputFile(plan, work, work.file_id, "MERGE", footer))
+            runs = [range(reader.num_row_groups)]
+        else:
+            output = stack.enter_context(PatchedFile(plan, work, footer, kept))
+            runs = output.encoded_runs()
         log = _change_log(plan, work, reader.num_rows, changes)
         if log is not None:
             stack.enter_context(log)
         carried = CarriedColumns.of(plan, work.partition, output.name)
         updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
         most = _rows_at_once(reader, incoming)
-        for table in merged_batches(reader, carried.wanted, changes, updates.make, batch_rows=most, observer=log):
-            complete = carried.complete(table)
-            output.write(complete)
-            footer.carry(complete.column(RECORD_KEY))
+        for groups in runs:
+            for table in merged_batches(
+                reader, carried.wanted, changes, updates.make, batch_rows=most, row_groups=groups, observer=log
+            ):
+                complete = carried.complete(table)
+                output.write(complete)
+                footer.carry(complete.column(RECORD_KEY))
         _append(plan, work, incoming, work.first_sequence + len(changes.replaced), output, log)
         size = output.close()
         if log is not None:
@@ -73,6 +87,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         cdc_stats=None if log is None else log.sizes,
         column_ranges=output.ranges,
         inserts_last=True,
+        copied_row_groups=0 if kept is None else sum(kept.copied),
     )
 
 
@@ -91,7 +106,12 @@ def _change_log(plan: WritePlan, work: FileGroupWork, stored: int, changes: Base
 
 
 def _append(
-    plan: WritePlan, work: FileGroupWork, incoming: Incoming, first: int, output: OutputFile, log: ChangeLog | None
+    plan: WritePlan,
+    work: FileGroupWork,
+    incoming: Incoming,
+    first: int,
+    output: OutputFile | PatchedFile,
+    log: ChangeLog | None,
 ) -> None:
     """Write the rows that are new to the file group; ``first`` is the sequence number of the first."""
     for part in incoming.parts(work.inserts):
@@ -127,16 +147,20 @@ def _wins(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: Base
     """Compare ordering values: stored ones in the table's types, null in a file older than the column."""
     roots = sorted({name.split(".")[0] for name in plan.rules.ordering_fields})
     wanted = pa.schema([plan.schema.field(name).with_nullable(True) for name in roots])
-    wins, first, end = np.ones(len(deletes), dtype=np.bool_), 0, 0
-    for batch in stored_batches(reader, wanted):
-        start, end = end, end + batch.num_rows
-        part = slice(first, first := int(np.searchsorted(work.base_rows, end)))
-        sources = work.incoming_rows[part]
-        if len(sources):
-            new = [gather_array(column, sources) for column in incoming.ordering]
-            stored = gather(pa.Table.from_batches([batch]), work.base_rows[part] - start)
-            old, default = ordering_columns(plan.rules, stored), default_ordering(new, len(sources))
-            wins[part] = incoming_beats_stored(plan.rules, deletes[part], default, new, old)
+    wins, end = np.ones(len(deletes), dtype=np.bool_), 0
+    for group, rows in enumerate(reader.row_group_rows()):
+        start, end = end, end + rows
+        if np.searchsorted(work.base_rows, start) == np.searchsorted(work.base_rows, end):
+            continue
+        for batch in stored_batches(reader, wanted, row_groups=[group]):
+            part = slice(*np.searchsorted(work.base_rows, (start, start + batch.num_rows)))
+            sources = work.incoming_rows[part]
+            if len(sources):
+                new = [gather_array(column, sources) for column in incoming.ordering]
+                stored = gather(pa.Table.from_batches([batch]), work.base_rows[part] - start)
+                old, default = ordering_columns(plan.rules, stored), default_ordering(new, len(sources))
+                wins[part] = incoming_beats_stored(plan.rules, deletes[part], default, new, old)
+            start += batch.num_rows
     return wins
 
 

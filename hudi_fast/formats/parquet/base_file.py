@@ -40,6 +40,7 @@ __all__ = [
     "BaseFileWriter",
     "ParquetSettings",
     "ParquetStream",
+    "RowGroupWriter",
     "footer_pairs",
     "open_base_file",
 ]
@@ -182,40 +183,30 @@ class ParquetStream:
         self._writer.is_open = False  # otherwise Arrow writes the footer on garbage collection
 
 
-class BaseFileWriter:
-    """Writes one base file; must be closed or aborted.
+class RowGroupWriter:
+    """Collects rows, and encodes a row group when it is full.
 
     Args:
-        storage: the table's storage.
-        path: relative path of the file; its folder is created if needed.
+        sink: an open output; the file begins at its current position.
         schema: all columns, meta columns first.
         settings: encoding.
-        avro_schema: Avro JSON of ``schema`` for the footer.
         dictionary: columns (dotted Parquet paths) to dictionary-encode.
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        path: str,
-        schema: pa.Schema,
-        settings: ParquetSettings,
-        avro_schema: str,
-        dictionary: Sequence[str],
+        self, sink: pa.NativeFile, schema: pa.Schema, settings: ParquetSettings, dictionary: Sequence[str]
     ) -> None:
-        self.path = path
         self.rows = 0
-        self._storage = storage
-        self._avro_schema = avro_schema
+        self.row_groups = 0
         self._limit = min(settings.row_group_bytes, ROW_GROUP_MEMORY)
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
-        self._sink = storage.open_output(path)
-        self._stream = ParquetStream(self._sink, schema, settings, dictionary)
+        self._sink = sink
+        self._stream = ParquetStream(sink, schema, settings, dictionary)
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer, with bounds that omit NaN; available after close."""
+        """The footer, with bounds that omit NaN; available after the end."""
         return self._stream.metadata
 
     @property
@@ -249,19 +240,55 @@ class BaseFileWriter:
             group = self._waiting[0] if len(self._waiting) == 1 else pa.concat_tables(self._waiting)
             self._waiting, self._waiting_bytes = [], 0
             self._stream.write(group)
+            self.row_groups += 1
+
+    def end(self, keys: Mapping[bytes, bytes]) -> None:
+        """Write the footer with these key-value pairs; the sink stays open."""
+        self.flush()
+        self._stream.close(keys)
+
+    def abandon(self) -> None:
+        """Discard the rows: no footer is written."""
+        self._waiting = []
+        self._stream.abandon()
+
+
+class BaseFileWriter(RowGroupWriter):
+    """Writes one base file; must be closed or aborted.
+
+    Args:
+        storage: the table's storage.
+        path: relative path of the file; its folder is created if needed.
+        schema: all columns, meta columns first.
+        settings: encoding.
+        avro_schema: Avro JSON of ``schema`` for the footer.
+        dictionary: columns (dotted Parquet paths) to dictionary-encode.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        schema: pa.Schema,
+        settings: ParquetSettings,
+        avro_schema: str,
+        dictionary: Sequence[str],
+    ) -> None:
+        self.path = path
+        self._storage = storage
+        self._avro_schema = avro_schema
+        super().__init__(storage.open_output(path), schema, settings, dictionary)
 
     def close(self, footer: BaseFileFooter) -> int:
         """Write the footer and close; return the file's length in bytes."""
-        self.flush()
-        self._stream.close({**footer_pairs(self._avro_schema, footer), **dict([NAN_SAFE_BOUNDS])})
+        self.end({**footer_pairs(self._avro_schema, footer), **dict([NAN_SAFE_BOUNDS])})
         length = int(self._sink.tell())
         self._sink.close()
         return length
 
     def abort(self) -> None:
         """Close the stream and delete the file."""
-        self._waiting = []
-        self._stream.abandon()
+        self.abandon()
         try:
             self._sink.close()
         finally:

@@ -107,14 +107,14 @@ class ParquetFooter:
     obstacle: str
 
 
-def read_footer(storage: Storage, path: str) -> ParquetFooter:
-    """Read the footer of a Parquet file.
+def read_footer(storage: Storage, path: str, size: int | None = None) -> ParquetFooter:
+    """Read the footer of a Parquet file; its ``size`` in bytes, if known, saves a request to an object store.
 
     Raises:
         CorruptTableError: the file is missing, cut off or not Parquet.
     """
     try:
-        with storage.open_input(path) as source:
+        with storage.open_input(path, size) as source:
             content, end = _footer_bytes(source, path)
     except (pa.ArrowException, OSError) as error:
         raise CorruptTableError(f"The base file cannot be read as Parquet ({error}). Restore it.", path) from error

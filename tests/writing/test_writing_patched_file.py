@@ -1,0 +1,226 @@
+"""The next version of a base file copies the row groups without changes.
+
+Modules: hudi_fast.writing.patched_file, hudi_fast.writing.rewrite, hudi_fast.index.tagging.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+import hudi_fast as hf
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.parquet.base_file import open_base_file
+from hudi_fast.formats.parquet.copy import JoinedFile
+from hudi_fast.index.tagging import IncomingKeys
+from hudi_fast.storage.base import Storage
+from tests.services.test_services_clustering_rewrite import typed_rows
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import options
+
+PLAIN = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator"}
+SMALL_GROUPS = {
+    "hoodie.parquet.block.size": "1",
+    "hoodie.parquet.max.file.size": "200000",
+    "hoodie.copyonwrite.record.size.estimate": "50",
+}
+"""Files are written in parts of a sixteenth of the maximum, and each part is a row group."""
+ROWS = 1_980
+
+
+def settings_of(**more: Any) -> dict[str, Any]:
+    given = {name: more.pop(name) for name in list(more) if name in ("kind", "version")}
+    return {**options(partition="", **given), **PLAIN, **SMALL_GROUPS, **more}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hf.HudiTable:
+    hf.write(typed_rows(range(ROWS)), tmp_path / "t", settings_of())
+    return hf.HudiTable.open(tmp_path / "t")
+
+
+def base_files(path: str | Path) -> list[Path]:
+    """The versions of the only file group, oldest first."""
+    return sorted(Path(path).glob("*.parquet"), key=lambda file: file.name.rpartition("_")[2])
+
+
+def groups_of(file: Path) -> list[int]:
+    metadata = pq.read_metadata(file)
+    return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+
+def chunk_bytes(file: Path, group: int, column: str) -> bytes:
+    row_group = pq.read_metadata(file).row_group(group)
+    found = next(
+        chunk
+        for chunk in (row_group.column(number) for number in range(row_group.num_columns))
+        if chunk.path_in_schema == column
+    )
+    first = found.data_page_offset if found.dictionary_page_offset is None else found.dictionary_page_offset
+    return file.read_bytes()[first : first + found.total_compressed_size]
+
+
+def newer(numbers: range, ts: int = 2) -> pa.Table:
+    rows = typed_rows(numbers, seed=ts)
+    return rows.set_column(1, "ts", pa.array([ts] * len(numbers), pa.int64()))
+
+
+def by_key(rows: pa.Table) -> dict[str, dict[str, Any]]:
+    return {
+        row["id"]: {name: repr(row[name]) for name in rows.column_names if name[0] != "_"} for row in rows.to_pylist()
+    }
+
+
+def assert_sound(table: hf.HudiTable, expected: dict[str, dict[str, Any]]) -> None:
+    """Rows, meta columns, key range, bloom filter and the metadata table of the newest file are right."""
+    table = hf.HudiTable.open(table.path)
+    found = table.to_arrow()
+    assert by_key(found) == expected
+    file = base_files(table.path)[-1]
+    assert set(found["_hoodie_file_name"].to_pylist()) <= {file.name}
+    storage = Storage(str(table.path))
+    with open_base_file(storage, file.name) as reader:
+        footer = reader.footer()
+        keys = found["_hoodie_record_key"].combine_chunks()
+        assert footer.bloom_filter is not None
+        bloom = BloomFilter.from_base64(footer.bloom_filter, footer.bloom_type, where=file.name)
+        assert bloom.might_contain(keys).all()
+        assert str(footer.min_key) <= min(keys.to_pylist())
+        assert str(footer.max_key) >= max(keys.to_pylist())
+    assert_metadata_true(table.path)
+
+
+def test_an_update_of_one_row_group_copies_the_others(table):
+    (old,) = base_files(table.path)
+    sizes = groups_of(old)
+    assert len(sizes) >= 10
+    start = sum(sizes[:3])
+    changed = newer(range(start + 10, start + 20))
+    result = table.upsert(changed)
+    assert result.updates == 10
+    new = base_files(table.path)[-1]
+    assert groups_of(new) == sizes
+    for group in range(len(sizes)):
+        assert (chunk_bytes(new, group, "amount") == chunk_bytes(old, group, "amount")) == (group != 3)
+    assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
+    times = hf.HudiTable.open(table.path).to_arrow(["_hoodie_commit_time"])["_hoodie_commit_time"].to_pylist()
+    assert times.count(result.instant) == 10
+
+
+def test_new_rows_are_encoded_with_a_last_row_group_that_is_not_full(table):
+    sizes = groups_of(base_files(table.path)[0])
+    assert sizes[-1] < sizes[0] / 2
+    expected = by_key(typed_rows(range(ROWS)))
+    for first in range(ROWS, ROWS + 200, 20):
+        more = typed_rows(range(first, first + 20))
+        table.upsert(more, {"hoodie.parquet.block.size": "20000"})
+        expected |= by_key(more)
+    now = groups_of(base_files(table.path)[-1])
+    assert len(now) <= len(sizes) + 2  # of 173 rows or half of that
+    assert now[: len(sizes) - 1] == sizes[:-1]
+    assert_sound(table, expected)
+
+
+def test_deletes_leave_rows_of_other_row_groups_in_place(table):
+    sizes = groups_of(base_files(table.path)[0])
+    gone = [f"k{number:05d}" for number in range(sizes[0])]
+    table.delete(pa.table({"id": gone}))
+    assert groups_of(base_files(table.path)[-1]) == sizes[1:]
+    left = {key: row for key, row in by_key(typed_rows(range(ROWS))).items() if key not in gone}
+    assert_sound(table, left)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"hoodie.parquet.compression.codec": "snappy"},
+        {"hoodie.index.type": "BLOOM"},
+        {"hoodie.table.cdc.enabled": "true"},
+        {"hoodie.populate.meta.fields": "false"},
+    ],
+)
+def test_kinds_of_tables(tmp_path, more):
+    hf.write(typed_rows(range(ROWS)), tmp_path / "t", settings_of(**more))
+    changed = newer(range(700, 720))
+    table = hf.HudiTable.open(tmp_path / "t")
+    before = base_files(tmp_path / "t")[-1]
+    table.upsert(changed, more)
+    after = base_files(tmp_path / "t")[-1]
+    assert chunk_bytes(before, 0, "amount") == chunk_bytes(after, 0, "amount")
+    table = hf.HudiTable.open(tmp_path / "t")
+    assert by_key(table.to_arrow()) == by_key(typed_rows(range(ROWS))) | by_key(changed)
+    assert table.services.validate().differences.num_rows == 0
+
+
+def test_a_file_of_another_codec_is_encoded_again(table):
+    (old,) = base_files(table.path)
+    changed = newer(range(5))
+    table.upsert(changed, {"hoodie.parquet.compression.codec": "gzip"})
+    metadata = pq.read_metadata(base_files(table.path)[-1])
+    assert metadata.row_group(metadata.num_row_groups - 1).column(7).compression == "GZIP"
+    assert pq.read_metadata(old).num_row_groups > 1
+    assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
+
+
+def test_a_failure_while_row_groups_are_copied_leaves_no_file(table, monkeypatch):
+    def fail(self: JoinedFile, *given: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JoinedFile, "copy", fail)
+        with pytest.raises((OSError, hf.HudiError)):
+            table.upsert(newer(range(5)))
+    assert len(base_files(table.path)) == 1
+    changed = newer(range(5), 3)
+    table.upsert(changed)
+    assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["upsert", "delete"]),
+        st.integers(0, 700),
+        st.integers(1, 150),
+        st.sampled_from([1, 3, 50]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@examples(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, block=st.sampled_from(["1", "20000", "125829120"]))
+def test_copied_and_encoded_files_hold_the_same_rows(tmp_path_factory, steps, block):
+    path = tmp_path_factory.mktemp("t")
+    table_path = path / "t"
+    settings = settings_of(**{"hoodie.parquet.max.file.size": "100000"})
+    first = typed_rows(range(600))
+    hf.write(first, table_path, settings)
+    expected = by_key(first)
+    for ts, (verb, start, count, step) in enumerate(steps, 2):
+        numbers = range(start, start + count * step, step)
+        table = hf.HudiTable.open(table_path)
+        if verb == "upsert":
+            rows = newer(numbers, ts)
+            table.upsert(rows, {"hoodie.parquet.block.size": block})
+            expected |= by_key(rows)
+        else:
+            keys = [f"k{number:05d}" for number in numbers]
+            table.delete(pa.table({"id": keys}), {"hoodie.parquet.block.size": block})
+            expected = {key: row for key, row in expected.items() if key not in set(keys)}
+    assert by_key(hf.HudiTable.open(table_path).to_arrow()) == expected
+    assert_metadata_true(table_path)
+
+
+def test_row_groups_between_the_keys_are_not_read():
+    keys = IncomingKeys.of(pa.array(["b", "m", "é"]), pa.array([0, 1, 2]).to_numpy())
+    found = [keys.has_between(low.encode(), high.encode()) for low, high in pairwise("abclmnzéÿ")]
+    assert found == [True, True, False, True, True, False, True, True]
