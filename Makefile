@@ -115,6 +115,8 @@ scale: setup
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60
 	$(BIN)/python -m benchmarks.scale.requests --sizes 10 --storm 60 --spark
 	$(BIN)/python -m benchmarks.scale.large_partition
+	$(BIN)/python -m benchmarks.scale.large_partition --rows 400000 --width 10000
+	$(BIN)/python -m benchmarks.scale.large_partition --rows 6000000 --width 40
 	$(BIN)/python -m benchmarks.scale.cluster
 
 demo: $(DEMO_MADE)

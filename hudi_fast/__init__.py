@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
     from hudi_fast.writing.alter import AlterResult
     from hudi_fast.writing.flow import WriteResult
     from hudi_fast.writing.preview import WritePreview
+
+    __version__: str
 
 __all__ = [
     "AddColumn",
@@ -133,11 +134,6 @@ _MODULES = {
     "write": "hudi_fast.api",
 }
 
-try:
-    __version__ = version("hudi-fast")
-except PackageNotFoundError:  # an uninstalled source tree
-    __version__ = "0.0.0"
-
 _FOLDER = os.path.dirname(__file__)
 _CHECKOUT_KERNELS = os.path.join(os.path.dirname(_FOLDER), "kernels", "__init__.py")
 
@@ -156,9 +152,20 @@ if not os.path.isdir(os.path.join(_FOLDER, "kernels")) and os.path.isfile(_CHECK
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in __all__:
         raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
     return getattr(importlib.import_module(_MODULES.get(name, "hudi_fast.errors")), name)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("hudi-fast")
+    except PackageNotFoundError:  # an uninstalled source tree
+        return "0.0.0"
 
 
 def __dir__() -> list[str]:

@@ -19,21 +19,26 @@ library when they run, so that ``--help`` and ``--version`` are fast.
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
 from typing import TextIO
 
 import click
 
-from hudi_fast import __version__
 from hudi_fast.cli import cleanup, compaction, incremental, inspect, kernels, maintenance, recovery, rows, schema
 from hudi_fast.errors import HudiError
 
 __all__ = ["cli", "main"]
 
 
+_ALLOCATIONS = 50_000
+"""Allocations between two searches for cyclic garbage. With Python's 700, imports take 30 ms longer."""
+
+
 def main() -> None:
     """Entry point: run the command line and print expected errors as one line."""
+    gc.set_threshold(_ALLOCATIONS)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -68,7 +73,7 @@ def _show_warning(
 
 
 @click.group()
-@click.version_option(__version__, prog_name="hudi-fast")
+@click.version_option(package_name="hudi-fast", prog_name="hudi-fast")
 @click.option(
     "--storage-option",
     "storage_pairs",

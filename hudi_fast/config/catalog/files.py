@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from hudi_fast.config.option_descriptor import Kind, Option
 
-__all__ = ["BLOOM_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS"]
+__all__ = ["BLOOM_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS", "SMALL_FILE_LIMIT"]
 
 _MIB = 1024 * 1024
+
+SMALL_FILE_LIMIT = 100 * _MIB
+"""Default of ``hoodie.parquet.small.file.limit``, in bytes."""
 
 SIZING_OPTIONS = (
     Option(
@@ -32,7 +35,7 @@ SIZING_OPTIONS = (
     Option(
         "hoodie.parquet.small.file.limit",
         Kind.INT,
-        100 * _MIB,
+        SMALL_FILE_LIMIT,
         "Base files smaller than this receive inserts; 0 or less = never.",
         unit="bytes",
     ),

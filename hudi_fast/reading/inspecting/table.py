@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.reading.scan import ScanPlan
+from hudi_fast.config.catalog.files import SMALL_FILE_LIMIT
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
+
+if TYPE_CHECKING:  # the other functions need no scan
+    from hudi_fast.reading.scan import ScanPlan
 
 __all__ = ["current_slices", "explain_table", "files_table", "partitions_table", "small_files"]
 
@@ -116,8 +119,7 @@ def partitions_table(state: TableState) -> pa.Table:
 
 def small_files(slices: Sequence[FileSlice]) -> int:
     """Number of slices with a base file below the default of ``hoodie.parquet.small.file.limit``."""
-    limit = WriteOptions.from_options({}).small_file_limit
-    return sum(1 for one in slices if one.base_file is not None and one.base_file.size < limit)
+    return sum(1 for one in slices if one.base_file is not None and one.base_file.size < SMALL_FILE_LIMIT)
 
 
 def explain_table(plan: ScanPlan) -> pa.Table:
