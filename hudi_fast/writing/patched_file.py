@@ -2,7 +2,7 @@
 
 ::
 
-    changes ─► kept_row_groups ─► KeptRowGroups, or None: the file is encoded as a whole
+    changes ─► kept_row_groups ─► KeptRowGroups, or None: an OutputFile encodes all of them
 
     row groups of the old file, as bytes ─┐
     changed and new rows ── write ────────┴─► PatchedFile: row groups in their order, one footer
@@ -15,10 +15,10 @@ Small row groups are encoded again with their neighbours, so that a file does no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +41,10 @@ from hudi_fast.view.file_names import BaseFile, base_file_name
 from hudi_fast.writing.file_columns import FILE_NAME, writer_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.output_file import dictionary_of
+from hudi_fast.writing.output_file import OutputFile, dictionary_of
 from hudi_fast.writing.plan import FileGroupWork, FilePlan
 
-__all__ = ["KeptRowGroups", "PatchedFile", "kept_row_groups"]
+__all__ = ["KeptRowGroups", "NextVersion", "PatchedFile", "kept_row_groups", "next_version"]
 
 _PATCH_BYTES = 64 << 20
 """Encoded bytes of changed row groups, which are in memory, up to which others are copied."""
@@ -109,6 +109,51 @@ def kept_row_groups(
     if join_obstacle([footer, _footer_of_nothing(plan)]):
         return None
     return KeptRowGroups(base, footer, keys, reader.has_nan_safe_bounds, copied)
+
+
+class NextVersion(NamedTuple):
+    """The writer of a base file's next version.
+
+    Attributes:
+        file: the writer.
+        encoded: consecutive row groups of the old file whose rows are written next, in order; while it is iterated,
+            the writer copies the others.
+        copied: number of copied row groups.
+    """
+
+    file: OutputFile | PatchedFile
+    encoded: Iterable[range]
+    copied: int
+
+
+def next_version(
+    plan: FilePlan,
+    work: FileGroupWork,
+    base: BaseFile,
+    reader: BaseFileReader,
+    changes: BaseRowUpdates,
+    appends: bool,
+) -> NextVersion:
+    """Open the writer of a base file's next version: a :class:`PatchedFile` if row groups can be copied.
+
+    Args:
+        plan: the write.
+        work: the file group.
+        base: the old file.
+        reader: it, open.
+        changes: its changed rows.
+        appends: whether rows are appended after those of the old file.
+
+    Raises:
+        CorruptTableError: the old file's bloom filter is corrupt.
+    """
+    footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
+    kept = kept_row_groups(plan, base, reader, changes, appends)
+    if kept is None:
+        every = [range(reader.num_row_groups)]
+        return NextVersion(OutputFile(plan, work, work.file_id, "MERGE", footer), every, 0)
+    patched = PatchedFile(plan, work, footer, kept)
+    return NextVersion(patched, patched.encoded_runs(), sum(kept.copied))
 
 
 class PatchedFile:

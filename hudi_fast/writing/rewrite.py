@@ -11,7 +11,6 @@ a change log (:mod:`hudi_fast.writing.change_log`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +29,8 @@ from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
-from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, Rows, new_rows
-from hudi_fast.writing.patched_file import PatchedFile, kept_row_groups
+from hudi_fast.writing.patched_file import PatchedFile, next_version
 from hudi_fast.writing.plan import PART_BYTES, PART_ROWS, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["rewrite_file_group"]
@@ -45,29 +43,22 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(open_base(plan.storage, base))
         changes = _resolve(plan, work, incoming, reader)
-        footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
-        kept = kept_row_groups(plan, base, reader, changes, appends=len(work.inserts) > 0)
-        output: OutputFile | PatchedFile
-        runs: Iterable[range]
-        if kept is None:
-            output = stack.enter_context(OutputFile(plan, work, work.file_id, "MERGE", footer))
-            runs = [range(reader.num_row_groups)]
-        else:
-            output = stack.enter_context(PatchedFile(plan, work, footer, kept))
-            runs = output.encoded_runs()
+        version = next_version(plan, work, base, reader, changes, appends=len(work.inserts) > 0)
+        output = version.file
+        stack.enter_context(output)
         log = _change_log(plan, work, reader.num_rows, changes)
         if log is not None:
             stack.enter_context(log)
         carried = CarriedColumns.of(plan, work.partition, output.name)
         updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
         most = _rows_at_once(reader, incoming)
-        for groups in runs:
+        for groups in version.encoded:
             for table in merged_batches(
                 reader, carried.wanted, changes, updates.make, batch_rows=most, row_groups=groups, observer=log
             ):
                 complete = carried.complete(table)
                 output.write(complete)
-                footer.carry(complete.column(RECORD_KEY))
+                output.footer.carry(complete.column(RECORD_KEY))
         _append(plan, work, incoming, work.first_sequence + len(changes.replaced), output, log)
         size = output.close()
         if log is not None:
@@ -87,7 +78,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         cdc_stats=None if log is None else log.sizes,
         column_ranges=output.ranges,
         inserts_last=True,
-        copied_row_groups=0 if kept is None else sum(kept.copied),
+        copied_row_groups=version.copied,
     )
 
 

@@ -5,8 +5,9 @@
     log files ─► valid blocks ─► merged with the base file     ─► its rows, changed   ─┐
                                └► rows whose keys it lacks ────────────────────────────┴─► new base file
 
-Rows keep their commit time and sequence number; the file name column is new. The new file keeps the bloom filter of the
-old one and adds the keys of new rows. A slice without remaining rows becomes a base file without rows.
+Rows keep their commit time and sequence number; the file name column is new. Row groups without changes are copied as
+bytes where they may be (:mod:`hudi_fast.writing.patched_file`). The new file keeps the bloom filter of the old one and
+adds the keys of new rows. A slice without remaining rows becomes a base file without rows.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, chunks
+from hudi_fast.writing.patched_file import NextVersion, next_version
 from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
 
 __all__ = ["ScannedLog", "compact_slice", "log_counters", "scan_log"]
@@ -64,11 +66,13 @@ def compact_slice(work: CompactionWork, operation: CompactionOperation, token: T
         schema = merge_schema(merge, carried_schema(plan), plan.file_schema)
         resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
         scanned = time.monotonic()
-        output = stack.enter_context(_output(plan, slice_, token, reader))
+        version = _next_version(plan, slice_, token, reader, resolved)
+        output = version.file
+        stack.enter_context(output)
         changes = _change_log(plan, slice_, token, reader, resolved)
         if changes is not None:
             stack.enter_context(changes)
-        _write(work, resolved, CarriedColumns.of(plan, slice_.partition, output.name), reader, output, changes)
+        _write(work, resolved, CarriedColumns.of(plan, slice_.partition, output.name), reader, version, changes)
         size = output.close()
         if changes is not None:
             changes.close()
@@ -88,6 +92,7 @@ def compact_slice(work: CompactionWork, operation: CompactionOperation, token: T
         file_size=size,
         cdc_stats=None if changes is None else changes.sizes,
         column_ranges=output.ranges,
+        copied_row_groups=version.copied,
         runtime_stats=RuntimeStats(
             total_scan_time=counts.total_log_read_time_ms,
             total_upsert_time=int((time.monotonic() - scanned) * 1000),
@@ -149,12 +154,14 @@ def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) ->
 # ---- the base file
 
 
-def _output(plan: FilePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None) -> OutputFile:
+def _next_version(
+    plan: FilePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None, resolved: ResolvedSlice
+) -> NextVersion:
     work = FileGroupWork(slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
-    if reader is None:
-        return OutputFile(plan, work, slice_.file_id, "CREATE", KeyFooter.for_new_file(plan))
-    footer = KeyFooter.for_rewritten_file(plan, reader.footer(), reader.path)
-    return OutputFile(plan, work, slice_.file_id, "MERGE", footer)
+    if reader is None or slice_.base_file is None:
+        new = OutputFile(plan, work, slice_.file_id, "CREATE", KeyFooter.for_new_file(plan))
+        return NextVersion(new, (), 0)
+    return next_version(plan, work, slice_.base_file, reader, resolved.changes, appends=len(resolved.appended) > 0)
 
 
 def _change_log(
@@ -170,17 +177,18 @@ def _write(
     resolved: ResolvedSlice,
     carried: CarriedColumns,
     reader: BaseFileReader | None,
-    output: OutputFile,
+    version: NextVersion,
     log: ChangeLog | None,
 ) -> None:
-    stored = work.plan.config.populate_meta_fields
+    output, stored = version.file, work.plan.config.populate_meta_fields
     entries, changes = resolved.entries, resolved.changes
     if reader is not None:
         replacement = entry_replacement(work.merge.rules, entries, changes, carried.wanted)
-        for table in merged_batches(reader, carried.wanted, changes, replacement, observer=log):
-            output.write(carried.complete(table))
-            if stored:
-                output.footer.carry(table.column(RECORD_KEY))
+        for groups in version.encoded:
+            for table in merged_batches(reader, carried.wanted, changes, replacement, row_groups=groups, observer=log):
+                output.write(carried.complete(table))
+                if stored:
+                    output.footer.carry(table.column(RECORD_KEY))
     for part in chunks(entries.row[resolved.appended]):
         table = entries.take(part, carried.wanted.names)
         output.write(carried.complete(table))
