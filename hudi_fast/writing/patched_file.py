@@ -47,7 +47,7 @@ from hudi_fast.writing.plan import FileGroupWork, FilePlan
 __all__ = ["KeptRowGroups", "NextVersion", "PatchedFile", "kept_row_groups", "next_version"]
 
 _PATCH_BYTES = 64 << 20
-"""Encoded bytes of changed row groups, which are in memory, up to which others are copied."""
+"""Encoded bytes of changed row groups and new rows, which are in memory, up to which others are copied."""
 
 _LEAST_SHARE = 8
 """Row groups are copied if they have at least this share, as a divisor, of the file's bytes."""
@@ -82,7 +82,7 @@ class KeptRowGroups:
 
 
 def kept_row_groups(
-    plan: FilePlan, base: BaseFile, reader: BaseFileReader, changes: BaseRowUpdates, appends: bool
+    plan: FilePlan, base: BaseFile, reader: BaseFileReader, changes: BaseRowUpdates, appended: int
 ) -> KeptRowGroups | None:
     """The row groups that the next version of a base file can copy; None if encoding all of them is better, or needed.
 
@@ -91,11 +91,11 @@ def kept_row_groups(
         base: the old file.
         reader: it, open.
         changes: its changed rows.
-        appends: whether rows are appended: the last row group is encoded with them unless it is full.
+        appended: number of rows that are appended: the last row group is encoded with them unless it is full.
     """
     if base.names is not None or len(reader.parts) > 1 or reader.num_row_groups < 2:
         return None
-    copied = _unchanged(plan.files.parquet, reader, changes, appends)
+    copied = _unchanged(plan.files.parquet, reader, changes, appended)
     if copied is None or reader.schema != plan.file_schema:
         return None
     keys, stored = reader.footer(), plan.config.populate_meta_fields
@@ -132,7 +132,7 @@ def next_version(
     base: BaseFile,
     reader: BaseFileReader,
     changes: BaseRowUpdates,
-    appends: bool,
+    appended: int,
 ) -> NextVersion:
     """Open the writer of a base file's next version: a :class:`PatchedFile` if row groups can be copied.
 
@@ -142,13 +142,13 @@ def next_version(
         base: the old file.
         reader: it, open.
         changes: its changed rows.
-        appends: whether rows are appended after those of the old file.
+        appended: number of rows that are appended after those of the old file.
 
     Raises:
         CorruptTableError: the old file's bloom filter is corrupt.
     """
     footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
-    kept = kept_row_groups(plan, base, reader, changes, appends)
+    kept = kept_row_groups(plan, base, reader, changes, appended)
     if kept is None:
         every = [range(reader.num_row_groups)]
         return NextVersion(OutputFile(plan, work, work.file_id, "MERGE", footer), every, 0)
@@ -254,7 +254,7 @@ class PatchedFile:
 
 
 def _unchanged(
-    settings: ParquetSettings, reader: BaseFileReader, changes: BaseRowUpdates, appends: bool
+    settings: ParquetSettings, reader: BaseFileReader, changes: BaseRowUpdates, appended: int
 ) -> tuple[bool, ...] | None:
     """For each row group whether it should be copied; None if too few should be."""
     metadata = reader.metadata
@@ -264,7 +264,7 @@ def _unchanged(
     if found.all():
         return None
     full = min(settings.row_group_bytes, max(group.total_byte_size for group in groups))
-    least = [full / _SMALL_SHARE] * (len(groups) - 1) + [full / (2 if appends else _SMALL_SHARE)]
+    least = [full / _SMALL_SHARE] * (len(groups) - 1) + [full / (2 if appended else _SMALL_SHARE)]
     copied = tuple(
         not changed and group.num_rows > 0 and group.total_byte_size >= enough and _has_codec(group, settings)
         for changed, group, enough in zip(found, groups, least, strict=True)
@@ -272,7 +272,8 @@ def _unchanged(
     sizes = np.array([sum(group.column(i).total_compressed_size for i in range(group.num_columns)) for group in groups])
     kept = int(sizes[np.array(copied)].sum())
     left = int(sizes.sum()) - kept
-    return copied if kept and kept * _LEAST_SHARE >= kept + left and left <= _PATCH_BYTES else None
+    patch = left + appended * float(sizes.sum()) / max(1, metadata.num_rows)
+    return copied if kept and kept * _LEAST_SHARE >= kept + left and patch <= _PATCH_BYTES else None
 
 
 def _has_codec(group: object, settings: ParquetSettings) -> bool:

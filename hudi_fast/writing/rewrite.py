@@ -43,7 +43,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(open_base(plan.storage, base))
         changes = _resolve(plan, work, incoming, reader)
-        version = next_version(plan, work, base, reader, changes, appends=len(work.inserts) > 0)
+        version = next_version(plan, work, base, reader, changes, appended=len(work.inserts))
         output = version.file
         stack.enter_context(output)
         log = _change_log(plan, work, reader.num_rows, changes)

@@ -161,7 +161,7 @@ def _next_version(
     if reader is None or slice_.base_file is None:
         new = OutputFile(plan, work, slice_.file_id, "CREATE", KeyFooter.for_new_file(plan))
         return NextVersion(new, (), 0)
-    return next_version(plan, work, slice_.base_file, reader, resolved.changes, appends=len(resolved.appended) > 0)
+    return next_version(plan, work, slice_.base_file, reader, resolved.changes, appended=len(resolved.appended))
 
 
 def _change_log(
