@@ -1,11 +1,12 @@
 # Everything happens in virtual environments that this file makes: .venv for the project, .venv-hudi for real Apache
-# Hudi (another PySpark), which tests and benchmarks ask as a separate process, and .venv-spark35 for the project on the
-# oldest PySpark that it runs on.
+# Hudi (another PySpark), which tests and benchmarks ask as a separate process, .venv-spark35 for the project on the
+# oldest PySpark that it runs on, and .venv-others for other libraries that benchmarks run.
 
 PYTHON ?= python3
 VENV := .venv
 PEER_VENV := .venv-hudi
 OLD_VENV := .venv-spark35
+OTHERS_VENV := .venv-others
 BIN := $(VENV)/bin
 PEER_PYSPARK := pyspark>=3.5.3,<3.6
 # PySpark 3.5 imports distutils, which Python 3.12 no longer has and setuptools stands in for.
@@ -33,7 +34,7 @@ PROCESSES ?= --numprocesses 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup before-tests servers check test test-long soak scale lint docs demo bench bench-hudi clean check-python
+.PHONY: help setup before-tests servers check test test-long soak scale lint docs demo bench bench-hudi bench-others clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
@@ -47,6 +48,7 @@ help:
 	@echo 'make docs        build the documentation site in artifacts/site'
 	@echo 'make bench       micro-benchmarks (asv)'
 	@echo 'make bench-hudi  hudi_fast against Apache Hudi: ROWS=$(ROWS), SCRATCH=folder for data'
+	@echo 'make bench-others  hudi_fast against delta-rs, Delta Lake and Iceberg'
 	@echo 'make clean       remove environments, caches and data that this file made'
 
 setup: $(VENV)/.made-dev $(PEER_VENV)/.made $(OLD_VENV)/.made
@@ -132,6 +134,14 @@ bench: $(VENV)/.made-dev
 bench-hudi: setup
 	$(BIN)/python benchmarks/against_hudi/run.py --scratch $(SCRATCH) --rows $(ROWS)
 
+$(OTHERS_VENV)/.made: Makefile | check-python
+	@test -x $(OTHERS_VENV)/bin/python || $(PYTHON) -m venv $(OTHERS_VENV)
+	$(OTHERS_VENV)/bin/python -m pip install --quiet 'deltalake==1.6.6' pyarrow
+	@touch $@
+
+bench-others: setup $(OTHERS_VENV)/.made
+	$(BIN)/python benchmarks/against_hudi/others.py --scratch $(SCRATCH) --rows $(ROWS)
+
 clean:
-	rm -rf $(VENV) $(PEER_VENV) $(OLD_VENV) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEER_VENV) $(OLD_VENV) $(OTHERS_VENV) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -46,6 +46,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+ENGINES = ("local", "spark", "hudi_rs", "delta_rs", "delta", "iceberg")
 OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "incremental", "insert", "read", "upsert")
 READS = ("incremental", "read")
 SERVICES = ("cluster", "compact")
@@ -160,7 +161,7 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
     parser.add_argument("--warm-rows")
     parser.add_argument("--warm-start")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--engine", choices=("local", "spark", "hudi_rs"), default="local")
+    parser.add_argument("--engine", choices=ENGINES, default="local")
     parser.add_argument("--version", default="1.2.0")
     arguments = vars(parser.parse_args())
     own = argparse.Namespace(engine=arguments.pop("engine"), version=arguments.pop("version"))
