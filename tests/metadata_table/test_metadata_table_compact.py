@@ -79,3 +79,23 @@ def test_a_base_file_in_javas_string_order_is_compacted_into_the_order_of_bytes(
     table = metadata_of(open_state(Storage(tmp_path)))
     assert table is not None
     assert sorted(scan(table, "record_index").column("key").to_pylist()) == sorted(found.to_pylist())
+
+
+def test_streamed_and_sorted_entries_are_the_same(tmp_path: Path) -> None:
+    more = {"hoodie.metadata.record.index.enable": "true", "hoodie.metadata.index.bloom.filter.enable": "true"}
+    hf.write(plain_rows(range(40)), tmp_path, {**options(), **more})
+    table = metadata_of(open_state(Storage(tmp_path)))
+    assert table is not None
+    compact_metadata(table, InstantClock(table.config.timezone), ThreadBackend().map_groups)
+    for ts in range(2, 6):
+        hf.write(plain_rows(range(ts * 7, ts * 12), ts=ts), tmp_path, {**options(), **more})
+    hf.write(plain_rows([3, 30], ts=9), tmp_path, {**options(operation="delete"), **more})
+    table = metadata_of(open_state(Storage(tmp_path)))
+    assert table is not None
+    assert set(table.partitions) >= {"files", "column_stats", "record_index", "bloom_filters"}
+    for name in table.partitions:
+        for slice_ in table.groups(name):
+            pieces = list(compacted_entries(table, name, slice_, RECORD_SCHEMA))
+            keys, values = all_entries(table, name, slice_, RECORD_SCHEMA)
+            assert [key for piece in pieces for key in piece[0].to_pylist()] == keys.to_pylist()
+            assert [value for piece in pieces for value in piece[1].to_pylist()] == values.to_pylist()

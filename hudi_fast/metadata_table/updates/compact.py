@@ -51,6 +51,10 @@ class GroupSlice:
     slice: FileSlice
 
 
+_SMALL = 1 << 20
+"""Bytes of a slice up to which its entries are sorted in memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactGroup:
     """Compacts slices, one at a time; picklable, for tasks on any machine.
@@ -69,6 +73,8 @@ class CompactGroup:
         """
         where = self.table, one.partition, one.slice, self.writer.schema
         write = partial(self.writer.compacted, one.partition, one.number, logs=one.slice.log_files)
+        if one.slice.weight <= _SMALL:  # many short pieces take longer than one sort
+            return write(entries=[all_entries(*where)])
         try:
             return write(entries=compacted_entries(*where))
         except OutOfOrderError:
