@@ -63,9 +63,9 @@ def fold(rules: MergeRules, entries: LogEntries) -> LogEntries:
 def _folded(rules: MergeRules, entries: LogEntries) -> LogEntries:
     if entries.count < 2:
         return entries
-    buffers = varlen_buffers(entries.keys)
     ordered = rules.orders and bool(entries.ordering)
     if not rules.blends and entries.column_set is None and not (ordered and entries.deletes.any()):
+        buffers = varlen_buffers(entries.keys)
         rank = ordering_rank(entries.ordering if ordered else (), entries.count)
         winners = pick_winners(buffers.offsets, buffers.data, rank)
         return entries if len(winners) == entries.count else select_entries(entries, winners)

@@ -22,6 +22,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_fast.formats.parquet.base_file import (
     NAN_SAFE_BOUNDS,
@@ -82,7 +83,12 @@ class KeptRowGroups:
 
 
 def kept_row_groups(
-    plan: FilePlan, base: BaseFile, reader: BaseFileReader, changes: BaseRowUpdates, appended: int
+    plan: FilePlan,
+    base: BaseFile,
+    reader: BaseFileReader,
+    keys: BaseFileFooter,
+    changes: BaseRowUpdates,
+    appended: int,
 ) -> KeptRowGroups | None:
     """The row groups that the next version of a base file can copy; None if encoding all of them is better, or needed.
 
@@ -90,6 +96,7 @@ def kept_row_groups(
         plan: the write.
         base: the old file.
         reader: it, open.
+        keys: Hudi's keys in its footer.
         changes: its changed rows.
         appended: number of rows that are appended: the last row group is encoded with them unless it is full.
     """
@@ -98,7 +105,7 @@ def kept_row_groups(
     copied = _unchanged(plan.files.parquet, reader, changes, appended)
     if copied is None or reader.schema != plan.file_schema:
         return None
-    keys, stored = reader.footer(), plan.config.populate_meta_fields
+    stored = plan.config.populate_meta_fields
     lacks_filter = plan.files.bloom.enabled and keys.bloom_filter is None
     if stored and (lacks_filter or keys.min_key is None or keys.max_key is None):
         return None
@@ -147,8 +154,9 @@ def next_version(
     Raises:
         CorruptTableError: the old file's bloom filter is corrupt.
     """
-    footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
-    kept = kept_row_groups(plan, base, reader, changes, appended)
+    keys = reader.footer()
+    footer = KeyFooter.for_rewritten_file(plan, keys, base.path)
+    kept = kept_row_groups(plan, base, reader, keys, changes, appended)
     if kept is None:
         every = [range(reader.num_row_groups)]
         return NextVersion(OutputFile(plan, work, work.file_id, "MERGE", footer), every, 0)
@@ -209,14 +217,10 @@ class PatchedFile:
         self._patch.end({})
         content = self._sink.getvalue()
         patch = _footer_of(content)
-        joined = JoinedFile(plan.storage, self.path, [self._kept.footer, patch], constants)
-        try:
+        with JoinedFile(plan.storage, self.path, [self._kept.footer, patch], constants) as joined:
             self._copy_all(joined, content, patch)
             pairs = [NAN_SAFE_BOUNDS] if self._kept.has_nan_safe_bounds else []
             size = joined.close({**footer_pairs(plan.avro_schema, self.footer.finish()), **dict(pairs)})
-        except BaseException:
-            joined.abort()
-            raise
         if plan.files.stats_columns:
             with open_base_file(plan.storage, self.path, size=size) as made:
                 self.ranges = ranges_of_file(made, plan.files.stats_columns)
@@ -276,10 +280,10 @@ def _unchanged(
     return copied if kept and kept * _LEAST_SHARE >= kept + left and patch <= _PATCH_BYTES else None
 
 
-def _has_codec(group: object, settings: ParquetSettings) -> bool:
+def _has_codec(group: pq.RowGroupMetaData, settings: ParquetSettings) -> bool:
     """Whether a row group has the codec of the write; the last column is one of the user's."""
     name = settings.codec.upper()
-    found: str = group.column(group.num_columns - 1).compression  # type: ignore[attr-defined]
+    found: str = group.column(group.num_columns - 1).compression
     return found in _CODECS.get(name, (name,))
 
 

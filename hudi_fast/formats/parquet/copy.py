@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +79,7 @@ class _Run(NamedTuple):
 
 
 class JoinedFile:
-    """A new Parquet file that row groups are copied into; must be closed or aborted.
+    """A new Parquet file that row groups are copied into; a context manager that deletes it if it fails.
 
     Args:
         storage: the table's storage.
@@ -167,6 +167,13 @@ class JoinedFile:
             self._sink.close()
         finally:
             self._storage.delete_file(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *exc: object) -> None:
+        if kind is not None:
+            self.abort()
 
     def _constant(self, column: str, rows: int) -> tuple[bytes, ColumnChunk]:
         """The bytes of a chunk with one value, and its metadata."""

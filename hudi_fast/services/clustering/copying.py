@@ -155,17 +155,13 @@ def _write(source: GroupInput, sources: Sequence[_Source], pieces: _Pieces, toke
     path = f"{source.partition}/{name}" if source.partition else name
     constants = {_FILE_NAME: name} if plan.config.populate_meta_fields else {}
     create_marker(plan.storage, plan.instant, path, "CREATE")
-    file = JoinedFile(plan.storage, path, [one.footer for one in sources], constants)
-    try:
+    with JoinedFile(plan.storage, path, [one.footer for one in sources], constants) as file:
         for number, groups in pieces.items():
             with plan.storage.open_input(sources[number].path) as opened:
                 for group in groups:
                     file.copy(opened, sources[number].footer, group)
         pairs = [NAN_SAFE_BOUNDS] if all(sources[number].has_nan_safe_bounds for number in pieces) else []
         size = file.close({**_keys(plan, sources, pieces), **dict(pairs)})
-    except BaseException:
-        file.abort()
-        raise
     stat = new_stat(source, file_id, path, file.rows, size, started)
     ranges = None
     if plan.files.stats_columns:
