@@ -262,7 +262,10 @@ class Storage:
             return sorted(named, key=lambda entry: entry.path)
         selector = pafs.FileSelector(self.fs_path(path), allow_not_found=True, recursive=recursive)
         with self._explained(path):
-            found = self.fs.get_file_info(selector)
+            try:
+                found = self.fs.get_file_info(selector)
+            except FileNotFoundError:  # Arrow raises it for a folder that is made while it looks
+                found = self.fs.get_file_info(selector)
         return sorted((self._stat_of(info) for info in found), key=lambda entry: entry.path)
 
     # ---- writing

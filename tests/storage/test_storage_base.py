@@ -108,6 +108,27 @@ def test_a_checksum_that_hadoop_left_goes_with_the_content_it_was_for(storage: S
     assert sorted(entry.name for entry in storage.list_dir("")) == ["create_exclusive", "write_bytes"]
 
 
+def test_a_folder_that_is_made_while_it_is_listed_is_listed(tmp_path: Path) -> None:
+    class Meanwhile:
+        """The folder appears between Arrow's two looks: it then raises in spite of ``allow_not_found``."""
+
+        def __init__(self, fs: pafs.FileSystem) -> None:
+            self._fs, self.calls = fs, 0
+
+        def get_file_info(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+            self.calls += 1
+            if self.calls == 1:
+                (tmp_path / "new").mkdir()
+                (tmp_path / "new" / "file").write_bytes(b"x")
+                raise FileNotFoundError(2, "Cannot list directory")
+            found: list[pafs.FileInfo] = self._fs.get_file_info(selector)
+            return found
+
+    storage = Storage(str(tmp_path))
+    storage.fs = Meanwhile(storage.fs)
+    assert [entry.name for entry in storage.list_dir("new")] == ["file"]
+
+
 def test_listings_are_sorted_and_relative(storage: Storage) -> None:
     for name in ("b", "a/c", "a/d/e"):
         storage.write_bytes(name, name.encode())
