@@ -21,8 +21,9 @@
     seqno.py              sequence number strings
     xx_hash.py            xxHash32 and xxHash64
     _bytes.py             shared byte helpers; _machine_ops.py: the same as machine instructions
-    _kernel.py            declare and load kernels: from _library.py (shipped machine code) or _jit.py (compiled here)
-    _ahead.py, _runtime.c compile the library that a wheel ships
+    _kernel.py            declare and load kernels: from _library.py (machine code) or _jit.py (compiled by numba)
+    _ahead.py, _runtime.c compile the library that a wheel ships, or that the cache has
+    _cache.py             folders and locks of the cache
 
 Variable-length values are Arrow buffers: ``offsets`` int32[n + 1] and ``data`` uint8[]. ``offsets`` is already cut to
 the slice and need not start at 0. Kernels read only inside the offsets, so well-formed buffers keep them within the
@@ -38,9 +39,10 @@ from typing import TYPE_CHECKING
 from ._kernel import warm_up
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["cache_folder", "warm_up"]
+__all__ = ["cache_folder", "compile_into_cache", "warm_up"]
 
 
 def cache_folder() -> Path | None:
@@ -48,3 +50,17 @@ def cache_folder() -> Path | None:
     from ._jit import cache_folder as found
 
     return found()
+
+
+def compile_into_cache(levels: Sequence[int] = ()) -> Path | None:
+    """Compile all kernels into a library in the cache, unless one fits; None where there can be no library.
+
+    Args:
+        levels: of processors; empty for all levels of this kind of machine.
+
+    Raises:
+        RuntimeError: a tool fails.
+    """
+    from ._ahead import compile_into_cache as compile_all
+
+    return compile_all(levels)

@@ -1,19 +1,19 @@
-"""Compilation of all kernels into one library that a wheel ships: for other machines, Pythons and versions of numba.
+"""Compilation of all kernels into one library, for a wheel or the cache: it serves any Python and version of numba.
 
 ::
 
     kernels ── numba, for each level of processors ──► LLVM module of a kernel
                                                         │  and its entry: slots of 8 bytes in, status and result out
                                                         ▼
-                                                  object files, _runtime.c ── cc ──► _compiled/kernels.so
-                                                                                     _compiled/kernels.json
+                                                  object files, _runtime.c ── cc ──► kernels.so, kernels.json
 
 The library needs neither Python nor numba where it runs: kernels take addresses and numbers. ``_library`` describes the
 calls and loads it. Usage, where numba and a C compiler are installed::
 
     python -m hudi_fast.kernels._ahead            # into the folder of this package
 
-Each level is compiled in a process of its own: numba reads the processor's name when it is imported.
+Processes compile side by side, each a share of one level's kernels: numba reads the processor's name when it is
+imported.
 """
 
 from __future__ import annotations
@@ -23,18 +23,25 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ._cache import alone, folder_for
 from ._jit import declared_dispatcher, numba_types
 from ._kernel import Kernel, all_kernels, sources_digest
-from ._library import FOLDER, LIBRARY, MANIFEST, entry_name
+from ._library import FOLDER, LIBRARY, MANIFEST, asks_for_jit, cache_key, compiled, entry_name
 
-__all__ = ["compile_library"]
+__all__ = ["compile_into_cache", "compile_library"]
+
+_PACKAGE = Path(__file__).parent
+_LONGEST = 600.0
+"""Seconds to wait for another process that compiles all kernels."""
 
 LEVELS = {"x86_64": {2: "x86-64-v2", 3: "x86-64-v3", 4: "x86-64-v4"}, "aarch64": {0: "generic"}}
 """LLVM's names of processors by machine and level (x86-64 micro-architecture levels of the psABI)."""
@@ -43,11 +50,47 @@ _NEEDED = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "memcmp", "memc
 """Functions that compiled kernels may call: those of ``_runtime.c``, and of every C library."""
 
 
-def compile_library(package: Path, levels: Sequence[int] = (), compiler: str = "cc") -> Path:
+def compile_into_cache(levels: Sequence[int] = (), compiler: str = "cc") -> Path | None:
+    """Compile all kernels into the cache, unless a library there or in the package fits.
+
+    Of processes that do so at once, one compiles and the others wait.
+
+    Args:
+        levels: of processors; empty for all levels of this kind of machine.
+        compiler: a C compiler that links, too.
+
+    Returns:
+        The library that processes now use. None where there can be none: the environment asks for numba's own
+        kernels, no folder is writable, there is no C compiler, or no level is known for this machine.
+
+    Raises:
+        RuntimeError: a tool fails.
+    """
+    if asks_for_jit():
+        return None
+    fits = compiled()
+    if fits is not None:
+        return fits.path
+    if not _levels() or shutil.which(compiler) is None:
+        return None
+    folder = folder_for(cache_key())
+    if folder is None:
+        return None
+    with alone(folder / "lock", _LONGEST):
+        compiled.cache_clear()
+        fits = compiled()
+        if fits is not None:
+            return fits.path
+        library = compile_library(folder, levels, compiler)
+    compiled.cache_clear()
+    return library
+
+
+def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc") -> Path:
     """Compile all kernels for each level, and write library and manifest.
 
     Args:
-        package: the folder of the kernels; gets the folder :data:`~hudi_fast.kernels._library.FOLDER`.
+        into: the folder of both files.
         levels: of processors; empty for all levels of this kind of machine.
         compiler: a C compiler that links, too.
 
@@ -57,46 +100,68 @@ def compile_library(package: Path, levels: Sequence[int] = (), compiler: str = "
     Raises:
         RuntimeError: a tool is missing or fails, or no level is known for this machine.
     """
-    machine = platform.machine()
-    if machine not in LEVELS or sys.platform != "linux":
-        raise RuntimeError(f"Kernels are compiled ahead for Linux on {' and '.join(LEVELS)} only, not for {machine}.")
-    wanted = sorted(levels or LEVELS[machine])
-    into = package / FOLDER
-    into.mkdir(exist_ok=True)
-    library = into / LIBRARY
-    with tempfile.TemporaryDirectory() as folder:
-        running = [_start(level, Path(folder)) for level in wanted]
-        failed = [level for level, process in zip(wanted, running, strict=True) if process.wait() != 0]
-        if failed:
-            raise RuntimeError(f"The kernels of level {failed[0]} were not compiled: its process says why.")
+    known = _levels()
+    if not known:
+        raise RuntimeError(
+            f"Kernels are compiled ahead for Linux on {' and '.join(LEVELS)} only, not for {platform.machine()}."
+        )
+    wanted = sorted(levels or known)
+    into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into) as folder:
+        _compile_all(wanted, Path(folder))
         exported = Path(folder, "exported")
         exported.write_text("{ global: hudi_fast_*; local: *; };")
-        command = [compiler, "-shared", "-fPIC", "-O2", "-s", "-o", str(library), str(package / "_runtime.c")]
+        made = Path(folder, LIBRARY)
+        command = [compiler, "-shared", "-fPIC", "-O2", "-s", "-o", str(made), str(_PACKAGE / "_runtime.c")]
         command += [*map(str, sorted(Path(folder).glob("*.o"))), f"-Wl,--version-script={exported}", "-Wl,-z,defs"]
         try:
             subprocess.run(command, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
             raise RuntimeError(f"The library of kernels was not linked: {error}") from error
-    manifest = {
-        "machine": machine,
-        "levels": wanted,
-        "sources": sources_digest(package).hex(),
-        "sha256": hashlib.sha256(library.read_bytes()).hexdigest(),
-    }
-    (into / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+        manifest = {
+            "machine": platform.machine(),
+            "levels": wanted,
+            "sources": sources_digest(_PACKAGE).hex(),
+            "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
+        }
+        described = Path(folder, MANIFEST)
+        described.write_text(json.dumps(manifest, indent=2) + "\n")
+        # A process that reads between the two finds another digest, and lets numba compile.
+        library = made.replace(into / LIBRARY)
+        described.replace(into / MANIFEST)
     return library
 
 
-def _start(level: int, folder: Path) -> subprocess.Popen[bytes]:
-    """Compile the kernels of a level in another process, into object files of a folder."""
-    name = LEVELS[platform.machine()][level]
-    environment = os.environ | {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": "", "NUMBA_BOUNDSCHECK": "0"}
-    command = [sys.executable, "-m", f"{__package__}._ahead", "--levels", str(level), "--objects", str(folder)]
-    return subprocess.Popen(command, env=environment)
+def _levels() -> dict[int, str]:
+    """LLVM's names of processors by level; empty where no library is made."""
+    return LEVELS.get(platform.machine(), {}) if sys.platform == "linux" else {}
 
 
-def _compile_level(level: int, folder: Path) -> None:
-    """Write an object file of each kernel for one level."""
+def _compile_all(levels: Sequence[int], folder: Path) -> None:
+    """Compile the kernels of all levels into object files of a folder, in a process for each core.
+
+    Raises:
+        RuntimeError: a process failed; its own message is on the standard error stream.
+    """
+    cores = len(os.sched_getaffinity(0))
+    shares = -(-cores // len(levels))
+
+    def compile_share(level: int, share: int) -> None:
+        name = LEVELS[platform.machine()][level]
+        environment = os.environ | {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": "", "NUMBA_BOUNDSCHECK": "0"}
+        command = [sys.executable, "-m", f"{__package__}._ahead", "--levels", str(level)]
+        command += ["--objects", str(folder), "--share", str(share), str(shares)]
+        if subprocess.run(command, env=environment).returncode != 0:
+            raise RuntimeError(f"The kernels of level {level} were not compiled: their process says why.")
+
+    with ThreadPoolExecutor(cores) as pool:
+        running = [pool.submit(compile_share, level, share) for share in range(shares) for level in levels]
+        for one in running:
+            one.result()
+
+
+def _compile_share(level: int, folder: Path, share: int, shares: int) -> None:
+    """Write an object file of every ``shares``-th kernel, from number ``share`` on, for one level."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -105,7 +170,7 @@ def _compile_level(level: int, folder: Path) -> None:
     machine = target.create_target_machine(
         cpu=LEVELS[platform.machine()][level], features="", opt=3, reloc="pic", codemodel="default"
     )
-    for declared in all_kernels():
+    for declared in all_kernels()[share::shares]:
         name = entry_name(declared, level)
         code, entry = _with_entry(declared, name)
         module = llvm.parse_assembly(code)
@@ -189,14 +254,16 @@ def _keep_only(module: Any, entry: str) -> None:
 def _main() -> None:
     parser = argparse.ArgumentParser(description="Compile all kernels into the library that a wheel ships.")
     parser.add_argument("--compiler", default=os.environ.get("CC", "cc"), help="a C compiler")
-    known = LEVELS.get(platform.machine(), {})
-    parser.add_argument("--levels", type=int, nargs="+", choices=sorted(known), default=(), help="of processors; all")
+    parser.add_argument(
+        "--levels", type=int, nargs="+", choices=sorted(_levels()), default=(), help="of processors; all"
+    )
     parser.add_argument("--objects", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--share", type=int, nargs=2, default=(0, 1), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.objects is not None:
-        _compile_level(given.levels[0], given.objects)
+        _compile_share(given.levels[0], given.objects, *given.share)
         return
-    print(compile_library(Path(__file__).parent, given.levels, given.compiler))
+    print(compile_library(_PACKAGE / FOLDER, given.levels, given.compiler))
 
 
 if __name__ == "__main__":

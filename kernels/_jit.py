@@ -9,10 +9,8 @@ folder, keyed by the content of that module alone) would run stale code after a 
 fails where the package folder is read-only, and lets machines of different CPU types that share a home folder overwrite
 each other's code.
 
-Roots, in order: ``NUMBA_CACHE_DIR``; ``XDG_CACHE_HOME`` or ``~/.cache``; a folder in the temporary folder that only
-this user can write. The first root that already holds the key, or in which its folder can be created, is used: a
-prepared read-only cache works (call :func:`~hudi_fast.kernels.warm_up` in an image build). Without a usable root,
-kernels are compiled in memory.
+``_cache`` chooses the root. A prepared read-only cache works (call :func:`~hudi_fast.kernels.warm_up` in an image
+build). Without a usable root, kernels are compiled in memory.
 
 Concurrent processes can share the cache. A file lock for each kernel makes one process compile it; the others wait and
 load the result. The lock only saves work: numba writes to a temporary name and renames, and each function has a folder
@@ -31,23 +29,20 @@ import contextlib
 import functools
 import hashlib
 import importlib
-import os
 import pickle
-import stat
 import sys
-import tempfile
-import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ._cache import alone, folder_for
 from ._kernel import Helper, Kernel, Parameter, parse, sources_digest
 
 __all__ = ["cache_folder", "compile_kernel", "declared_dispatcher", "numba_types"]
 
-_LONGEST_COMPILATION, _POLL = 60.0, 0.02
-"""Seconds to wait for another process that compiles a kernel, and between looks."""
+_LONGEST_COMPILATION = 60.0
+"""Seconds to wait for another process that compiles a kernel."""
 
 _NUMBA_NAMES = {"bool": "boolean"}
 
@@ -71,7 +66,11 @@ def compile_kernel(declared: Kernel[..., Any]) -> Callable[..., Any]:
         cache_class = type("_Cache", (FunctionCache,), {"_impl_class": impl_class} | _FORGIVING)
         dispatcher._cache = cache_class(dispatcher.py_func)
     result, arguments = numba_types(declared.signature)
-    with contextlib.nullcontext() if folder is None else _alone(folder / f"{declared.function.__qualname__}.lock"):
+    with (
+        contextlib.nullcontext()
+        if folder is None
+        else alone(folder / f"{declared.function.__qualname__}.lock", _LONGEST_COMPILATION)
+    ):
         dispatcher.compile(result(*arguments))
     dispatcher.disable_compile()
     return dispatcher  # type: ignore[no-any-return]
@@ -183,47 +182,13 @@ def _save_overload(self: Any, sig: Any, data: Any) -> None:
         return  # full or read-only disk: keep the code in memory
 
 
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock file, unless the folder is read-only, files cannot be locked, or another process is stuck with it."""
-    try:
-        import fcntl
-
-        file = open(path, "ab")  # closed below
-    except (ImportError, OSError):
-        yield
-        return
-    with file:
-        until = time.monotonic() + _LONGEST_COMPILATION
-        while time.monotonic() < until:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(_POLL)
-            except OSError:
-                break
-            else:
-                break
-        yield
-
-
 _FORGIVING: dict[str, Any] = {"load_overload": _load_overload, "save_overload": _save_overload}
 
 
 @functools.cache
 def cache_folder() -> Path | None:
     """The folder of this process's compiled kernels; None if no folder is usable (see the module docstring)."""
-    key = _cache_key()
-    for root in _cache_roots():
-        folder = root / "hudi_fast-kernels" / key
-        try:
-            if folder.is_dir():
-                return folder
-            folder.mkdir(parents=True, exist_ok=True)
-            return folder
-        except OSError:
-            continue
-    return None
+    return folder_for(_cache_key())
 
 
 def _cache_key() -> str:
@@ -236,28 +201,3 @@ def _cache_key() -> str:
     versions = (sys.version, numba.__version__, numpy.__version__)
     digest.update(repr((versions, machine, numba.config.BOUNDSCHECK, numba.config.OPT)).encode())
     return digest.hexdigest()[:24]
-
-
-def _cache_roots() -> list[Path]:
-    roots = []
-    if configured := os.environ.get("NUMBA_CACHE_DIR"):
-        roots.append(Path(configured))
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if not home.startswith("~"):
-        roots.append(Path(home))
-    private = Path(tempfile.gettempdir()) / f"hudi_fast-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    if _is_private(private):
-        roots.append(private)
-    return roots
-
-
-def _is_private(folder: Path) -> bool:
-    """Create ``folder`` for this user alone; False if another user owns it or can write to it, as it holds code."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return False
-    if not stat.S_ISDIR(status.st_mode):
-        return False
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)

@@ -7,7 +7,7 @@
           |
           | first call (or Kernel.load, or warm_up)
           v
-    a library of machine code was shipped, and fits? --yes--> _library: load it, import no numba
+    a library of machine code is here, and fits? --yes--> _library: load it, import no numba
           | no
           v
     _jit: load machine code from the cache folder, or compile it with numba and save it
@@ -111,12 +111,12 @@ class Kernel(Generic[P, R]):
         return self.function.__qualname__
 
     def load(self) -> Callable[..., Any]:
-        """Load the machine code: from the shipped library, or from the cache, or compile and save it."""
-        from ._library import shipped
+        """Load the machine code: from a library, or from numba's cache, or compile and save it."""
+        from ._library import compiled
 
         with self._lock:
             if self._compiled is None:
-                library = shipped()
+                library = compiled()
                 self._compiled = None if library is None else library.find(self)
             if self._compiled is None:
                 from ._jit import compile_kernel

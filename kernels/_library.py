@@ -1,13 +1,14 @@
-"""The library of machine code that a wheel ships, and calls of its kernels.
+"""The library of machine code that a wheel ships or ``hudi-fast warm-up`` makes, and calls of its kernels.
 
 ::
 
-    shipped(): manifest ─► machine, level of the processor, digests of sources and library ─► Library, or None
+    compiled(): manifest ─► machine, level of the processor, digests of sources and library ─► Library, or None
     Library.find(kernel) ─► arguments ─► slots of 8 bytes ─ ctypes, without the GIL ─► entry of the kernel
 
-A library that does not fit is never called: the kernels are then compiled on this machine, and a debug message of the
-logger ``hudi_fast.kernels`` names the reason. ``HUDI_FAST_KERNELS=jit`` leaves the library out; so do
-``NUMBA_BOUNDSCHECK`` and ``NUMBA_DISABLE_JIT``. ``HUDI_FAST_KERNELS=shipped`` makes a missing library an error.
+The library is in this package's folder, or else in the cache. One that does not fit is never called: numba then
+compiles the kernels, and a debug message of the logger ``hudi_fast.kernels`` names the reason.
+``HUDI_FAST_KERNELS=jit`` leaves libraries out; so do ``NUMBA_BOUNDSCHECK`` and ``NUMBA_DISABLE_JIT``.
+``HUDI_FAST_KERNELS=compiled`` makes a missing library an error.
 
 Importing this module imports neither numpy nor numba. ``_ahead`` builds the library.
 """
@@ -26,11 +27,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ._cache import places
 from ._kernel import Kernel, parse, sources_digest
 
-__all__ = ["FOLDER", "LIBRARY", "MANIFEST", "Library", "entry_name", "shipped"]
+__all__ = ["FOLDER", "LIBRARY", "MANIFEST", "Library", "asks_for_jit", "cache_key", "compiled", "entry_name"]
 
 FOLDER, LIBRARY, MANIFEST = "_compiled", "kernels.so", "kernels.json"
+
+_PACKAGE = Path(__file__).parent
 
 _log = logging.getLogger("hudi_fast.kernels")
 
@@ -39,11 +43,13 @@ class Library:
     """Kernels that were compiled ahead.
 
     Args:
+        path: of the library.
         code: the library, loaded.
         level: of the code to call.
     """
 
-    def __init__(self, code: ctypes.CDLL, level: int) -> None:
+    def __init__(self, path: Path, code: ctypes.CDLL, level: int) -> None:
+        self.path = path
         self._code = code
         self._level = level
 
@@ -64,22 +70,38 @@ def entry_name(declared: Kernel[..., Any], level: int) -> str:
     return f"hudi_fast_{module}_{declared.function.__qualname__}_{level}"
 
 
+def asks_for_jit() -> bool:
+    """Whether the environment leaves libraries out."""
+    flags = {os.environ.get(name, "") for name in ("NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT")}
+    return os.environ.get("HUDI_FAST_KERNELS") == "jit" or bool(flags - {"", "0"})
+
+
+def cache_key() -> str:
+    """The name of the library's folder in the cache: neither Python nor numba is part of it."""
+    return f"library-{platform.machine()}-{sources_digest(_PACKAGE).hex()[:24]}"
+
+
 @functools.cache
-def shipped() -> Library | None:
-    """The library of this installation; None without one that fits.
+def compiled() -> Library | None:
+    """The library that this process uses; None without one that fits.
 
     Raises:
-        RuntimeError: there is none that fits, and ``HUDI_FAST_KERNELS=shipped`` asks for it.
+        RuntimeError: there is none that fits, and ``HUDI_FAST_KERNELS=compiled`` asks for it.
     """
-    folder = Path(__file__).parent / FOLDER
-    try:
-        return _open(folder)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if os.environ.get("HUDI_FAST_KERNELS") == "shipped":
-            raise RuntimeError(
-                f"HUDI_FAST_KERNELS=shipped, but the kernels in {folder} cannot be used: {error}"
-            ) from error
-        _log.debug("Kernels are compiled on this machine; those in %s are not used: %s", folder, error)
+    if asks_for_jit():
+        _log.debug("Numba compiles the kernels: the environment asks for it")
+        return None
+    folders = [folder for folder in (_PACKAGE / FOLDER, *places(cache_key())) if folder.is_dir()]
+    misfits = ["there is no library"] if not folders else []
+    for folder in folders:
+        try:
+            return _open(folder)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            misfits.append(f"those in {folder} cannot be used: {error}")
+    reasons = "; ".join(misfits)
+    if os.environ.get("HUDI_FAST_KERNELS") == "compiled":
+        raise RuntimeError(f"HUDI_FAST_KERNELS=compiled asks for compiled kernels, but {reasons}")
+    _log.debug("Numba compiles the kernels: %s", reasons)
     return None
 
 
@@ -90,13 +112,10 @@ def _open(folder: Path) -> Library:
         OSError: a file is missing, or the library cannot be loaded.
         ValueError: the library is another one than the manifest describes, or does not fit.
     """
-    flags = {os.environ.get(name, "") for name in ("NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT")}
-    if os.environ.get("HUDI_FAST_KERNELS") == "jit" or flags - {"", "0"}:
-        raise ValueError("the environment asks for kernels that are compiled here")
     manifest = json.loads((folder / MANIFEST).read_bytes())
     if manifest["machine"] != platform.machine():
         raise ValueError(f"they are for {manifest['machine']}, and this machine is {platform.machine()}")
-    if manifest["sources"] != sources_digest(folder.parent).hex():
+    if manifest["sources"] != sources_digest(_PACKAGE).hex():
         raise ValueError("they are of other sources")
     path = folder / LIBRARY
     if manifest["sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
@@ -106,7 +125,7 @@ def _open(folder: Path) -> Library:
     levels = [level for level in manifest["levels"] if level <= processor]
     if not levels:
         raise ValueError(f"they need a processor of level {min(manifest['levels'])}, and this one has {processor}")
-    return Library(code, max(levels))
+    return Library(path, code, max(levels))
 
 
 # ---- calls

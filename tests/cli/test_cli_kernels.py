@@ -1,20 +1,49 @@
 """The command that fills the kernel cache."""
 
 import os
+import platform
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]
+CALL = """
+import sys
+import numpy as np
+from hudi_fast.kernels.java_hash import list_hash_combine
+
+codes = np.array([2**31 - 1, 1], np.int32)
+list_hash_combine(codes, np.array([5, -7], np.int32))
+print(codes.tolist(), "numba" in sys.modules)
+"""
 
 
-def warm_up(folder, **environment):
-    program = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]
-    given = {**os.environ, "NUMBA_CACHE_DIR": str(folder), **environment}
-    return subprocess.run(program, env=given, capture_output=True, text=True, timeout=120)
-
-
-def test_all_kernels_are_compiled_into_the_named_folder(tmp_path):
-    done = warm_up(tmp_path)
+def run(command, cache, **environment):
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment}
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    count, _, folder = done.stdout.strip().partition(" kernels in ")
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="levels of x86-64")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_library_of_all_kernels_is_compiled_into_the_named_folder_once(tmp_path):
+    said = run([*COMMAND, "--level", "2"], tmp_path, HUDI_FAST_KERNELS="")
+    library = Path(said.partition(" kernels in ")[2])
+    assert library.is_relative_to(tmp_path / "hudi_fast-kernels")
+    assert sorted(path.name for path in library.parent.iterdir()) == ["kernels.json", "kernels.so", "lock"]
+    assert run([sys.executable, "-c", CALL], tmp_path, HUDI_FAST_KERNELS="compiled") == "[2147483622, 24] False"
+    made = library.stat().st_mtime_ns
+    assert run(COMMAND, tmp_path, HUDI_FAST_KERNELS="") == said
+    assert library.stat().st_mtime_ns == made
+
+
+def test_numba_compiles_all_kernels_into_the_named_folder_where_there_is_no_c_compiler(tmp_path):
+    said = run(COMMAND, tmp_path, HUDI_FAST_KERNELS="", PATH=str(tmp_path))
+    count, _, folder = said.partition(" kernels in ")
     assert folder.startswith(str(tmp_path / "hudi_fast-kernels"))
-    assert len(list(tmp_path.rglob("*.nbi"))) == int(count) >= 15
-    assert warm_up(tmp_path).stdout == done.stdout
+    assert len(list(Path(folder).glob("*.nbi"))) == int(count) >= 15
+    assert run(COMMAND, tmp_path, HUDI_FAST_KERNELS="", PATH=str(tmp_path)) == said

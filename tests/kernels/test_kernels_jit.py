@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hudi_fast.kernels import _jit, cache_folder, warm_up
+from hudi_fast.kernels import _cache, _jit, cache_folder, warm_up
 from hudi_fast.kernels._kernel import Kernel, kernel, sources_digest
 from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
 
@@ -167,10 +167,10 @@ def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    assert not _jit._is_private(shared)
+    assert not _cache._is_private(shared)
     (tmp_path / "link").symlink_to(shared)
-    assert not _jit._is_private(tmp_path / "link")
-    assert _jit._is_private(tmp_path / "own")
+    assert not _cache._is_private(tmp_path / "link")
+    assert _cache._is_private(tmp_path / "own")
 
 
 def test_the_cache_folder_is_the_configured_one_first(tmp_path):

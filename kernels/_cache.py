@@ -1,0 +1,88 @@
+"""Folders for machine code that is made on this machine, and locks on their files.
+
+Roots, in order: ``NUMBA_CACHE_DIR``; ``XDG_CACHE_HOME`` or ``~/.cache``; a folder in the temporary folder that only
+this user can write. Each has a folder ``hudi_fast-kernels``. The first root that already holds a folder for a key, or
+in which one can be created, is used: a prepared read-only cache works.
+
+Importing this module imports neither numpy nor numba.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["alone", "folder_for", "places"]
+
+_POLL = 0.02
+"""Seconds between looks at a lock."""
+
+
+def folder_for(key: str) -> Path | None:
+    """The folder of a key, which exists; None if no root is usable."""
+    for folder in places(key):
+        with contextlib.suppress(OSError):
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+            return folder
+    return None
+
+
+def places(key: str) -> list[Path]:
+    """Where the folder of a key may be, in the order of the roots."""
+    roots = []
+    if configured := os.environ.get("NUMBA_CACHE_DIR"):
+        roots.append(Path(configured))
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not home.startswith("~"):
+        roots.append(Path(home))
+    private = Path(tempfile.gettempdir()) / f"hudi_fast-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    if _is_private(private):
+        roots.append(private)
+    return [root / "hudi_fast-kernels" / key for root in roots]
+
+
+@contextlib.contextmanager
+def alone(path: Path, longest: float) -> Iterator[None]:
+    """Hold a lock file, unless the folder is read-only, files cannot be locked, or another process is stuck with it.
+
+    Args:
+        path: the lock file; made if it does not exist.
+        longest: seconds to wait for another process.
+    """
+    try:
+        import fcntl
+
+        file = open(path, "ab")  # closed below
+    except (ImportError, OSError):
+        yield
+        return
+    with file:
+        until = time.monotonic() + longest
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_POLL)
+            except OSError:
+                break
+            else:
+                break
+        yield
+
+
+def _is_private(folder: Path) -> bool:
+    """Create ``folder`` for this user alone; False if another user owns it or can write to it, as it holds code."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISDIR(status.st_mode):
+        return False
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
