@@ -21,9 +21,8 @@ import hashlib
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -45,8 +44,7 @@ Narrow = Callable[[Condition], Sequence[int]]
 """The numbers of the files that may hold rows matching a condition, ascending."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedFile(NamedTuple):
     """A file to scan.
 
     Attributes:

@@ -67,11 +67,16 @@ def native_scan(
         narrow: skips files by the filters that Spark pushes down; None to read all of them.
     """
     groups: dict[tuple[str | None, ...], list[FileSlice]] = {}
+    of_commit: dict[str, list[FileSlice]] = {}  # a commit writes one schema
     for one in slices:
-        if one.base_file is not None:
+        if one.base_file is None:
+            continue
+        known = of_commit.get(one.base_file.instant)
+        if known is None:
             names = one.base_file.names
             stored = tuple(stored_name(names, name) for name in scan.output.names)
-            groups.setdefault(stored, []).append(one)
+            known = of_commit[one.base_file.instant] = groups.setdefault(stored, [])
+        known.append(one)
     frames = [_scan_files(spark, scan, some, stored, more or {}, narrow) for stored, some in groups.items()]
     return reduce(lambda left, right: left.unionByName(right), frames)
 
