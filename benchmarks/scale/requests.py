@@ -15,7 +15,7 @@ nothing behind.
 
 Usage::
 
-    python -m benchmarks.scale.requests [--sizes 10,100,1000] [--busy 0.001,0.01] [--delay 0.03] [--threads 16]
+    python -m benchmarks.scale.requests [--sizes 10,100,1000] [--busy 0.001,0.01] [--delay 0.03] [--threads 0]
         [--spark] [--by-kind] [--kinds COPY_ON_WRITE,MERGE_ON_READ]
     python -m benchmarks.scale.requests --hudi      # Apache Hudi 1.2.0 on Spark local[2]: writes and snapshot reads
     python -m benchmarks.scale.requests --storm 60 [--storm-at 0.2,0.5,0.9] [--spark]
@@ -288,7 +288,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--busy", default="0.001,0.01", help="shares of requests that are answered 503")
     parser.add_argument("--spark", action="store_true", help="on Spark local[2] instead of one process")
     parser.add_argument("--hudi", action="store_true", help="Apache Hudi instead of hudi_fast")
-    parser.add_argument("--threads", type=int, default=16, help="of one process: hudi_fast.threads")
+    parser.add_argument("--threads", type=int, default=0, help="of one process: hudi_fast.threads; 0 for the default")
     parser.add_argument("--by-kind", action="store_true", help="print requests by place and kind at the largest size")
     parser.add_argument("--storm", type=float, default=0.0, help="seconds of 503 in the middle of an upsert")
     parser.add_argument("--storm-at", default="0.5", help="shares of the requests of an upsert before the storm")

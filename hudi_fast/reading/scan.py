@@ -33,6 +33,7 @@ from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.pinned_commits import require_files_present
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.storage.concurrency import reads_at_once
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
@@ -136,7 +137,7 @@ def plan_scan(
         state: the table, current or at an earlier time.
         columns: columns in the requested order; None for all, meta columns first.
         filter: condition of the rows.
-        threads: slices to read in parallel; None for one per processor.
+        threads: slices to read in parallel; None for one per processor, and more for small slices of an object store.
         query: treatment of log files; None for a merged snapshot.
         condition: condition of the rows that the caller keeps, if not the filter; used to skip files.
 
@@ -162,7 +163,8 @@ def plan_scan(
         bucket=query.bucket,
     )
     chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
-    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report, request)
+    at_once = threads or reads_at_once(state.storage, (one.weight for one in chosen.slices))
+    return ScanPlan(scan, chosen.slices, chosen.partitions, at_once, chosen.report, request)
 
 
 def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:

@@ -27,6 +27,7 @@ from hudi_fast.schema.history import schema_at
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.schema.internal_types import internal_schema
 from hudi_fast.schema.normalize import normalize_input_schema
+from hudi_fast.storage.concurrency import most_threads
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
@@ -185,6 +186,7 @@ def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
         ),
         log=_log(options, config),
         threads=options.threads or os.cpu_count() or 1,
+        most_threads=options.threads or most_threads(state.storage),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.storage.concurrency import units_at_once
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
@@ -27,6 +28,8 @@ from hudi_fast.writing.preview import WritePreview, rows_by_partition
 __all__ = ["LocalEngine"]
 
 _ROWS_WORTH_A_FILE = 100_000
+_MOST_LOOKUPS = 8
+"""Threads that look keys up in files of an object store; each holds the keys of a row group."""
 
 
 class LocalEngine:
@@ -75,14 +78,17 @@ class LocalEngine:
         partitions = frozenset(name for name, _ in groups)
         if plan.operation == "delete_partition":
             return WriteOutcome([], self._plan_name, self._reason, partitions)
-        with ThreadPoolExecutor(plan.files.threads, thread_name_prefix="hudi_fast") as pool:
+        lookups = max(plan.files.threads, min(plan.files.most_threads, _MOST_LOOKUPS))
+        with ThreadPoolExecutor(lookups, thread_name_prefix="hudi_fast") as pool:
             works = _assign(plan, incoming, groups, pool)
-            refuse_unknown(plan, incoming, works)
-            stats = [
-                stat
-                for written in pool.map(lambda work: write_file_group(plan, work, incoming), works)
-                for stat in written
-            ]
+        refuse_unknown(plan, incoming, works)
+        sizes = [_size(work, plan.config.is_mor) for work in works]
+        # The largest first: a large file that is begun last would prolong the write.
+        works = [works[at] for at in sorted(range(len(works)), key=sizes.__getitem__, reverse=True)]
+        threads = units_at_once(sizes, plan.files.threads, plan.files.most_threads)
+        with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+            written = pool.map(lambda work: write_file_group(plan, work, incoming), works)
+            stats = [stat for some in written for stat in some]
         return WriteOutcome(stats, self._plan_name, self._reason, partitions)
 
 
@@ -104,7 +110,7 @@ def _assign(
     works = [work for one in assigned for work in one]
     if plan.operation == "bulk_insert" and len(works) < plan.files.threads and plan.index.bucket is None:
         works = [part for work in works for part in _parts(work, plan.files.threads)]
-    return sorted(works, key=lambda work: _cost(work, plan.config.is_mor), reverse=True)
+    return works
 
 
 def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
@@ -124,8 +130,8 @@ def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
     ]
 
 
-def _cost(work: FileGroupWork, is_mor: bool) -> int:
-    """Sort key: the largest work first, because starting a large file last would prolong the write."""
+def _size(work: FileGroupWork, is_mor: bool) -> int:
+    """About as many bytes as the work reads and writes."""
     rewritten = work.slice is not None and (len(work.inserts) > 0 or not is_mor)
     size = work.slice.base_file.size if rewritten and work.slice is not None and work.slice.base_file is not None else 0
     return size + 100 * (len(work.inserts) + len(work.base_rows))

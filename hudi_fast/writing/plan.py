@@ -151,6 +151,7 @@ class FileSettings:
         bloom: bloom filters of base files.
         log: log files.
         threads: number of file groups that one process writes in parallel.
+        most_threads: the same for small file groups, whose threads mostly wait for an object store.
         stats_columns: columns whose ranges are recorded for the metadata table's column statistics.
     """
 
@@ -160,6 +161,7 @@ class FileSettings:
     bloom: BloomSettings
     log: LogSettings
     threads: int = 2
+    most_threads: int = 2
     stats_columns: tuple[str, ...] = ()
 
 

@@ -380,7 +380,7 @@ ENGINE_OPTIONS = (
         "hudi_fast.threads",
         Kind.INT,
         0,
-        "Threads of the local engine; 0 = one per core.",
+        "Threads of the local engine; 0 = one per core, more for small files of an object store.",
         unit="threads",
         minimum=0,
         families=BOTH,

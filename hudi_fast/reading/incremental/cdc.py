@@ -16,7 +16,6 @@ Source: ``HoodieCDCExtractor``, ``CDCRelation``, ``CDCFileGroupIterator`` (Hudi 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -41,6 +40,7 @@ from hudi_fast.reading.incremental.query import incremental_options
 from hudi_fast.reading.scan import readable_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.concurrency import reads_at_once
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from hudi_fast.view.slices import FileSlice
@@ -113,11 +113,11 @@ def plan_cdc(state: TableState, options: ReadOptions, threads: int | None = None
         CorruptTableError: a base file was rewritten without a change log.
         UnsupportedFeatureError: base files that are not Parquet, or an unsupported merge mode.
     """
-    workers = threads or options.threads or os.cpu_count() or 1
     _require_changes(state)
     commits = _commits(state, options)
     units = tuple(commit_units(state, commits))
-    return CdcPlan(state.storage, units, workers, _scan_of(state, options) if units else None)
+    at_once = threads or options.threads or reads_at_once(state.storage, (one.weight for one in units))
+    return CdcPlan(state.storage, units, at_once, _scan_of(state, options) if units else None)
 
 
 def read_changes(plan: CdcPlan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
