@@ -38,6 +38,9 @@ SETTINGS = {
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "2",
     "spark.speculation.minTaskRuntime": "2s",
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.enabled": "true",
+    "spark.storage.decommission.shuffleBlocks.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
 

@@ -7,7 +7,8 @@
 
 Faults: the driver's Python process is killed at a stage of its write, and the application lives on with its tasks; or
 its JVM is killed, too. Executors and Python workers are killed at any time, or when the first data file is begun; or
-they are stopped and go on when the write has ended without them. Shuffle files are deleted.
+they are stopped and go on when the write has ended without them. Executors are decommissioned. Shuffle files are
+deleted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.cluster.processes import Application, Driver
 from tests.servers.spark_cluster import Process, processes_below
 from tests.support.small_tables import assert_tidy
 
-__all__ = ["FAULTS", "STAGES", "Tally", "run_history"]
+__all__ = ["FAULTS", "STAGES", "WRITES", "Tally", "run_history"]
 
 STAGES = ("begun", "mid-file", "answered", "reconciled", "metadata", "recorded", "completed", "cleaning")
 """Stages of a write at which its driver is killed. ``mid-file``: a task has begun a data file. ``rolling back`` is
@@ -44,11 +45,16 @@ _WEIGHTS = {
     "python worker: mid-file": 14,
     "python worker": 8,
     "stopped executor": 1,
+    "decommissioned executor: mid-file": 4,
+    "decommissioned executor": 2,
     "stopped python worker": 6,
     "shuffle files": 5,
 }
 FAULTS = tuple(_WEIGHTS)
 """What may happen to a write."""
+
+WRITES = 12
+"""Writes with a fault to one table."""
 
 _ROWS = 12_000
 _STOPPED_SECONDS = {"stopped executor": NETWORK_SECONDS + 12.0, "stopped python worker": 12.0}
@@ -79,9 +85,7 @@ class Tally:
         return f"{self.faulted} faulted writes ({', '.join(each)})"
 
 
-def run_history(
-    application: Application, folder: Path, seed: int, tally: Tally, faults: Sequence[str] = (), writes: int = 12
-) -> None:
+def run_history(application: Application, folder: Path, seed: int, tally: Tally, faults: Sequence[str] = ()) -> None:
     """Write to one table, with faults, and check it.
 
     Args:
@@ -89,13 +93,12 @@ def run_history(
         folder: for the table; empty.
         seed: of works and faults.
         tally: is added to.
-        faults: of the writes, in order; chosen by the seed if there are none.
-        writes: their number if ``faults`` are not given.
+        faults: of the writes, in order; :data:`WRITES` of them chosen by the seed if there are none.
     """
     rng = random.Random(seed)
     table = folder / "table"
     options = _options(rng)
-    chosen = [*faults] or rng.choices(FAULTS, [*_WEIGHTS.values()], k=writes)
+    chosen = [*faults] or rng.choices(FAULTS, [*_WEIGHTS.values()], k=WRITES)
     rows: dict[int, int] = {}
     for number, fault in enumerate(["none", *chosen, "none"]):
         work = _work(rng, number, table, options, fault)
@@ -188,7 +191,8 @@ def _harm(application: Application, who: str, driver: Driver, rng: random.Random
         return f"missed {driver.answer()}"
     victim = rng.choice(victims)
     if who not in _STOPPED_SECONDS:
-        victim.send(signal.SIGKILL)
+        # At SIGPWR an executor takes no more tasks, copies its shuffle files to another one, and ends.
+        victim.send(signal.SIGPWR if who.startswith("decommissioned") else signal.SIGKILL)
         return driver.answer()
     stopped = [victim, *processes_below(victim.pid)]
     _signal(stopped, signal.SIGSTOP)

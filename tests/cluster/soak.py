@@ -1,12 +1,13 @@
 """``make scale``: writes with faults on a cluster until there are enough of them.
 
-Usage: ``python -m tests.cluster.soak --number 500 [--seed N] [--minutes M] [--folder FOLDER]``. A write counts if it
-was under way when its fault came. The table of a history that failed stays in the folder.
+Usage: ``python -m tests.cluster.soak --number 500 [--seed N] [--minutes M] [--only WORD] [--folder FOLDER]``. A write
+counts if it was under way when its fault came. The table of a history that failed stays in the folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import secrets
 import shutil
 import tempfile
@@ -14,7 +15,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from tests.cluster.campaign import Tally, run_history
+from tests.cluster.campaign import FAULTS, WRITES, Tally, run_history
 from tests.cluster.processes import Application
 from tests.servers.spark_cluster import spark_cluster
 
@@ -25,17 +26,20 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=500, help="how many writes under a fault")
     parser.add_argument("--minutes", type=float, default=120.0, help="begin no history after this time")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**30), help="of the first history")
+    parser.add_argument("--only", default="", help="faults whose name contains this text; all without it")
     parser.add_argument("--folder", type=Path, help="for tables and logs; by default a temporary one")
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="cluster-"))
     started, tally = time.monotonic(), Tally()
+    only = [fault for fault in FAULTS if given.only in fault] if given.only else []
     with spark_cluster(folder / "cluster") as cluster:
         application = Application(cluster, folder / "drivers.log")
         try:
             for seed in count(given.seed):
                 place = folder / str(seed)
                 place.mkdir(parents=True)
-                run_history(application, place, seed, tally)
+                faults = random.Random(seed).choices(only, k=WRITES) if only else []
+                run_history(application, place, seed, tally, faults)
                 shutil.rmtree(place)
                 seconds = time.monotonic() - started
                 print(f"seed {seed}, {seconds:.0f} s: {tally}", flush=True)

@@ -45,6 +45,13 @@ def test_a_killed_executor_or_worker_does_not_lose_a_row(application: Applicatio
 
 
 @pytest.mark.timeout(900)
+def test_a_decommissioned_executor_does_not_lose_a_row(application: Application, tmp_path: Path) -> None:
+    tally = Tally()
+    run_history(application, tmp_path, COPY_ON_WRITE, tally, 2 * ["decommissioned executor: mid-file"])
+    assert tally.faulted, f"each write ended before its fault came: {tally}"
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 18)])
 def test_the_table_has_the_rows_of_writes_that_answered(application: Application, tmp_path: Path, seed: int) -> None:
     run_history(application, tmp_path, seed, Tally())
