@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError, FileGoneError
+from hudi_fast.formats.parquet.constant_columns import ConstantColumns
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage
@@ -374,15 +375,17 @@ class BaseFileReader:
     def batches(
         self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Rows in file order, at most ``batch_rows`` at a time."""
+        """Rows in file order, at most ``batch_rows`` at a time. Columns that hold one text are not read."""
         groups = list(range(self.num_row_groups)) if row_groups is None else list(row_groups)
+        constant = ConstantColumns(self.metadata, self.schema, columns, groups)
+        others = constant.others
         done = 0
         rest: Iterator[pa.RecordBatch] | None = None
 
         def following() -> pa.RecordBatch | None:
             nonlocal rest
             if rest is None:
-                rest = self._batches_after(done, columns, batch_rows, groups)
+                rest = self._batches_after(done, others, batch_rows, groups)
             try:
                 return next(rest, None)
             except OSError:
@@ -395,7 +398,7 @@ class BaseFileReader:
             if batch is None:
                 return
             done += batch.num_rows
-            yield batch
+            yield constant.added_to(batch)
 
     def _batches_after(
         self, done: int, columns: Sequence[str], batch_rows: int, groups: list[int]
