@@ -20,6 +20,7 @@ __all__ = [
     "checked_arrow_types",
     "collect",
     "estimated_bytes",
+    "frame_of",
     "is_local",
     "numbers_of",
     "parallelism",
@@ -92,6 +93,18 @@ def collect(df: Any) -> pa.Table:
             return df.toArrow()
         batches = df._collect_as_arrow()
         return pa.Table.from_batches(batches, None if batches else arrow_schema(df))
+
+
+def frame_of(spark: Any, table: pa.Table) -> Any:
+    """A DataFrame of a small table. Before Spark 4, Python workers convert it."""
+    import pyspark
+
+    if int(pyspark.__version__.split(".")[0]) >= 4:
+        return spark.createDataFrame(table)
+    from hudi_fast.spark.table_types import spark_schema
+
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return spark.createDataFrame(list(rows), spark_schema(table.schema))
 
 
 def arrow_batches_of(spark: Any, row_bytes: int = 0) -> AbstractContextManager[None]:

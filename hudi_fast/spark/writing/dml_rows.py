@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.spark.writing.columns import content_hash, key_text
 from hudi_fast.spark.writing.routed_tasks import MOVED, SLICE
-from hudi_fast.spark.writing.stored import OWNER, STORED_KEY, STORED_PATH, stored_keys_frame
+from hudi_fast.spark.writing.stored import OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, PATH
 from hudi_fast.writing.plan import WritePlan
@@ -60,13 +60,7 @@ def places_of_changes(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], o
     rows = rows.withColumn(_KEY, F.coalesce(F.col(KEY), made))
     rows = rows.withColumn(_PATH, F.coalesce(F.col(PATH), F.col(_PATH)))
     rows = rows.withColumn(MOVED, F.col(ACTION) == F.lit(DELETE))
-    listed = [
-        (number, owner, one.partition, one.file_id)
-        for number, (one, owner) in enumerate(zip(slices, owners, strict=True))
-    ]
-    places = rows.sparkSession.createDataFrame(
-        listed, f"{SLICE} int, {OWNER} int, {STORED_PATH} string, {STORED_KEY} string"
-    )
+    places = places_frame(rows.sparkSession, slices, owners, STORED_KEY)
     here = (F.col(_PATH) == F.col(STORED_PATH)) & (F.col(GROUP) == F.col(STORED_KEY))
     placed = rows.join(F.broadcast(places), here, "left").drop(STORED_PATH, STORED_KEY)
     chosen = _looked_into(rows, plan, slices) if keyed else []

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.row_buffer import RowBuffer, write_failure
-from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
+from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, frame_of, parallelism
 from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
 from hudi_fast.spark.writing.routing import addresses, pack_bins
 from hudi_fast.spark.writing.tasks import (
@@ -126,7 +126,8 @@ def _addressed(placed: Any, plan: WritePlan, profile: WorkloadProfile | None, ta
     if len(known) <= _LITERAL_PARTITIONS:
         literals = F.create_map(*[F.lit(each) for pair in known.items() for each in pair])
         return placed.withColumn(_ADDRESS, F.coalesce(literals[F.col(_PATH)], others))
-    listed = placed.sparkSession.createDataFrame(list(known.items()), f"{_PATH} string, {_ADDRESS} int")
+    columns = {_PATH: pa.array(known, pa.string()), _ADDRESS: pa.array(known.values(), pa.int32())}
+    listed = frame_of(placed.sparkSession, pa.table(columns))
     return placed.join(F.broadcast(listed), _PATH, "left").withColumn(_ADDRESS, F.coalesce(_ADDRESS, others))
 
 

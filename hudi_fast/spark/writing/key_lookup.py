@@ -24,6 +24,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
+from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.reading.column_function import in_lots, ints_of_columns
 from hudi_fast.spark.writing.columns import task_address
 from hudi_fast.spark.writing.record_index import UNREADABLE
@@ -92,8 +93,12 @@ def by_lanes(rows: Any, key: str, path: str, lanes: Lanes) -> Any:
         path: name of the column of partition paths.
         lanes: of the partitions; other partitions have one lane each.
     """
-    listed = [(name, first, count) for name, (first, count) in lanes.ranges.items()]
-    places = rows.sparkSession.createDataFrame(listed, f"{path} string, {_FIRST} int, {_COUNT} int")
+    columns = {
+        path: pa.array(lanes.ranges, pa.string()),
+        _FIRST: pa.array([first for first, _ in lanes.ranges.values()], pa.int32()),
+        _COUNT: pa.array([count for _, count in lanes.ranges.values()], pa.int32()),
+    }
+    places = frame_of(rows.sparkSession, pa.table(columns))
     rows = rows.join(F.broadcast(places), path, "left")
     lane = F.coalesce(F.col(_FIRST) + F.pmod(F.hash(key), F.col(_COUNT)), F.hash(path))
     address = task_address(F.pmod(lane, F.lit(lanes.tasks)), lanes.tasks)

@@ -27,6 +27,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from hudi_fast.merging.rules import DELETED_FLAG
+from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.writing.columns import (
     arrow_type,
     content_hash,
@@ -65,6 +66,16 @@ _SAMPLED_KEYS = 50_000
 _FEWEST_SAMPLED = 50
 """With fewer sampled rows a partition gets the share of the whole write."""
 
+_PLACES = pa.struct(
+    [
+        ("first", pa.int32()),
+        ("files", pa.int32()),
+        ("filled", pa.float64()),
+        ("slot_scale", pa.float64()),
+        ("new_scale", pa.float64()),
+        ("slots", pa.list_(pa.struct([("bucket", pa.int32()), ("task", pa.int32())]))),
+    ]
+)
 _HASH_RANGE = 1 << 31
 _SLOTS_PER_FILE = 8
 """Small files take inserts in proportion to their free space, to the precision of this many slots per file."""
@@ -265,17 +276,22 @@ def _insert_places(spark: Any, files: Mapping[str, InsertFiles], routes: _Routes
 
     Hashes below ``filled`` select one of ``slots``, others one of ``files`` buckets from ``first`` on.
     """
-    listed, first = [], len(routes.slices)
-    for name, one in files.items():
-        slots = [(number, routes.owners[number]) for number in _slots(one)]
+    places, first = [], len(routes.slices)
+    for one in files.values():
+        slots = [{"bucket": number, "task": routes.owners[number]} for number in _slots(one)]
         filled = one.filled_share
-        slot_scale = len(slots) / filled if slots else 0.0
-        new_scale = one.new_files / (1 - filled) if one.new_files else 0.0
-        listed.append((name, (first, one.new_files, filled, slot_scale, new_scale, slots)))
+        places.append(
+            {
+                "first": first,
+                "files": one.new_files,
+                "filled": filled,
+                "slot_scale": len(slots) / filled if slots else 0.0,
+                "new_scale": one.new_files / (1 - filled) if one.new_files else 0.0,
+                "slots": slots,
+            }
+        )
         first += one.new_files
-    place = "first int, files int, filled double, slot_scale double, new_scale double, "
-    place += "slots array<struct<bucket: int, task: int>>"
-    return spark.createDataFrame(listed, f"{_PATH} string, {_PLACE} struct<{place}>")
+    return frame_of(spark, pa.table({_PATH: pa.array(files, pa.string()), _PLACE: pa.array(places, _PLACES)}))
 
 
 def _slots(files: InsertFiles) -> list[int]:

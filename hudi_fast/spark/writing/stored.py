@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from hudi_fast.reading.slice_reader import SliceScan
-from hudi_fast.spark.arrow import numbers_of, parallelism
+from hudi_fast.spark.arrow import frame_of, numbers_of, parallelism
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.spark.writing.columns import key_text
 from hudi_fast.spark.writing.routed_tasks import SLICE
@@ -75,10 +75,23 @@ def stored_keys_frame(
     return keys.join(F.broadcast(places_frame(spark, slices, owners)), SLICE)
 
 
-def places_frame(spark: Any, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
-    """One row per slice: :data:`SLICE`, :data:`OWNER` and :data:`STORED_PATH`."""
-    listed = [(number, owner, one.partition) for number, (one, owner) in enumerate(zip(slices, owners, strict=True))]
-    return spark.createDataFrame(listed, f"{SLICE} int, {OWNER} int, {STORED_PATH} string")
+def places_frame(spark: Any, slices: Sequence[FileSlice], owners: Sequence[int], file_id: str | None = None) -> Any:
+    """One row per slice: :data:`SLICE`, :data:`OWNER` and :data:`STORED_PATH`.
+
+    Args:
+        spark: the session.
+        slices: the slices; a slice's number is its position.
+        owners: the task that owns each of them.
+        file_id: name of another column, with the file id.
+    """
+    places = {
+        SLICE: pa.array(range(len(slices)), pa.int32()),
+        OWNER: pa.array(owners, pa.int32()),
+        STORED_PATH: pa.array([one.partition for one in slices], pa.string()),
+    }
+    if file_id is not None:
+        places[file_id] = pa.array([one.file_id for one in slices], pa.string())
+    return frame_of(spark, pa.table(places))
 
 
 def _ordering_roots(plan: WritePlan) -> list[str]:
@@ -109,9 +122,12 @@ def _scanned(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: 
     scan = scan_slices(spark, SliceScan(plan.storage, plan.config, wanted, wanted, None), based, file_name=_FILE)
     key = F.col("_hoodie_record_key") if keyed is None else key_text(scan, keyed, plan.schema)
     scan = scan.select(key.alias(STORED_KEY), _FILE, _struct(ordering), F.lit(False).alias(GONE))
-    names = [slices[number].base_file for number in numbers]
-    listed = [(one.name, number) for one, number in zip(names, numbers, strict=True) if one is not None]
-    files = spark.createDataFrame(listed, f"{_FILE} string, {SLICE} int")
+    named = [(one.name, number) for number in numbers if (one := slices[number].base_file) is not None]
+    columns = {
+        _FILE: pa.array([name for name, _ in named], pa.string()),
+        SLICE: pa.array([number for _, number in named], pa.int32()),
+    }
+    files = frame_of(spark, pa.table(columns))
     return scan.join(F.broadcast(files), _FILE).drop(_FILE)
 
 
