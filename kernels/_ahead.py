@@ -35,7 +35,7 @@ from typing import Any
 from ._cache import alone, folder_for
 from ._jit import declared_dispatcher, numba_types
 from ._kernel import Kernel, all_kernels, sources_digest
-from ._library import FOLDER, LIBRARY, MANIFEST, asks_for_jit, cache_key, compiled, entry_name
+from ._library import FOLDER, LIBRARY, MANIFEST, asks_for_jit, cache_key, compiled, entry_name, fits
 
 __all__ = ["compile_into_cache", "compile_library"]
 
@@ -51,7 +51,7 @@ _NEEDED = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "memcmp", "memc
 
 
 def compile_into_cache(levels: Sequence[int] = (), compiler: str = "cc") -> Path | None:
-    """Compile all kernels into the cache, unless a library there or in the package fits.
+    """Compile all kernels into the first folder of the cache, unless a library there or in the package fits.
 
     Of processes that do so at once, one compiles and the others wait.
 
@@ -66,21 +66,15 @@ def compile_into_cache(levels: Sequence[int] = (), compiler: str = "cc") -> Path
     Raises:
         RuntimeError: a tool fails.
     """
-    if asks_for_jit():
-        return None
-    fits = compiled()
-    if fits is not None:
-        return fits.path
-    if not _levels() or shutil.which(compiler) is None:
-        return None
     folder = folder_for(cache_key())
-    if folder is None:
+    if asks_for_jit() or folder is None:
         return None
     with alone(folder / "lock", _LONGEST):
-        compiled.cache_clear()
-        fits = compiled()
-        if fits is not None:
-            return fits.path
+        for there in (_PACKAGE / FOLDER, folder):
+            if fits(there):
+                return there / LIBRARY
+        if not _levels() or shutil.which(compiler) is None:
+            return None
         library = compile_library(folder, levels, compiler)
     compiled.cache_clear()
     return library

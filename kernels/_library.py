@@ -30,11 +30,12 @@ from typing import Any
 from ._cache import places
 from ._kernel import Kernel, parse, sources_digest
 
-__all__ = ["FOLDER", "LIBRARY", "MANIFEST", "Library", "asks_for_jit", "cache_key", "compiled", "entry_name"]
+__all__ = ["FOLDER", "LIBRARY", "MANIFEST", "Library", "asks_for_jit", "cache_key", "compiled", "entry_name", "fits"]
 
 FOLDER, LIBRARY, MANIFEST = "_compiled", "kernels.so", "kernels.json"
 
 _PACKAGE = Path(__file__).parent
+_MISFITS = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 _log = logging.getLogger("hudi_fast.kernels")
 
@@ -96,13 +97,22 @@ def compiled() -> Library | None:
     for folder in folders:
         try:
             return _open(folder)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except _MISFITS as error:
             misfits.append(f"those in {folder} cannot be used: {error}")
     reasons = "; ".join(misfits)
     if os.environ.get("HUDI_FAST_KERNELS") == "compiled":
         raise RuntimeError(f"HUDI_FAST_KERNELS=compiled asks for compiled kernels, but {reasons}")
     _log.debug("Numba compiles the kernels: %s", reasons)
     return None
+
+
+def fits(folder: Path) -> bool:
+    """Whether a folder has a library that this process could use."""
+    try:
+        _open(folder)
+    except _MISFITS:
+        return False
+    return True
 
 
 def _open(folder: Path) -> Library:

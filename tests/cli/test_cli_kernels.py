@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hudi_fast.kernels import _ahead
 
 COMMAND = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]
 CALL = """
@@ -22,7 +23,7 @@ print(codes.tolist(), "numba" in sys.modules)
 
 
 def run(command, cache, **environment):
-    given = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment}
+    given = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache / "home"), **environment}
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -39,6 +40,19 @@ def test_a_library_of_all_kernels_is_compiled_into_the_named_folder_once(tmp_pat
     made = library.stat().st_mtime_ns
     assert run(COMMAND, tmp_path, HUDI_FAST_KERNELS="") == said
     assert library.stat().st_mtime_ns == made
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="levels of x86-64")
+def test_a_library_in_another_folder_does_not_stand_in_for_the_named_one(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(_ahead, "asks_for_jit", lambda: False)
+    monkeypatch.setattr(_ahead, "fits", lambda folder: folder.is_relative_to(tmp_path / "home"))
+    monkeypatch.setattr(_ahead, "compile_library", lambda into, *_: compiled.append(into))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "hudi_fast-kernels" / _ahead.cache_key()).mkdir(parents=True)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
+    _ahead.compile_into_cache(compiler=sys.executable)
+    assert compiled == [tmp_path / "named" / "hudi_fast-kernels" / _ahead.cache_key()]
 
 
 def test_numba_compiles_all_kernels_into_the_named_folder_where_there_is_no_c_compiler(tmp_path):

@@ -67,7 +67,8 @@ def altered(packages: Path, tmp_path: Path) -> Path:
 
 def called(packages: Path, **environment: str) -> str:
     """The output of a process that calls a kernel of the packages."""
-    here = {"PYTHONPATH": str(packages), "NUMBA_CACHE_DIR": str(packages / "cache")}
+    cache = str(packages / "cache")
+    here = {"PYTHONPATH": str(packages), "NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache}
     return run([sys.executable, "-c", HASH], packages, **here, **environment)
 
 
