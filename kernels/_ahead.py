@@ -34,8 +34,8 @@ from typing import Any
 
 from ._cache import alone, folder_for
 from ._jit import declared_dispatcher, numba_types
-from ._kernel import Kernel, all_kernels, sources_digest
-from ._library import FOLDER, LIBRARY, MANIFEST, asks_for_jit, cache_key, compiled, entry_name, fits
+from ._kernel import Kernel, all_kernels
+from ._library import FOLDER, LIBRARY, MANIFEST, asks_for_jit, cache_key, compiled, entry_name, fits, sources
 
 __all__ = ["compile_into_cache", "compile_library"]
 
@@ -92,14 +92,19 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
         The library.
 
     Raises:
-        RuntimeError: a tool is missing or fails, or no level is known for this machine.
+        RuntimeError: a tool is missing or fails, no level is known for this machine, or one of ``levels`` is unknown.
     """
     known = _levels()
     if not known:
         raise RuntimeError(
             f"Kernels are compiled ahead for Linux on {' and '.join(LEVELS)} only, not for {platform.machine()}."
         )
-    wanted = sorted(levels or known)
+    wanted = sorted(set(levels or known))
+    if unknown := [str(level) for level in wanted if level not in known]:
+        raise RuntimeError(
+            f"Processors of the kind {platform.machine()} have no level {', '.join(unknown)}, "
+            f"only {', '.join(map(str, known))}."
+        )
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into) as folder:
         _compile_all(wanted, Path(folder))
@@ -115,7 +120,7 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
         manifest = {
             "machine": platform.machine(),
             "levels": wanted,
-            "sources": sources_digest(_PACKAGE).hex(),
+            "sources": sources(),
             "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
         }
         described = Path(folder, MANIFEST)

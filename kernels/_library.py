@@ -23,14 +23,25 @@ import logging
 import os
 import platform
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ._cache import places
 from ._kernel import Kernel, parse, sources_digest
 
-__all__ = ["FOLDER", "LIBRARY", "MANIFEST", "Library", "asks_for_jit", "cache_key", "compiled", "entry_name", "fits"]
+__all__ = [
+    "FOLDER",
+    "LIBRARY",
+    "MANIFEST",
+    "Library",
+    "asks_for_jit",
+    "cache_key",
+    "compiled",
+    "entry_name",
+    "fits",
+    "sources",
+]
 
 FOLDER, LIBRARY, MANIFEST = "_compiled", "kernels.so", "kernels.json"
 
@@ -44,13 +55,11 @@ class Library:
     """Kernels that were compiled ahead.
 
     Args:
-        path: of the library.
         code: the library, loaded.
         level: of the code to call.
     """
 
-    def __init__(self, path: Path, code: ctypes.CDLL, level: int) -> None:
-        self.path = path
+    def __init__(self, code: ctypes.CDLL, level: int) -> None:
         self._code = code
         self._level = level
 
@@ -79,7 +88,13 @@ def asks_for_jit() -> bool:
 
 def cache_key() -> str:
     """The name of the library's folder in the cache: neither Python nor numba is part of it."""
-    return f"library-{platform.machine()}-{sources_digest(_PACKAGE).hex()[:24]}"
+    return f"library-{platform.machine()}-{sources()[:24]}"
+
+
+@functools.cache
+def sources() -> str:
+    """A digest of the kernels' sources, in hexadecimal digits."""
+    return sources_digest(_PACKAGE).hex()
 
 
 @functools.cache
@@ -92,18 +107,24 @@ def compiled() -> Library | None:
     if asks_for_jit():
         _log.debug("Numba compiles the kernels: the environment asks for it")
         return None
-    folders = [folder for folder in (_PACKAGE / FOLDER, *places(cache_key())) if folder.is_dir()]
-    misfits = ["there is no library"] if not folders else []
-    for folder in folders:
+    misfits = []
+    for folder in _folders():
         try:
             return _open(folder)
         except _MISFITS as error:
             misfits.append(f"those in {folder} cannot be used: {error}")
-    reasons = "; ".join(misfits)
+    reasons = "; ".join(misfits) or "there is no library"
     if os.environ.get("HUDI_FAST_KERNELS") == "compiled":
         raise RuntimeError(f"HUDI_FAST_KERNELS=compiled asks for compiled kernels, but {reasons}")
     _log.debug("Numba compiles the kernels: %s", reasons)
     return None
+
+
+def _folders() -> Iterator[Path]:
+    """The folders that may have a library; those of the cache are looked for only if the one before has none."""
+    if (shipped := _PACKAGE / FOLDER).is_dir():
+        yield shipped
+    yield from (folder for folder in places(cache_key()) if folder.is_dir())
 
 
 def fits(folder: Path) -> bool:
@@ -125,7 +146,7 @@ def _open(folder: Path) -> Library:
     manifest = json.loads((folder / MANIFEST).read_bytes())
     if manifest["machine"] != platform.machine():
         raise ValueError(f"they are for {manifest['machine']}, and this machine is {platform.machine()}")
-    if manifest["sources"] != sources_digest(_PACKAGE).hex():
+    if manifest["sources"] != sources():
         raise ValueError("they are of other sources")
     path = folder / LIBRARY
     if manifest["sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
@@ -135,7 +156,7 @@ def _open(folder: Path) -> Library:
     levels = [level for level in manifest["levels"] if level <= processor]
     if not levels:
         raise ValueError(f"they need a processor of level {min(manifest['levels'])}, and this one has {processor}")
-    return Library(path, code, max(levels))
+    return Library(code, max(levels))
 
 
 # ---- calls

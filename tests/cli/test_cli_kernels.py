@@ -10,16 +10,9 @@ from pathlib import Path
 import pytest
 from hudi_fast.kernels import _ahead
 
-COMMAND = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]
-CALL = """
-import sys
-import numpy as np
-from hudi_fast.kernels.java_hash import list_hash_combine
+from tests.packaging.test_packaging_compiled import HASH
 
-codes = np.array([2**31 - 1, 1], np.int32)
-list_hash_combine(codes, np.array([5, -7], np.int32))
-print(codes.tolist(), "numba" in sys.modules)
-"""
+COMMAND = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]
 
 
 def run(command, cache, **environment):
@@ -36,13 +29,13 @@ def test_a_library_of_all_kernels_is_compiled_into_the_named_folder_once(tmp_pat
     library = Path(said.partition(" kernels in ")[2])
     assert library.is_relative_to(tmp_path / "hudi_fast-kernels")
     assert sorted(path.name for path in library.parent.iterdir()) == ["kernels.json", "kernels.so", "lock"]
-    assert run([sys.executable, "-c", CALL], tmp_path, HUDI_FAST_KERNELS="compiled") == "[2147483622, 24] False"
+    assert run([sys.executable, "-c", HASH], tmp_path, HUDI_FAST_KERNELS="compiled") == "[2147483622, 24] False"
     made = library.stat().st_mtime_ns
     assert run(COMMAND, tmp_path, HUDI_FAST_KERNELS="") == said
     assert library.stat().st_mtime_ns == made
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="levels of x86-64")
+@pytest.mark.skipif(not _ahead._levels(), reason="no library for this kind of machine")
 def test_a_library_in_another_folder_does_not_stand_in_for_the_named_one(tmp_path, monkeypatch):
     compiled = []
     monkeypatch.setattr(_ahead, "asks_for_jit", lambda: False)
@@ -53,6 +46,13 @@ def test_a_library_in_another_folder_does_not_stand_in_for_the_named_one(tmp_pat
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "named"))
     _ahead.compile_into_cache(compiler=sys.executable)
     assert compiled == [tmp_path / "named" / "hudi_fast-kernels" / _ahead.cache_key()]
+
+
+@pytest.mark.skipif(not _ahead._levels(), reason="no library for this kind of machine")
+def test_a_level_that_the_kind_of_machine_does_not_have_is_refused_before_anything_is_compiled(tmp_path):
+    with pytest.raises(RuntimeError, match=f"Processors of the kind {platform.machine()} have no level 9, only "):
+        _ahead.compile_library(tmp_path / "library", [9])
+    assert not (tmp_path / "library").exists()
 
 
 def test_numba_compiles_all_kernels_into_the_named_folder_where_there_is_no_c_compiler(tmp_path):
