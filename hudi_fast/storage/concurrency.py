@@ -1,14 +1,18 @@
-"""How many files to work on at once."""
+"""How many files to work on at once, and in which order."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
+from typing import TypeVar
 
 from hudi_fast.storage.base import Storage
 
-__all__ = ["most_threads", "reads_at_once", "units_at_once"]
+__all__ = ["heaviest_first", "most_threads", "reads_at_once", "units_at_once"]
+
+Answer = TypeVar("Answer")
 
 _MOST_FAR = 32
 """Threads that mostly wait for an object store."""
@@ -41,3 +45,21 @@ def units_at_once(sizes: Iterable[int], threads: int, most: int) -> int:
 def reads_at_once(storage: Storage, sizes: Iterable[int]) -> int:
     """The number of threads that read units of the given sizes in bytes."""
     return units_at_once(sizes, os.cpu_count() or 1, most_threads(storage))
+
+
+def heaviest_first(weights: Sequence[float], function: Callable[[int], Answer], threads: int) -> list[Answer]:
+    """Call a function with the number of each weight, in threads, the heaviest first.
+
+    A heavy unit that begins last would prolong the work.
+
+    Args:
+        weights: of the units.
+        function: executes the unit of a number.
+        threads: their number.
+
+    Returns:
+        The answers, that of the heaviest unit first.
+    """
+    order = sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
+    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+        return list(pool.map(function, order))

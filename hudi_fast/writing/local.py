@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.storage.concurrency import units_at_once
+from hudi_fast.storage.concurrency import heaviest_first, units_at_once
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
@@ -83,12 +83,9 @@ class LocalEngine:
             works = _assign(plan, incoming, groups, pool)
         refuse_unknown(plan, incoming, works)
         sizes = [_size(work, plan.config.is_mor) for work in works]
-        # The largest first: a large file that is begun last would prolong the write.
-        works = [works[at] for at in sorted(range(len(works)), key=sizes.__getitem__, reverse=True)]
         threads = units_at_once(sizes, plan.files.threads, plan.files.most_threads)
-        with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
-            written = pool.map(lambda work: write_file_group(plan, work, incoming), works)
-            stats = [stat for some in written for stat in some]
+        written = heaviest_first(sizes, lambda number: write_file_group(plan, works[number], incoming), threads)
+        stats = [stat for some in written for stat in some]
         return WriteOutcome(stats, self._plan_name, self._reason, partitions)
 
 

@@ -14,6 +14,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
+from hudi_fast.storage.concurrency import heaviest_first
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.local import LocalEngine
@@ -30,7 +31,6 @@ _FEW_FILES = 32
 """Fewer files are deleted one after the other: starting threads takes longer."""
 
 Unit = TypeVar("Unit")
-Answer = TypeVar("Answer")
 
 
 class ThreadBackend:
@@ -73,7 +73,7 @@ class ThreadBackend:
         self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]
     ) -> list[WriteStat]:
         """Apply a function to file groups of the metadata table, the heaviest first."""
-        return _heaviest_first(weights, lambda number: function(groups[number]), self._threads)
+        return heaviest_first(weights, lambda number: function(groups[number]), self._threads)
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files."""
@@ -94,15 +94,8 @@ def map_in_threads(
         weights: of each unit.
         function: executes one unit.
     """
-    written = _heaviest_first(weights, lambda number: function(units[number], TaskToken(number)), plan.files.threads)
+    written = heaviest_first(weights, lambda number: function(units[number], TaskToken(number)), plan.files.threads)
     return [stat for stats in written for stat in stats]
-
-
-def _heaviest_first(weights: Sequence[float], function: Callable[[int], Answer], threads: int) -> list[Answer]:
-    """``function`` of the number of each weight, in threads, the heaviest first."""
-    order = sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
-    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
-        return list(pool.map(function, order))
 
 
 def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:
