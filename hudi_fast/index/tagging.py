@@ -204,10 +204,9 @@ def _runs(reader: BaseFileReader, keys: IncomingKeys, prunes: bool) -> list[tupl
     metadata = reader.metadata
     if not prunes or len(reader.parts) > 1 or metadata.num_row_groups < 2:
         return [(None, 0)]
-    names = [metadata.row_group(0).column(number).path_in_schema for number in range(metadata.num_columns)]
-    if RECORD_KEY not in names:
+    column = reader.column_numbers.get(RECORD_KEY)
+    if column is None:
         return [(None, 0)]
-    column = names.index(RECORD_KEY)
     runs: list[tuple[list[int], int]] = []
     start = 0
     for number, rows in enumerate(reader.row_group_rows()):

@@ -22,7 +22,8 @@ def reader_of(path: Path, table: pa.Table, group_rows: int, **options: object) -
 
 
 def constant(reader: BaseFileReader, columns: list[str], groups: list[int]) -> set[str]:
-    return set(columns) - set(ConstantColumns(reader.metadata, reader.schema, columns, groups).others)
+    found = ConstantColumns(reader.metadata, reader.column_numbers, reader.schema, columns, groups)
+    return set(columns) - set(found.others)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import pyarrow as pa
@@ -335,6 +336,12 @@ class BaseFileReader:
         """The footer as Arrow represents it."""
         return self._file.metadata
 
+    @cached_property
+    def column_numbers(self) -> dict[str, int]:
+        """The number of each leaf column, by its dotted Parquet path."""
+        schema = self.metadata.schema
+        return {schema.column(number).path: number for number in range(self.metadata.num_columns)}
+
     @property
     def location(self) -> tuple[Storage, str]:
         """The file that holds the row groups: its storage, and its path there."""
@@ -377,7 +384,7 @@ class BaseFileReader:
     ) -> Iterator[pa.RecordBatch]:
         """Rows in file order, at most ``batch_rows`` at a time. Columns that hold one text are not read."""
         groups = list(range(self.num_row_groups)) if row_groups is None else list(row_groups)
-        constant = ConstantColumns(self.metadata, self.schema, columns, groups)
+        constant = ConstantColumns(self.metadata, self.column_numbers, self.schema, columns, groups)
         others = constant.others
         done = 0
         rest: Iterator[pa.RecordBatch] | None = None

@@ -8,7 +8,7 @@ Bounds that a writer cut short differ from each other, so equal bounds are the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,27 +21,31 @@ class ConstantColumns:
 
     Args:
         metadata: the footer, ``pyarrow.parquet.FileMetaData``.
+        numbers: of its leaf columns, by dotted path.
         schema: of the file.
         columns: top-level columns, in the order of the batches.
         groups: row groups that are read.
     """
 
-    def __init__(self, metadata: Any, schema: pa.Schema, columns: Sequence[str], groups: Sequence[int]) -> None:
+    def __init__(
+        self,
+        metadata: Any,
+        numbers: Mapping[str, int],
+        schema: pa.Schema,
+        columns: Sequence[str],
+        groups: Sequence[int],
+    ) -> None:
         self._names = list(columns)
         self._rows = 0
         self._values: dict[str, pa.Scalar] = {}
         self._arrays: dict[str, pa.Array] = {}
-        known = set(schema.names)
-        if not groups or not known.issuperset(columns):  # leaves of nested columns have dotted names
+        if not set(schema.names).issuperset(columns):  # leaves of nested columns have dotted names
             return
-        texts = [name for name in dict.fromkeys(columns) if schema.field(name).type == pa.string()]
-        first = metadata.row_group(groups[0])
-        numbers = {first.column(number).path_in_schema: number for number in range(first.num_columns)} if texts else {}
-        for name in texts:
-            value = _value(metadata, numbers[name], groups)
-            if value is not None:
-                self._values[name] = value
         self._schema = pa.schema([schema.field(name) for name in columns])
+        for field in self._schema:
+            value = _value(metadata, numbers[field.name], groups) if field.type == pa.string() else None
+            if value is not None:
+                self._values[field.name] = value
 
     @property
     def others(self) -> list[str]:
