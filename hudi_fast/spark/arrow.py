@@ -97,9 +97,9 @@ def collect(df: Any) -> pa.Table:
 
 def frame_of(spark: Any, table: pa.Table) -> Any:
     """A DataFrame of a small table. Before Spark 4, Python workers convert it."""
-    import pyspark
+    from pyspark.sql import DataFrame
 
-    if int(pyspark.__version__.split(".")[0]) >= 4:
+    if hasattr(DataFrame, "toArrow"):  # Spark 4
         return spark.createDataFrame(table)
     from hudi_fast.spark.table_types import spark_schema
 

@@ -30,7 +30,7 @@ from tests.cluster.processes import Application, Driver
 from tests.servers.spark_cluster import Process, processes_below
 from tests.support.small_tables import assert_tidy
 
-__all__ = ["FAULTS", "STAGES", "WRITES", "Tally", "run_history"]
+__all__ = ["FAULTS", "STAGES", "Tally", "run_history"]
 
 STAGES = ("begun", "mid-file", "answered", "reconciled", "metadata", "recorded", "completed", "cleaning")
 """Stages of a write at which its driver is killed. ``mid-file``: a task has begun a data file. ``rolling back`` is
@@ -53,9 +53,8 @@ _WEIGHTS = {
 FAULTS = tuple(_WEIGHTS)
 """What may happen to a write."""
 
-WRITES = 12
+_WRITES = 12
 """Writes with a fault to one table."""
-
 _ROWS = 12_000
 _STOPPED_SECONDS = {"stopped executor": NETWORK_SECONDS + 12.0, "stopped python worker": 12.0}
 """A stopped process goes on when the write has ended, but no later than this."""
@@ -85,7 +84,14 @@ class Tally:
         return f"{self.faulted} faulted writes ({', '.join(each)})"
 
 
-def run_history(application: Application, folder: Path, seed: int, tally: Tally, faults: Sequence[str] = ()) -> None:
+def run_history(
+    application: Application,
+    folder: Path,
+    seed: int,
+    tally: Tally,
+    faults: Sequence[str] = (),
+    among: Sequence[str] = FAULTS,
+) -> None:
     """Write to one table, with faults, and check it.
 
     Args:
@@ -93,12 +99,13 @@ def run_history(application: Application, folder: Path, seed: int, tally: Tally,
         folder: for the table; empty.
         seed: of works and faults.
         tally: is added to.
-        faults: of the writes, in order; :data:`WRITES` of them chosen by the seed if there are none.
+        faults: of the writes, in order; chosen by the seed if there are none.
+        among: the faults to choose from.
     """
     rng = random.Random(seed)
     table = folder / "table"
     options = _options(rng)
-    chosen = [*faults] or rng.choices(FAULTS, [*_WEIGHTS.values()], k=WRITES)
+    chosen = [*faults] or rng.choices(among, [_WEIGHTS[fault] for fault in among], k=_WRITES)
     rows: dict[int, int] = {}
     for number, fault in enumerate(["none", *chosen, "none"]):
         work = _work(rng, number, table, options, fault)

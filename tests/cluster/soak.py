@@ -7,7 +7,6 @@ counts if it was under way when its fault came. The table of a history that fail
 from __future__ import annotations
 
 import argparse
-import random
 import secrets
 import shutil
 import tempfile
@@ -15,7 +14,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from tests.cluster.campaign import FAULTS, WRITES, Tally, run_history
+from tests.cluster.campaign import FAULTS, Tally, run_history
 from tests.cluster.processes import Application
 from tests.servers.spark_cluster import spark_cluster
 
@@ -29,17 +28,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults whose name contains this text; all without it")
     parser.add_argument("--folder", type=Path, help="for tables and logs; by default a temporary one")
     given = parser.parse_args()
+    among = [fault for fault in FAULTS if given.only in fault]
+    if not among:
+        parser.error(f"--only {given.only}: no fault has this text in its name; there are {', '.join(FAULTS)}")
     folder = given.folder or Path(tempfile.mkdtemp(prefix="cluster-"))
     started, tally = time.monotonic(), Tally()
-    only = [fault for fault in FAULTS if given.only in fault] if given.only else []
     with spark_cluster(folder / "cluster") as cluster:
         application = Application(cluster, folder / "drivers.log")
         try:
             for seed in count(given.seed):
                 place = folder / str(seed)
                 place.mkdir(parents=True)
-                faults = random.Random(seed).choices(only, k=WRITES) if only else []
-                run_history(application, place, seed, tally, faults)
+                run_history(application, place, seed, tally, among=among)
                 shutil.rmtree(place)
                 seconds = time.monotonic() - started
                 print(f"seed {seed}, {seconds:.0f} s: {tally}", flush=True)
