@@ -115,10 +115,10 @@ class IndexSettings:
 
 @dataclass(frozen=True)
 class IncomingKeys:
-    """Distinct record keys to find, with a hash table; shared by the lookups in many slices.
+    """Record keys to find, with a hash table; shared by the lookups in many slices.
 
     Attributes:
-        keys: string array, distinct, no nulls; n keys.
+        keys: string array, no nulls; n keys. Of equal keys only the first is found.
         rows: int64[n]: the incoming row of each key.
         low: smallest key; None for no keys.
         ordered_alike: whether Java's string order and the order of UTF-8 bytes agree on these keys.
@@ -133,12 +133,13 @@ class IncomingKeys:
 
     @classmethod
     def of(cls, keys: pa.Array, rows: npt.NDArray[np.int64]) -> IncomingKeys:
-        """Build the hash table."""
+        """Build the hash table; a write changes few of a table's keys, so most keys looked up in it are absent."""
         buffers = varlen_buffers(keys)
         bounds = pc.min_max(keys).as_py()
         used = buffers.data[buffers.offsets[0] : buffers.offsets[-1]]
         alike = not len(used) or int(used.max()) < _FIRST_AMBIGUOUS_BYTE
-        return cls(keys, rows, KeyTable.build(buffers.offsets, buffers.data), bounds["min"], bounds["max"], alike)
+        table = KeyTable.build(buffers.offsets, buffers.data, mostly_absent=True)
+        return cls(keys, rows, table, bounds["min"], bounds["max"], alike)
 
     def has_between(self, low: bytes, high: bytes) -> bool:
         """Whether a key may be at least ``low`` and at most ``high``, in the order of UTF-8 bytes."""

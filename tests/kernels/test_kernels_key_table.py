@@ -7,6 +7,7 @@ import pytest
 from hudi_fast.kernels import key_table
 from hudi_fast.kernels.key_table import (
     KeyTable,
+    build_filter,
     count_distinct,
     hash_keys,
     pick_winners,
@@ -22,10 +23,11 @@ from tests.naive import key_table as naive
 RANKS = st.one_of(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1))
 
 
+@pytest.mark.parametrize("filtered", [False, True])
 @settings(max_examples=80, deadline=None)
 @given(build=st.lists(KEYS, max_size=150), others=st.lists(KEYS, max_size=30), before=st.binary(max_size=5))
-def test_probing_finds_the_first_row_of_each_key(build, others, before):
-    table = KeyTable.build(*buffers(build, before, b"after"))
+def test_probing_finds_the_first_row_of_each_key(filtered, build, others, before):
+    table = KeyTable.build(*buffers(build, before, b"after"), mostly_absent=filtered)
     keys = others + build[::-1]
     assert table.probe(*buffers(keys, b"", before)).tolist() == naive.probe(build, keys)
 
@@ -47,14 +49,23 @@ def test_a_key_of_another_group_is_another_identity(rows):
     assert found.tolist() == naive.winners(list(zip(keys, groups, strict=True)), rank)
 
 
+@pytest.mark.parametrize("filtered", [False, True])
 @pytest.mark.parametrize("rows", [95, 96, 1_000, 1_535, 1_536])
-def test_a_table_of_many_keys_is_denser_and_as_exact(monkeypatch, rows):
+def test_a_table_of_many_keys_is_denser_and_as_exact(monkeypatch, rows, filtered):
     monkeypatch.setattr(key_table, "_MANY_KEYS", 64)
     build = [b"%d" % number for number in range(rows)]
-    table = KeyTable.build(*buffers(build))
+    table = KeyTable.build(*buffers(build), mostly_absent=filtered)
     assert 4 * rows <= 3 * len(table.slots)
     keys = [b"%d" % number for number in range(-rows, 2 * rows, 3)]
     assert table.probe(*buffers(keys)).tolist() == naive.probe(build, keys)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 8, 9, 1_000, 70_000])
+def test_a_filter_sets_a_bit_for_each_key_and_at_most_a_tenth_of_all(rows):
+    words = KeyTable.build(*buffers([b"key-%d" % number for number in range(rows)]), mostly_absent=True).bit_words
+    bits = int(np.bitwise_count(words).sum())
+    assert rows * 0.9 <= bits <= rows
+    assert bits <= words.size * 64 / 10
 
 
 def test_equal_hash_tags_do_not_make_keys_equal():
@@ -71,8 +82,9 @@ def test_equal_hash_tags_do_not_make_keys_equal():
     for row in range(3):
         slots[(place + row) % 8] = (code[0] & np.uint64(0xFFFFFFFF00000000)) | np.uint64(row + 1)
     out = np.empty(1, np.int32)
-    probe_key_table(slots, offsets, data, *buffers([absent]), out)
-    assert out.tolist() == [-1]
+    for bit_words in (np.empty(0, np.uint64), build_filter(slots)):
+        probe_key_table(slots, offsets, data, bit_words, *buffers([absent]), out)
+        assert out.tolist() == [-1]
 
 
 @settings(max_examples=60, deadline=None)

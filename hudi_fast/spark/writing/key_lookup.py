@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
+from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
@@ -169,9 +170,9 @@ def _pairs(
     plan: WritePlan, slices: Sequence[FileSlice], numbers: Mapping[tuple[str, str], int], keys: pa.Array, rows: Rows
 ) -> tuple[Rows, Rows]:
     """Each of ``rows`` with the number of a slice that holds its key, int64[m] each; several rows may share a key."""
-    coded = gather_array(keys, rows).dictionary_encode()
-    unique = len(coded.dictionary)
-    matches = look_up_all(plan, slices, IncomingKeys.of(coded.dictionary, np.arange(unique, dtype=np.int64)), map)
+    chosen = gather_array(keys, rows)
+    incoming = IncomingKeys.of(chosen, np.arange(len(chosen), dtype=np.int64))
+    matches = look_up_all(plan, slices, incoming, map)
     if not matches:
         return _NO_PAIRS
     found = np.concatenate([one.incoming_rows for one in matches])
@@ -180,12 +181,13 @@ def _pairs(
         [len(one.incoming_rows) for one in matches],
     )
     order = np.argsort(found, kind="stable")
-    held = np.bincount(found, minlength=unique)
+    held = np.bincount(found, minlength=len(chosen))
     first = np.cumsum(held) - held
-    key_of_row = np.asarray(coded.indices)
-    lengths = held[key_of_row]
+    buffers = varlen_buffers(chosen)
+    found_as = incoming.table.probe(buffers.offsets, buffers.data)  # equal keys are found as the first of them
+    lengths = held[found_as]
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return np.repeat(rows, lengths), owners[order][np.repeat(first[key_of_row], lengths) + within]
+    return np.repeat(rows, lengths), owners[order][np.repeat(first[found_as], lengths) + within]
 
 
 def _lists(pairs: Sequence[tuple[Rows, Rows]], count: int) -> pa.ListArray:
