@@ -19,6 +19,7 @@ from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.slice_reader import read_slice
+from hudi_fast.storage.concurrency import units_at_once
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import GROUP, KEY, PATH
 from hudi_fast.writing.plan import WritePlan
@@ -68,7 +69,8 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
         places = [keys, *(_repeated(text, rows.num_rows) for text in (one.partition, one.file_id))]
         return pa.table([*rows.select(list(columns)).columns, *places], names=[*columns, *PLACES])
 
-    with ThreadPoolExecutor(plan.files.threads) as pool:
+    sizes = [one.weight for one in scan.slices]
+    with ThreadPoolExecutor(units_at_once(sizes, plan.files.threads, plan.files.most_threads)) as pool:
         parts = list(pool.map(read, scan.slices))
     if parts:
         return pa.concat_tables(parts)

@@ -27,7 +27,7 @@ def most_threads(storage: Storage) -> int:
     return cores if storage.is_local else max(cores, _MOST_FAR)
 
 
-def units_at_once(sizes: Iterable[int], threads: int, most: int) -> int:
+def units_at_once(sizes: Iterable[float], threads: int, most: int) -> int:
     """The number of threads for units of the given sizes.
 
     A thread that waits for an object store uses no core. So small units get more threads: as many as work on 32 MiB

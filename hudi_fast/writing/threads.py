@@ -14,7 +14,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
-from hudi_fast.storage.concurrency import heaviest_first
+from hudi_fast.storage.concurrency import heaviest_first, units_at_once
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.local import LocalEngine
@@ -86,15 +86,16 @@ def map_in_threads(
     weights: Sequence[float],
     function: Callable[[Unit, TaskToken], list[WriteStat]],
 ) -> list[WriteStat]:
-    """Apply a function to each unit in ``plan.files.threads`` threads, the heaviest first.
+    """Apply a function to each unit in threads, the heaviest first.
 
     Args:
         plan: of the service.
         units: the units.
-        weights: of each unit.
+        weights: of each unit, in bytes that it reads: small units of an object store get more threads than cores.
         function: executes one unit.
     """
-    written = heaviest_first(weights, lambda number: function(units[number], TaskToken(number)), plan.files.threads)
+    threads = units_at_once(weights, plan.files.threads, plan.files.most_threads)
+    written = heaviest_first(weights, lambda number: function(units[number], TaskToken(number)), threads)
     return [stat for stats in written for stat in stats]
 
 
