@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
+from hudi_fast.spark.writing import routed
 from hudi_fast.spark.writing.key_lookup import lanes_of_partitions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
@@ -24,6 +25,12 @@ PARTITIONED = {
     "hoodie.metadata.enable": "false",
 }
 ROUTED = {"hudi_fast.plan": "routed"}
+
+
+@pytest.fixture(params=[True, False], ids=["packed", "numbers"])
+def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How rows go on from a lookup: as bytes, or in the JVM beside the number that Python returns."""
+    monkeypatch.setattr(routed, "packs_rows", lambda: request.param)
 
 
 def completed(path: Path) -> list[str]:
@@ -51,6 +58,7 @@ def test_slices_that_many_lanes_would_read_are_joined_instead(tmp_path: Path) ->
     assert lanes_of_partitions({"new": 1000}, [], 400) is not None
 
 
+@pytest.mark.usefixtures("lookup")
 @pytest.mark.parametrize("tasks", ["4", "100"])
 def test_rows_of_one_key_find_the_same_slice(spark, tmp_path, tasks):
     """With many tasks keys are joined with stored keys, with few they are looked up."""
@@ -64,6 +72,7 @@ def test_rows_of_one_key_find_the_same_slice(spark, tmp_path, tasks):
     assert {row["ts"] for row in found if row["id"] >= "k0020"} == {300}
 
 
+@pytest.mark.usefixtures("lookup")
 @pytest.mark.parametrize("settings", [PARTITIONED, {**PARTITIONED, "hoodie.datasource.write.partitionpath.field": ""}])
 def test_a_key_in_several_file_groups_is_changed_in_each(spark, tmp_path, settings):
     """An insert does not look keys up, so it may store them again."""
@@ -78,6 +87,7 @@ def test_a_key_in_several_file_groups_is_changed_in_each(spark, tmp_path, settin
     assert {row["ts"] for row in found if "k0005" <= row["id"] < "k0035"} == {300}
 
 
+@pytest.mark.usefixtures("lookup")
 def test_a_base_file_that_cannot_be_read_is_named(spark, tmp_path):
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
     damaged = next((tmp_path / "t/p1").glob("*.parquet"))

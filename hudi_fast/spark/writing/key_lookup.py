@@ -4,9 +4,11 @@
 
     rows + partition + key ─► lanes of each partition ─► one shuffle by lane ─► lookup ─► rows + slice
 
-Only keys and partition paths are sent to Python and only numbers are returned. A partition has lanes in proportion to
-its rows, and each lane reads the keys of all its slices. This is faster than a join with all stored keys, which sorts
-both sides as text, unless many lanes would read the same slices.
+A partition has lanes in proportion to its rows, and each lane reads the keys of all its slices. This is faster than a
+join with all stored keys, which sorts both sides as text, unless many lanes would read the same slices.
+
+From PySpark 4.1 on, the lookup is part of :mod:`hudi_fast.spark.writing.packed_rows`. Before, only keys and partition
+paths are sent to Python and only numbers are returned (:func:`with_looked_up_slices`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
-from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
@@ -34,7 +36,14 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import look_up_all
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["Lanes", "by_lanes", "lanes_of_partitions", "with_looked_up_slices"]
+__all__ = [
+    "KEYS_AT_ONCE",
+    "Lanes",
+    "by_lanes",
+    "lanes_of_partitions",
+    "slices_of_keys",
+    "with_looked_up_slices",
+]
 
 _LANE = "__hudi_fast_lane"
 _FIRST, _COUNT = "__hudi_fast_first_lane", "__hudi_fast_lanes"
@@ -42,7 +51,8 @@ _FIRST, _COUNT = "__hudi_fast_first_lane", "__hudi_fast_lanes"
 _MOST_READS = 16
 """A slice is read by at most this many lanes, on the average over stored bytes."""
 
-_KEYS_AT_ONCE = 1 << 20
+KEYS_AT_ONCE = 1 << 20
+"""Keys of one lookup: each reads all keys of the slices."""
 
 Rows = npt.NDArray[np.int64]
 _NO_PAIRS: tuple[Rows, Rows] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -125,29 +135,48 @@ def with_looked_up_slices(
 
 
 def _slices_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> Any:
-    numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
-    by_partition: dict[str, list[FileSlice]] = {}
-    for one in slices:
-        by_partition.setdefault(one.partition, []).append(one)
-
     def find(batches: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-        for part in in_lots(batches, lambda batch: len(batch[0]), _KEYS_AT_ONCE):  # a lookup reads all keys of a slice
-            paths = pa.chunked_array([path for path, _ in part]).dictionary_encode().combine_chunks()
+        for part in in_lots(batches, lambda batch: len(batch[0]), KEYS_AT_ONCE):
+            paths = pa.chunked_array([path for path, _ in part])
             keys = pa.concat_arrays([key for _, key in part])
-            valid = np.asarray(keys.is_valid()) & np.asarray(paths.is_valid())
-            codes = np.where(valid, np.asarray(paths.indices.fill_null(-1)), -1).astype(np.int32) + np.int32(1)
-            order, bounds = group_rows(codes, len(paths.dictionary) + 1)
-            pairs = [_NO_PAIRS]
-            for code, name in enumerate(paths.dictionary.to_pylist(), start=1):
-                rows = order[bounds[code] : bounds[code + 1]]
-                if len(rows) and name in by_partition:
-                    pairs.append(_pairs_or_unreadable(plan, by_partition[name], numbers, keys, rows, attempts))
-            found, start = _lists(pairs, len(keys)), 0
+            found, start = _lists(*slices_of_keys(plan, slices, keys, paths, attempts), len(keys)), 0
             for path, _ in part:
                 yield found.slice(start, len(path))
                 start += len(path)
 
     return find
+
+
+def slices_of_keys(
+    plan: WritePlan, slices: Sequence[FileSlice], keys: pa.Array, paths: pa.ChunkedArray, attempts: int
+) -> tuple[Rows, Rows]:
+    """The slices that hold the keys of rows.
+
+    Args:
+        plan: the write.
+        slices: all slices of the partitions; a slice's number is its position.
+        keys: string[n], record keys.
+        paths: string[n], partition paths.
+        attempts: how often Spark executes this task at most.
+
+    Returns:
+        int64[m] numbers of rows, and int64[m] numbers of slices: a pair for each slice that holds the key of a row.
+        Rows whose partition cannot be read have the slice :data:`UNREADABLE`.
+    """
+    numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
+    by_partition: dict[str, list[FileSlice]] = {}
+    for one in slices:
+        by_partition.setdefault(one.partition, []).append(one)
+    coded = single_chunk(paths.dictionary_encode())
+    valid = np.asarray(keys.is_valid()) & np.asarray(coded.is_valid())
+    codes = np.where(valid, np.asarray(coded.indices.fill_null(-1)), -1).astype(np.int32) + np.int32(1)
+    order, bounds = group_rows(codes, len(coded.dictionary) + 1)
+    pairs = [_NO_PAIRS]
+    for code, name in enumerate(coded.dictionary.to_pylist(), start=1):
+        rows = order[bounds[code] : bounds[code + 1]]
+        if len(rows) and name in by_partition:
+            pairs.append(_pairs_or_unreadable(plan, by_partition[name], numbers, keys, rows, attempts))
+    return np.concatenate([row for row, _ in pairs]), np.concatenate([number for _, number in pairs])
 
 
 def _pairs_or_unreadable(
@@ -190,10 +219,9 @@ def _pairs(
     return np.repeat(rows, lengths), owners[order][np.repeat(first[found_as], lengths) + within]
 
 
-def _lists(pairs: Sequence[tuple[Rows, Rows]], count: int) -> pa.ListArray:
+def _lists(rows: Rows, numbers: Rows, count: int) -> pa.ListArray:
     """The numbers of each of ``count`` rows, list<int32>."""
-    rows = np.concatenate([row for row, _ in pairs])
     order = np.argsort(rows, kind="stable")
     ends = np.cumsum(np.bincount(rows, minlength=count))
-    values = np.concatenate([number for _, number in pairs])[order].astype(np.int32)
+    values = numbers[order].astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]).astype(np.int32)), pa.array(values))

@@ -13,7 +13,8 @@ for whole partitions would be too large or too few.
 
 A bucket is one file group. A row with a slice is in the bucket of its slice. Another row is inserted: a hash of its key
 selects one of the files that the profile provides for its partition, so rows with one key stay together. Operations
-without key lookup need no join.
+without key lookup need no join. From PySpark 4.1 on, rows that are looked up in their partition get their bucket in
+Python and go on as bytes (packed_rows.py).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.merging.rules import DELETED_FLAG
 from hudi_fast.spark.arrow import frame_of
+from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
 from hudi_fast.spark.writing.columns import (
     arrow_type,
     content_hash,
@@ -38,6 +40,7 @@ from hudi_fast.spark.writing.columns import (
 )
 from hudi_fast.spark.writing.dml_rows import places_of_changes
 from hudi_fast.spark.writing.key_lookup import Lanes, by_lanes, lanes_of_partitions, with_looked_up_slices
+from hudi_fast.spark.writing.packed_rows import packed_rows, packs_rows, unpacking
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slices
 from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
 from hudi_fast.spark.writing.routing import pack_bins
@@ -77,8 +80,6 @@ _PLACES = pa.struct(
     ]
 )
 _HASH_RANGE = 1 << 31
-_SLOTS_PER_FILE = 8
-"""Small files take inserts in proportion to their free space, to the precision of this many slots per file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +126,28 @@ def run_routed(
     unsure = plan.operation == "upsert" and scanned is None
     if profile is not None and many and unsure and routes.slices:
         files = _insert_files(plan, routes.slices, _with_new_share(rows, plan, routes, profile))
+    if routes.lanes is not None and routes.slices and plan.operation in _LOOKS_KEYS_UP and packs_rows():
+        return _run_packed(
+            rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema)), plan, routes, routes.lanes, files
+        )
     placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
     routed = routed.select(*[f"`{name}`" for name in df.columns], SLICE, MOVED, BUCKET)
     work = write_buckets(plan, routes.slices, None if routes.complete else _first_uncounted(routes, files))
     return run_tasks(routed, plan, work)
+
+
+def _run_packed(
+    rows: Any, plan: WritePlan, routes: _Routes, lanes: Lanes, files: Mapping[str, InsertFiles]
+) -> list[Answer]:
+    """Look keys up in lanes, which send rows on as bytes; then write."""
+    uncounted = _first_uncounted(routes, files)
+    buckets = Buckets(routes.slices, routes.owners, routes.tasks, insert_places(files, len(routes.slices)), uncounted)
+    rows = rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema))
+    rows = by_lanes(rows, _KEY, _PATH, lanes)
+    packed = packed_rows(rows, _KEY, _PATH, plan, buckets, plan.operation == "delete" and routes.complete)
+    work = write_buckets(plan, routes.slices, None if routes.complete else uncounted)
+    return run_tasks(packed, plan, unpacking(rows, (_KEY, _PATH), work))
 
 
 def _routes(
@@ -247,8 +265,8 @@ def _with_buckets(placed: Any, routes: _Routes, files: Mapping[str, InsertFiles]
     spread = (F.lit(_first_uncounted(routes, files)) + F.pmod(F.hash(by), F.lit(tasks))).cast("int")
     chosen = _new_group(spread, tasks)
     if files:
-        places = _insert_places(placed.sparkSession, files, routes)
-        placed = placed.join(F.broadcast(places), _PATH, "left")
+        places = insert_places(files, len(routes.slices))
+        placed = placed.join(F.broadcast(_places_frame(placed.sparkSession, places, routes)), _PATH, "left")
         placed = placed.withColumn(_HASH, F.pmod(F.xxhash64(_KEY), F.lit(_HASH_RANGE)) / F.lit(float(_HASH_RANGE)))
         chosen = F.coalesce(F.when(F.col(_PLACE).isNotNull(), _insert_target(F.col(_HASH), tasks)), chosen)
     stored = F.struct(F.col(SLICE).alias("bucket"), F.coalesce(F.col(OWNER), F.lit(0)).alias("task"))
@@ -271,34 +289,20 @@ def _insert_target(at: Any, tasks: int) -> Any:
     return F.when(at < filled, small).otherwise(_new_group(new, tasks))
 
 
-def _insert_places(spark: Any, files: Mapping[str, InsertFiles], routes: _Routes) -> Any:
-    """One row per partition: its files for inserts, in terms of a hash of the key from 0 to 1.
-
-    Hashes below ``filled`` select one of ``slots``, others one of ``files`` buckets from ``first`` on.
-    """
-    places, first = [], len(routes.slices)
-    for one in files.values():
-        slots = [{"bucket": number, "task": routes.owners[number]} for number in _slots(one)]
-        filled = one.filled_share
-        places.append(
-            {
-                "first": first,
-                "files": one.new_files,
-                "filled": filled,
-                "slot_scale": len(slots) / filled if slots else 0.0,
-                "new_scale": one.new_files / (1 - filled) if one.new_files else 0.0,
-                "slots": slots,
-            }
-        )
-        first += one.new_files
-    return frame_of(spark, pa.table({_PATH: pa.array(files, pa.string()), _PLACE: pa.array(places, _PLACES)}))
-
-
-def _slots(files: InsertFiles) -> list[int]:
-    """The buckets of small files, each as often as its share of their inserts demands."""
-    taken = sum(count for _, count in files.filled)
-    slots = len(files.filled) * _SLOTS_PER_FILE
-    return [number for number, count in files.filled for _ in range(max(1, round(count * slots / taken)))]
+def _places_frame(spark: Any, places: Mapping[str, InsertPlace], routes: _Routes) -> Any:
+    """One row per partition: where its inserts go."""
+    rows = [
+        {
+            "first": one.first,
+            "files": one.files,
+            "filled": one.filled,
+            "slot_scale": one.slot_scale,
+            "new_scale": one.new_scale,
+            "slots": [{"bucket": number, "task": routes.owners[number]} for number in one.slots],
+        }
+        for one in places.values()
+    ]
+    return frame_of(spark, pa.table({_PATH: pa.array(places, pa.string()), _PLACE: pa.array(rows, _PLACES)}))
 
 
 def _spread(df: Any, plan: WritePlan) -> Any:

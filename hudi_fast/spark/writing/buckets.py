@@ -1,0 +1,115 @@
+"""The buckets of a routed write: one for each file group, existing or new, and the task of each.
+
+::
+
+    slices of the table       buckets 0 to n - 1
+    new files of the profile  the following ones, partition after partition
+    other partitions          the last ones: one for each task, selected by the partition path
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.profile import InsertFiles
+
+__all__ = ["Buckets", "InsertPlace", "insert_places"]
+
+_SLOTS_PER_FILE = 8
+"""Small files take inserts in proportion to their free space, to the precision of this many slots per file."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class InsertPlace:
+    """The buckets of a partition that take its inserts, by a hash of the key from 0 to 1.
+
+    Attributes:
+        filled: smaller hashes select one of ``slots``, others one of the new files.
+        slots: buckets of small files, each as often as its share of their inserts demands.
+        first: the first bucket of the new files.
+        files: their number.
+    """
+
+    filled: float
+    slots: tuple[int, ...]
+    first: int
+    files: int
+
+    @property
+    def slot_scale(self) -> float:
+        """Slots per unit of hash."""
+        return len(self.slots) / self.filled if self.slots else 0.0
+
+    @property
+    def new_scale(self) -> float:
+        """New files per unit of hash."""
+        return self.files / (1 - self.filled) if self.files else 0.0
+
+    def buckets(self, hashes: npt.NDArray[np.float64]) -> Ints:
+        """The bucket of each hash, int64[n]."""
+        new = self.first + np.minimum(((hashes - self.filled) * self.new_scale).astype(np.int64), self.files - 1)
+        if not self.slots:
+            return new
+        slot = np.minimum((hashes * self.slot_scale).astype(np.int64), len(self.slots) - 1)
+        return np.where(hashes < self.filled, np.array(self.slots, dtype=np.int64)[slot], new)
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """All buckets of a write.
+
+    Attributes:
+        slices: existing file groups; a slice's bucket is its position.
+        owners: the task of each slice.
+        tasks: number of tasks. The task of another bucket is its number modulo this one.
+        places: by partition path, where inserts go.
+        uncounted: the first bucket of partitions without a place.
+    """
+
+    slices: Sequence[FileSlice]
+    owners: Sequence[int]
+    tasks: int
+    places: Mapping[str, InsertPlace]
+    uncounted: int
+
+    def of_inserts(self, partition: str | None, hashes: npt.NDArray[np.float64]) -> Ints:
+        """The bucket of inserted rows of one partition, int64[n]; None for rows without a valid path."""
+        place = None if partition is None else self.places.get(partition)
+        if place is not None:
+            return place.buckets(hashes)
+        number = self.uncounted + zlib.crc32((partition or "").encode()) % self.tasks
+        return np.full(len(hashes), number, dtype=np.int64)
+
+    def tasks_of(self, buckets: Ints) -> Ints:
+        """The task of each bucket, int64[n]; 0 for the negative bucket of rows that could not be looked up."""
+        stored = (buckets >= 0) & (buckets < len(self.slices))
+        owners = np.array([*self.owners, 0], dtype=np.int64)[np.where(stored, buckets, -1)]
+        return np.where(stored, owners, np.maximum(buckets, 0) % self.tasks)
+
+
+def insert_places(files: Mapping[str, InsertFiles], slices: int) -> dict[str, InsertPlace]:
+    """The places of inserts by partition path.
+
+    Args:
+        files: for inserts, by partition path.
+        slices: number of existing file groups; new ones follow.
+    """
+    places, first = {}, slices
+    for name, one in files.items():
+        places[name] = InsertPlace(one.filled_share, _slots(one), first, one.new_files)
+        first += one.new_files
+    return places
+
+
+def _slots(files: InsertFiles) -> tuple[int, ...]:
+    taken = sum(count for _, count in files.filled)
+    slots = len(files.filled) * _SLOTS_PER_FILE
+    return tuple(number for number, count in files.filled for _ in range(max(1, round(count * slots / taken))))

@@ -1,0 +1,183 @@
+"""Looks keys up, and sends rows on as bytes: an Arrow batch for each file group.
+
+::
+
+    rows of a lane ─► Python: lookup ─► bucket of each row ─► one Arrow batch per bucket, as bytes ─► shuffle ─► task
+
+Without this, looked-up rows would return to the JVM, pass its joins, expressions and shuffle one by one, and be
+converted to Arrow again. The bytes of a batch pass as one value. Spark must bound Arrow batches by bytes for that
+(PySpark 4.1): it would collect up to 65 536 such values in one otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.kernels.key_table import hash_keys
+from hudi_fast.merging.gather import gather
+from hudi_fast.merging.row_buffer import RowBuffer, write_failure
+from hudi_fast.spark.arrow import arrow_schema
+from hudi_fast.spark.writing.buckets import Buckets
+from hudi_fast.spark.writing.key_lookup import KEYS_AT_ONCE, slices_of_keys
+from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE
+from hudi_fast.spark.writing.routing import addresses
+from hudi_fast.spark.writing.tasks import Answer, task_attempts
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["packed_rows", "packs_rows", "unpacking"]
+
+_ADDRESS, _BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
+_PACKED = f"{_ADDRESS} int, {BUCKET} int, {_BYTES} binary"
+_NO_SLICE = -1
+
+_LOT_BYTES = 1 << 30
+"""Arrow bytes of rows that one lookup takes: so much of a lane is in a local file."""
+
+Ints = npt.NDArray[np.int64]
+Work = Callable[[Iterator[pa.RecordBatch]], Answer]
+
+
+def packs_rows() -> bool:
+    """Whether this PySpark bounds Arrow batches by bytes."""
+    return hasattr(F, "arrow_udf")
+
+
+def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Buckets, only_stored: bool) -> Any:
+    """One row for the rows of a bucket in a batch; those of a task's partition are sorted by bucket.
+
+    Args:
+        rows: of :func:`hudi_fast.spark.writing.key_lookup.by_lanes`.
+        key: name of the column of record keys.
+        path: name of the column of partition paths.
+        plan: the write.
+        buckets: of the write; their slices are all slices of the partitions.
+        only_stored: whether to leave out rows whose key is not stored. Rows without a key stay, to be refused.
+    """
+    schema = _sent_schema(rows, (key, path))
+    attempts = task_attempts(rows.sparkSession)
+    address = np.array(addresses(buckets.tasks), dtype=np.int32)
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in _lots(plan, batches):
+            keys, paths = single_chunk(table.column(key)), table.column(path)
+            pairs = slices_of_keys(plan, buckets.slices, keys, paths, attempts)
+            sources, slices = _slice_of_each(*pairs, len(keys))
+            if only_stored:
+                kept = (slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[sources]
+                sources, slices = sources[kept], slices[kept]
+            chosen = np.where(slices == _NO_SLICE, _insert_buckets(buckets, keys, paths)[sources], slices)
+            start = 0
+            for batch in table.drop_columns([key, path]).to_batches():
+                part = slice(*np.searchsorted(sources, (start, start + batch.num_rows)))
+                if part.start < part.stop:
+                    yield _packed(batch, sources[part] - start, slices[part], chosen[part], schema, buckets, address)
+                start += batch.num_rows
+
+    sent = rows.mapInArrow(pack, _PACKED).repartition(buckets.tasks, _ADDRESS)
+    return sent.sortWithinPartitions(BUCKET).select(_BYTES)
+
+
+def unpacking(rows: Any, dropped: tuple[str, str], work: Work) -> Work:
+    """The function of a task over the rows of :func:`packed_rows`, from its function over Arrow batches of rows.
+
+    Args:
+        rows: as for :func:`packed_rows`.
+        dropped: names of its columns of record keys and partition paths, which are not sent.
+        work: picklable.
+    """
+    schema = _sent_schema(rows, dropped)
+
+    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for one in batch.column(0):
+                yield pa.ipc.read_record_batch(one.as_buffer(), schema)
+
+    return lambda batches: work(unpacked(batches))
+
+
+def _sent_schema(rows: Any, dropped: tuple[str, str]) -> pa.Schema:
+    routing = [pa.field(SLICE, pa.int32()), pa.field(MOVED, pa.bool_()), pa.field(BUCKET, pa.int32())]
+    return pa.schema([*arrow_schema(rows.drop(*dropped)), *routing])
+
+
+def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of a lane, those of one lookup at a time, most of them in a local file."""
+    with RowBuffer(partial(write_failure, plan.storage.uri)) as buffer:
+        count = size = 0
+        for batch in batches:
+            buffer.add(batch)
+            count, size = count + batch.num_rows, size + batch.nbytes
+            if (count >= KEYS_AT_ONCE or size >= _LOT_BYTES) and (rows := buffer.take()) is not None:
+                yield rows.table
+                count = size = 0
+        if (rows := buffer.take()) is not None:
+            yield rows.table
+
+
+def _slice_of_each(rows: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints]:
+    """Rows with their slices: a row once for each of its slices, or once with :data:`_NO_SLICE`; rows ascending."""
+    missing = np.flatnonzero(np.bincount(rows, minlength=count) == 0)
+    rows = np.concatenate([rows, missing])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], np.concatenate([numbers, np.full(len(missing), _NO_SLICE)])[order]
+
+
+def _insert_buckets(buckets: Buckets, keys: pa.Array, paths: pa.ChunkedArray) -> Ints:
+    """The bucket of each row if its key is new, int64[n]; rows of one key and partition have the same one."""
+    buffers = varlen_buffers(keys)
+    hashes = np.empty(len(keys), dtype=np.uint64)
+    hash_keys(buffers.offsets, buffers.data, hashes)
+    shares = (hashes >> np.uint64(11)).astype(np.float64) / (1 << 53)
+    coded = single_chunk(paths.dictionary_encode())
+    codes = np.asarray(coded.indices.fill_null(len(coded.dictionary))).astype(np.int32)
+    order, bounds = group_rows(codes, len(coded.dictionary) + 1)
+    found = np.empty(len(keys), dtype=np.int64)
+    for code, name in enumerate([*coded.dictionary.to_pylist(), None]):
+        rows = order[bounds[code] : bounds[code + 1]]
+        found[rows] = buckets.of_inserts(name, shares[rows])
+    return found
+
+
+def _packed(
+    batch: pa.RecordBatch,
+    sources: Ints,
+    slices: Ints,
+    chosen: Ints,
+    schema: pa.Schema,
+    buckets: Buckets,
+    address: npt.NDArray[np.int32],
+) -> pa.RecordBatch:
+    """The rows ``sources`` of a batch, as bytes, by bucket."""
+    found, codes = np.unique(chosen, return_inverse=True)
+    order, bounds = group_rows(codes.astype(np.int32), len(found))
+    taken = gather(pa.Table.from_batches([batch]), sources[order])
+    sliced = slices[order].astype(np.int32)
+    routing = [
+        pa.array(sliced, mask=sliced == _NO_SLICE),
+        pa.array(np.zeros(len(order), dtype=np.bool_)),
+        pa.array(chosen[order].astype(np.int32)),
+    ]
+    columns = [single_chunk(column).cast(field.type) for column, field in zip(taken.columns, schema, strict=False)]
+    sent = pa.RecordBatch.from_arrays([*columns, *routing], schema=schema)
+    parts = [sent.slice(start, end - start).serialize() for start, end in pairwise(bounds.tolist())]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(address[buckets.tasks_of(found)]), pa.array(found.astype(np.int32)), _binary(parts)],
+        names=[_ADDRESS, BUCKET, _BYTES],
+    )
+
+
+def _binary(parts: list[pa.Buffer]) -> pa.Array:
+    """Buffers as an array, binary[n]."""
+    offsets = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int32)
+    data = pa.py_buffer(b"".join(parts))
+    return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(offsets), data])
