@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
+from hudi_fast.spark.arrow import session_conf
 from hudi_fast.spark.writing import routed
 from hudi_fast.spark.writing.key_lookup import lanes_of_partitions
 from hudi_fast.storage.base import Storage
@@ -85,6 +86,15 @@ def test_a_key_in_several_file_groups_is_changed_in_each(spark, tmp_path, settin
     stored = Counter(number for start in (0, 10, 20) for number in range(start, start + 20) if number not in (15, 16))
     assert Counter(row["id"] for row in found) == {f"k{number:04d}": count for number, count in stored.items()}
     assert {row["ts"] for row in found if "k0005" <= row["id"] < "k0035"} == {300}
+
+
+@pytest.mark.usefixtures("lookup")
+def test_text_may_reach_python_with_large_offsets(spark, tmp_path):
+    hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
+    with session_conf(spark, {"spark.sql.execution.arrow.useLargeVarTypes": "true"}):
+        result = hf.write(frame(spark, batch(range(20, 60), ts=200)), tmp_path / "t", PARTITIONED | ROUTED)
+    assert (result.updates, result.inserts) == (20, 20)
+    assert hf.HudiTable.open(tmp_path / "t").to_arrow(["id"]).num_rows == 60
 
 
 @pytest.mark.usefixtures("lookup")

@@ -69,7 +69,8 @@ def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Bucket
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in _lots(plan, batches):
-            keys, paths = single_chunk(table.column(key)), table.column(path)
+            keys, paths = (table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
+            keys = single_chunk(keys)
             pairs = slices_of_keys(plan, buckets.slices, keys, paths, attempts)
             sources, slices = _slice_of_each(*pairs, len(keys))
             if only_stored:
