@@ -53,7 +53,7 @@ def packs_rows() -> bool:
 
 
 def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Buckets, only_stored: bool) -> Any:
-    """One row for the rows of a bucket in a batch; those of a task's partition are sorted by bucket.
+    """Look keys up, and send the rows of each bucket to its task.
 
     Args:
         rows: of :func:`hudi_fast.spark.writing.key_lookup.by_lanes`.
@@ -62,6 +62,10 @@ def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Bucket
         plan: the write.
         buckets: of the write; their slices are all slices of the partitions.
         only_stored: whether to leave out rows whose key is not stored. Rows without a key stay, to be refused.
+
+    Returns:
+        A DataFrame with one column: Arrow bytes of rows of one bucket. Each partition is a task; its rows are sorted by
+        bucket. A key that several slices hold is in the bucket of each.
     """
     schema = _sent_schema(rows, (key, path))
     attempts = task_attempts(rows.sparkSession)
