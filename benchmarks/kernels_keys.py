@@ -47,3 +47,23 @@ class Keys:
 
     def peakmem_build(self, rows):
         build_key_table(*self.keys)
+
+
+class FilteredKeys:
+    """Lookups in a table with a filter, as writes make them."""
+
+    params = (10_000, 1_000_000)
+    param_names = ("rows",)
+
+    def setup(self, rows):
+        keys = random_keys(rows)
+        self.table = KeyTable.build(*keys, mostly_absent=True)
+        self.shuffled = gather_varlen(*keys, np.random.default_rng(3).permutation(rows))
+        self.absent = random_keys(rows, seed=4)
+        self.time_probe_hits(rows)
+
+    def time_probe_hits(self, rows):
+        self.table.probe(*self.shuffled)
+
+    def time_probe_misses(self, rows):
+        self.table.probe(*self.absent)
