@@ -25,7 +25,7 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.key_table import hash_keys
 from hudi_fast.merging.gather import gather
-from hudi_fast.merging.row_buffer import RowBuffer, write_failure
+from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
 from hudi_fast.spark.writing.key_lookup import KEYS_AT_ONCE, slices_of_keys
@@ -71,22 +71,28 @@ def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Bucket
     attempts = task_attempts(rows.sparkSession)
     address = np.array(addresses(buckets.tasks), dtype=np.int32)
 
+    def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
+        keys, paths = (lot.table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
+        keys = single_chunk(keys)
+        pairs = slices_of_keys(plan, buckets.slices, keys, paths, attempts)
+        sources, slices = _slice_of_each(*pairs, len(keys))
+        if only_stored:
+            kept = (slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[sources]
+            sources, slices = sources[kept], slices[kept]
+        chosen = np.where(slices == _NO_SLICE, _insert_buckets(buckets, keys, paths)[sources], slices)
+        start = 0
+        for batch in lot.table.drop_columns([key, path]).to_batches():
+            part = slice(*np.searchsorted(sources, (start, start + batch.num_rows)))
+            if part.start < part.stop:
+                yield _packed(batch, sources[part] - start, slices[part], chosen[part], schema, buckets, address)
+            start += batch.num_rows
+            if lot.release is not None:
+                lot.release()
+
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in _lots(plan, batches):
-            keys, paths = (table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
-            keys = single_chunk(keys)
-            pairs = slices_of_keys(plan, buckets.slices, keys, paths, attempts)
-            sources, slices = _slice_of_each(*pairs, len(keys))
-            if only_stored:
-                kept = (slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[sources]
-                sources, slices = sources[kept], slices[kept]
-            chosen = np.where(slices == _NO_SLICE, _insert_buckets(buckets, keys, paths)[sources], slices)
-            start = 0
-            for batch in table.drop_columns([key, path]).to_batches():
-                part = slice(*np.searchsorted(sources, (start, start + batch.num_rows)))
-                if part.start < part.stop:
-                    yield _packed(batch, sources[part] - start, slices[part], chosen[part], schema, buckets, address)
-                start += batch.num_rows
+        for lot in _lots(plan, batches):
+            yield from pack_lot(lot)
+            del lot  # the rows of the next one come now
 
     sent = rows.mapInArrow(pack, _PACKED).repartition(buckets.tasks, _ADDRESS)
     return sent.sortWithinPartitions(BUCKET).select(_BYTES)
@@ -115,18 +121,19 @@ def _sent_schema(rows: Any, dropped: tuple[str, str]) -> pa.Schema:
     return pa.schema([*arrow_schema(rows.drop(*dropped)), *routing])
 
 
-def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows of a lane, those of one lookup at a time, most of them in a local file."""
+def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[CollectedRows]:
+    """The rows of a lane, those of one lookup at a time."""
     with RowBuffer(partial(write_failure, plan.storage.uri)) as buffer:
         count = size = 0
         for batch in batches:
             buffer.add(batch)
             count, size = count + batch.num_rows, size + batch.nbytes
             if (count >= KEYS_AT_ONCE or size >= _LOT_BYTES) and (rows := buffer.take()) is not None:
-                yield rows.table
+                yield rows
+                del rows
                 count = size = 0
         if (rows := buffer.take()) is not None:
-            yield rows.table
+            yield rows
 
 
 def _slice_of_each(rows: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints]:
