@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.key_table import hash_keys
-from hudi_fast.merging.gather import gather
+from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
@@ -79,7 +79,9 @@ def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Bucket
         if only_stored:
             kept = (slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[sources]
             sources, slices = sources[kept], slices[kept]
-        chosen = np.where(slices == _NO_SLICE, _insert_buckets(buckets, keys, paths)[sources], slices)
+        new = np.flatnonzero(slices == _NO_SLICE)
+        chosen = slices.copy()
+        chosen[new] = _insert_buckets(buckets, gather_array(keys, sources[new]), paths.take(pa.array(sources[new])))
         start = 0
         for batch in lot.table.drop_columns([key, path]).to_batches():
             part = slice(*np.searchsorted(sources, (start, start + batch.num_rows)))
@@ -145,7 +147,7 @@ def _slice_of_each(rows: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 def _insert_buckets(buckets: Buckets, keys: pa.Array, paths: pa.ChunkedArray) -> Ints:
-    """The bucket of each row if its key is new, int64[n]; rows of one key and partition have the same one."""
+    """The bucket of each row with a new key, int64[n]; rows of one key and partition have the same one."""
     buffers = varlen_buffers(keys)
     hashes = np.empty(len(keys), dtype=np.uint64)
     hash_keys(buffers.offsets, buffers.data, hashes)
