@@ -89,6 +89,22 @@ def test_a_key_in_several_file_groups_is_changed_in_each(spark, tmp_path, settin
 
 
 @pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_key_in_several_rows_of_a_file_is_changed_in_each(spark, tmp_path, kind):
+    settings = PARTITIONED | {"hoodie.datasource.write.table.type": kind}
+    inserts = settings | {"hoodie.datasource.write.operation": "insert"}
+    hf.write(batch([*range(40), *range(0, 40, 3), *range(0, 40, 6)]), tmp_path / "t", inserts)
+    rows = batch([*range(20, 60), *range(20, 60)], ts=[*[200] * 40, *[300] * 40], deletes=[24, 25])
+    hf.write(frame(spark, rows), tmp_path / "t", settings | ROUTED)
+    found = hf.HudiTable.open(tmp_path / "t").to_arrow(["id", "ts"]).to_pylist()
+    stored = Counter([*range(60), *range(0, 40, 3), *range(0, 40, 6)])
+    assert Counter(row["id"] for row in found) == {
+        f"k{number:04d}": count for number, count in stored.items() if number not in (24, 25)
+    }
+    assert {row["ts"] for row in found if row["id"] >= "k0020"} == {300}
+
+
+@pytest.mark.usefixtures("lookup")
 def test_text_may_reach_python_with_large_offsets(spark, tmp_path):
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
     with session_conf(spark, {"spark.sql.execution.arrow.useLargeVarTypes": "true"}):

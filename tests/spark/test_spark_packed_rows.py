@@ -15,13 +15,13 @@ import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.spark.writing.buckets import Buckets, InsertPlace
 from hudi_fast.spark.writing.packed_rows import packed_rows, unpacking
-from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE
+from hudi_fast.spark.writing.routed_tasks import BUCKET, STORED_ROW
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.draft import draft_plan
-from tests.spark.spark_writes import batch, frame
+from tests.spark.spark_writes import PARTS, batch, frame
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -61,15 +61,13 @@ def test_a_batch_has_the_rows_of_one_bucket(spark, tmp_path, only_stored):
     bucket_of: dict[str, set[int]] = {}
     for row in placed:
         bucket_of.setdefault(row["id"], set()).add(row[BUCKET])
-        assert not row[MOVED]
         stored = row["number"] < 40 and row["part"] in ("p0", "p1") and row["id"] != "k0021"
-        assert row[SLICE] == (("p0", "p1").index(row["part"]) if stored else None)
         if stored:
-            assert row[BUCKET] == row[SLICE]
-        elif row["part"] == "p0":
-            assert row[BUCKET] in (2, 3)
+            assert row[BUCKET] == ("p0", "p1").index(row["part"])
+            assert row[STORED_ROW] == row["number"] // PARTS
         else:
-            assert 4 <= row[BUCKET] < 7
+            assert row[STORED_ROW] is None
+            assert row[BUCKET] in ((2, 3) if row["part"] == "p0" else (4, 5, 6))
     assert all(len(numbers) == 1 for numbers in bucket_of.values())  # rows of one key stay together
     assert all(len(set(one.column(BUCKET).to_pylist())) == 1 for one in got)
     sent = [{name: row[name] for name in rows.column_names} for row in placed]

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.index.tagging import IncomingKeys
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.arrow import frame_of
@@ -38,10 +38,12 @@ from hudi_fast.writing.plan import WritePlan
 
 __all__ = [
     "KEYS_AT_ONCE",
+    "SEVERAL_ROWS",
+    "KeyPlaces",
     "Lanes",
     "by_lanes",
     "lanes_of_partitions",
-    "slices_of_keys",
+    "places_of_keys",
     "with_looked_up_slices",
 ]
 
@@ -54,8 +56,40 @@ _MOST_READS = 16
 KEYS_AT_ONCE = 1 << 20
 """Keys of one lookup: each reads all keys of the slices."""
 
+SEVERAL_ROWS = -2
+"""Instead of the number of a row in its base file: several rows of the file have the key."""
+
 Rows = npt.NDArray[np.int64]
-_NO_PAIRS: tuple[Rows, Rows] = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlaces:
+    """The slices that hold the keys of rows: an element of each array for each slice that holds the key of a row.
+
+    Attributes:
+        rows: int64[m], numbers of rows.
+        slices: int64[m], numbers of slices; :data:`UNREADABLE` for rows whose partition cannot be read.
+        stored: int64[m], numbers of rows in the base file of the slice; -1 if only its log has the key, or
+            :data:`SEVERAL_ROWS`.
+    """
+
+    rows: Rows
+    slices: Rows
+    stored: Rows
+
+    def take(self, chosen: slice | npt.NDArray[Any]) -> KeyPlaces:
+        """The chosen elements: a slice, their positions, or a flag for each."""
+        return KeyPlaces(self.rows[chosen], self.slices[chosen], self.stored[chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[KeyPlaces]) -> KeyPlaces:
+        """All elements of ``parts``."""
+        none = [np.zeros(0, dtype=np.int64)]
+        return cls(
+            np.concatenate(none + [one.rows for one in parts]),
+            np.concatenate(none + [one.slices for one in parts]),
+            np.concatenate(none + [one.stored for one in parts]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +173,7 @@ def _slices_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> A
         for part in in_lots(batches, lambda batch: len(batch[0]), KEYS_AT_ONCE):
             paths = pa.chunked_array([path for path, _ in part])
             keys = pa.concat_arrays([key for _, key in part])
-            found, start = _lists(*slices_of_keys(plan, slices, keys, paths, attempts), len(keys)), 0
+            found, start = _lists(places_of_keys(plan, slices, keys, paths, attempts), len(keys)), 0
             for path, _ in part:
                 yield found.slice(start, len(path))
                 start += len(path)
@@ -147,9 +181,9 @@ def _slices_of(plan: WritePlan, slices: Sequence[FileSlice], attempts: int) -> A
     return find
 
 
-def slices_of_keys(
+def places_of_keys(
     plan: WritePlan, slices: Sequence[FileSlice], keys: pa.Array, paths: pa.ChunkedArray, attempts: int
-) -> tuple[Rows, Rows]:
+) -> KeyPlaces:
     """The slices that hold the keys of rows.
 
     Args:
@@ -158,10 +192,6 @@ def slices_of_keys(
         keys: string[n], record keys.
         paths: string[n], partition paths.
         attempts: how often Spark executes this task at most.
-
-    Returns:
-        int64[m] numbers of rows, and int64[m] numbers of slices: a pair for each slice that holds the key of a row.
-        Rows whose partition cannot be read have the slice :data:`UNREADABLE`.
     """
     numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
     by_partition: dict[str, list[FileSlice]] = {}
@@ -171,57 +201,72 @@ def slices_of_keys(
     valid = np.asarray(keys.is_valid()) & np.asarray(coded.is_valid())
     codes = np.where(valid, np.asarray(coded.indices.fill_null(-1)), -1).astype(np.int32) + np.int32(1)
     order, bounds = group_rows(codes, len(coded.dictionary) + 1)
-    pairs = [_NO_PAIRS]
+    places = []
     for code, name in enumerate(coded.dictionary.to_pylist(), start=1):
         rows = order[bounds[code] : bounds[code + 1]]
         if len(rows) and name in by_partition:
-            pairs.append(_pairs_or_unreadable(plan, by_partition[name], numbers, keys, rows, attempts))
-    return np.concatenate([row for row, _ in pairs]), np.concatenate([number for _, number in pairs])
+            places.append(_places_or_unreadable(plan, by_partition[name], numbers, keys, rows, attempts))
+    return KeyPlaces.joined(places)
 
 
-def _pairs_or_unreadable(
+def _places_or_unreadable(
     plan: WritePlan,
     slices: Sequence[FileSlice],
     numbers: Mapping[tuple[str, str], int],
     keys: pa.Array,
     rows: Rows,
     attempts: int,
-) -> tuple[Rows, Rows]:
+) -> KeyPlaces:
     try:
-        return _pairs(plan, slices, numbers, keys, rows)
+        return _places(plan, slices, numbers, keys, rows)
     except HudiError as error:
         if is_tried_again(error, attempts):
             raise
-        return rows, np.full(len(rows), UNREADABLE, dtype=np.int64)
+        unreadable = np.full(len(rows), UNREADABLE, dtype=np.int64)
+        return KeyPlaces(rows, unreadable, unreadable)
 
 
-def _pairs(
+def _places(
     plan: WritePlan, slices: Sequence[FileSlice], numbers: Mapping[tuple[str, str], int], keys: pa.Array, rows: Rows
-) -> tuple[Rows, Rows]:
-    """Each of ``rows`` with the number of a slice that holds its key, int64[m] each; several rows may share a key."""
+) -> KeyPlaces:
+    """The places of the keys of ``rows``, several of which may share a key."""
     chosen = gather_array(keys, rows)
     incoming = IncomingKeys.of(chosen, np.arange(len(chosen), dtype=np.int64))
-    matches = look_up_all(plan, slices, incoming, map)
-    if not matches:
-        return _NO_PAIRS
-    found = np.concatenate([one.incoming_rows for one in matches])
-    owners = np.repeat(
-        [numbers[one.slice.partition, one.slice.file_id] for one in matches],
-        [len(one.incoming_rows) for one in matches],
-    )
-    order = np.argsort(found, kind="stable")
-    held = np.bincount(found, minlength=len(chosen))
+    found = _by_key(look_up_all(plan, slices, incoming, map), numbers)
+    held = np.bincount(found.rows, minlength=len(chosen))
     first = np.cumsum(held) - held
     buffers = varlen_buffers(chosen)
     found_as = incoming.table.probe(buffers.offsets, buffers.data)  # equal keys are found as the first of them
     lengths = held[found_as]
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return np.repeat(rows, lengths), owners[order][np.repeat(first[found_as], lengths) + within]
+    found = found.take(np.repeat(first[found_as], lengths) + within)
+    return KeyPlaces(np.repeat(rows, lengths), found.slices, found.stored)
 
 
-def _lists(rows: Rows, numbers: Rows, count: int) -> pa.ListArray:
-    """The numbers of each of ``count`` rows, list<int32>."""
-    order = np.argsort(rows, kind="stable")
-    ends = np.cumsum(np.bincount(rows, minlength=count))
-    values = numbers[order].astype(np.int32)
+def _by_key(matches: Sequence[SliceMatches], numbers: Mapping[tuple[str, str], int]) -> KeyPlaces:
+    """The matches as places, ascending by incoming row, with one place for a key that a file has several times."""
+    places = KeyPlaces.joined(
+        [
+            KeyPlaces(
+                one.incoming_rows,
+                np.full(len(one.incoming_rows), numbers[one.slice.partition, one.slice.file_id], dtype=np.int64),
+                one.base_rows,
+            )
+            for one in matches
+        ]
+    )
+    places = places.take(np.argsort(places.rows, kind="stable"))
+    again = np.zeros(len(places.rows), dtype=np.bool_)
+    again[1:] = (places.rows[1:] == places.rows[:-1]) & (places.slices[1:] == places.slices[:-1])
+    if not again.any():
+        return places
+    places.stored[np.flatnonzero(again) - 1] = SEVERAL_ROWS
+    return places.take(~again)
+
+
+def _lists(places: KeyPlaces, count: int) -> pa.ListArray:
+    """The slices of each of ``count`` rows, list<int32>."""
+    order = np.argsort(places.rows, kind="stable")
+    ends = np.cumsum(np.bincount(places.rows, minlength=count))
+    values = places.slices[order].astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]).astype(np.int32)), pa.array(values))

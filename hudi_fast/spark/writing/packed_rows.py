@@ -25,13 +25,14 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.key_table import hash_keys
 from hudi_fast.merging.gather import gather, gather_array
-from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
+from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
-from hudi_fast.spark.writing.key_lookup import KEYS_AT_ONCE, slices_of_keys
-from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE
+from hudi_fast.spark.writing.key_lookup import KEYS_AT_ONCE, KeyPlaces, places_of_keys
+from hudi_fast.spark.writing.routed_tasks import BUCKET, STORED_ROW
 from hudi_fast.spark.writing.routing import addresses
 from hudi_fast.spark.writing.tasks import Answer, task_attempts
+from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["packed_rows", "packs_rows", "unpacking"]
@@ -41,7 +42,10 @@ _PACKED = f"{_ADDRESS} int, {BUCKET} int, {_BYTES} binary"
 _NO_SLICE = -1
 
 _LOT_BYTES = 1 << 30
-"""Arrow bytes of rows that one lookup takes: so much of a lane is in a local file."""
+"""Arrow bytes of rows that one lookup takes; :data:`_LOT_BUDGET` of them are in memory, more in a local file."""
+
+_LOT_BUDGET = TASKS_PER_CORE * ROW_BUDGET
+"""A core has one lane, and then writes the rows of so many tasks."""
 
 Ints = npt.NDArray[np.int64]
 Work = Callable[[Iterator[pa.RecordBatch]], Answer]
@@ -74,19 +78,18 @@ def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Bucket
     def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
         keys, paths = (lot.table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
         keys = single_chunk(keys)
-        pairs = slices_of_keys(plan, buckets.slices, keys, paths, attempts)
-        sources, slices = _slice_of_each(*pairs, len(keys))
+        places = _with_new(places_of_keys(plan, buckets.slices, keys, paths, attempts), len(keys))
         if only_stored:
-            kept = (slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[sources]
-            sources, slices = sources[kept], slices[kept]
-        new = np.flatnonzero(slices == _NO_SLICE)
-        chosen = slices.copy()
-        chosen[new] = _insert_buckets(buckets, gather_array(keys, sources[new]), paths.take(pa.array(sources[new])))
+            places = places.take((places.slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[places.rows])
+        new = np.flatnonzero(places.slices == _NO_SLICE)
+        rows_of_new = places.rows[new]
+        chosen = places.slices.copy()
+        chosen[new] = _insert_buckets(buckets, gather_array(keys, rows_of_new), paths.take(pa.array(rows_of_new)))
         start = 0
         for batch in lot.table.drop_columns([key, path]).to_batches():
-            part = slice(*np.searchsorted(sources, (start, start + batch.num_rows)))
+            part = slice(*np.searchsorted(places.rows, (start, start + batch.num_rows)))
             if part.start < part.stop:
-                yield _packed(batch, sources[part] - start, slices[part], chosen[part], schema, buckets, address)
+                yield _packed(batch, places.take(part), start, chosen[part], schema, buckets, address)
             start += batch.num_rows
             if lot.release is not None:
                 lot.release()
@@ -119,13 +122,13 @@ def unpacking(rows: Any, dropped: tuple[str, str], work: Work) -> Work:
 
 
 def _sent_schema(rows: Any, dropped: tuple[str, str]) -> pa.Schema:
-    routing = [pa.field(SLICE, pa.int32()), pa.field(MOVED, pa.bool_()), pa.field(BUCKET, pa.int32())]
+    routing = [pa.field(STORED_ROW, pa.int32()), pa.field(BUCKET, pa.int32())]
     return pa.schema([*arrow_schema(rows.drop(*dropped)), *routing])
 
 
 def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[CollectedRows]:
     """The rows of a lane, those of one lookup at a time."""
-    with RowBuffer(partial(write_failure, plan.storage.uri)) as buffer:
+    with RowBuffer(partial(write_failure, plan.storage.uri), budget=_LOT_BUDGET) as buffer:
         count = size = 0
         for batch in batches:
             buffer.add(batch)
@@ -138,12 +141,12 @@ def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[Collec
             yield rows
 
 
-def _slice_of_each(rows: Ints, numbers: Ints, count: int) -> tuple[Ints, Ints]:
-    """Rows with their slices: a row once for each of its slices, or once with :data:`_NO_SLICE`; rows ascending."""
-    missing = np.flatnonzero(np.bincount(rows, minlength=count) == 0)
-    rows = np.concatenate([rows, missing])
-    order = np.argsort(rows, kind="stable")
-    return rows[order], np.concatenate([numbers, np.full(len(missing), _NO_SLICE)])[order]
+def _with_new(places: KeyPlaces, count: int) -> KeyPlaces:
+    """Places of all of ``count`` rows, rows ascending; those without a place have :data:`_NO_SLICE`."""
+    missing = np.flatnonzero(np.bincount(places.rows, minlength=count) == 0)
+    none = np.full(len(missing), _NO_SLICE)
+    every = KeyPlaces.joined([places, KeyPlaces(missing, none, none)])
+    return every.take(np.argsort(every.rows, kind="stable"))
 
 
 def _insert_buckets(buckets: Buckets, keys: pa.Array, paths: pa.ChunkedArray) -> Ints:
@@ -164,21 +167,19 @@ def _insert_buckets(buckets: Buckets, keys: pa.Array, paths: pa.ChunkedArray) ->
 
 def _packed(
     batch: pa.RecordBatch,
-    sources: Ints,
-    slices: Ints,
+    places: KeyPlaces,
+    start: int,
     chosen: Ints,
     schema: pa.Schema,
     buckets: Buckets,
     address: npt.NDArray[np.int32],
 ) -> pa.RecordBatch:
-    """The rows ``sources`` of a batch, as bytes, by bucket."""
+    """The rows of a batch, whose first one has the number ``start`` in ``places``, as bytes by bucket."""
     found, codes = np.unique(chosen, return_inverse=True)
     order, bounds = group_rows(codes.astype(np.int32), len(found))
-    taken = gather(pa.Table.from_batches([batch]), sources[order])
-    sliced = slices[order].astype(np.int32)
+    taken = gather(pa.Table.from_batches([batch]), places.rows[order] - start)
     routing = [
-        pa.array(sliced, mask=sliced == _NO_SLICE),
-        pa.array(np.zeros(len(order), dtype=np.bool_)),
+        pa.array(places.stored[order].astype(np.int32), mask=places.slices[order] == _NO_SLICE),
         pa.array(chosen[order].astype(np.int32)),
     ]
     columns = [single_chunk(column).cast(field.type) for column, field in zip(taken.columns, schema, strict=False)]

@@ -7,6 +7,7 @@ workload profile assigns to it. Memory holds one bucket.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,6 +19,7 @@ from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merging.freed_memory import return_freed_memory
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
+from hudi_fast.spark.writing.key_lookup import SEVERAL_ROWS
 from hudi_fast.spark.writing.record_index import UNREADABLE
 from hudi_fast.spark.writing.tasks import Answer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -31,10 +33,16 @@ from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 
-__all__ = ["BUCKET", "MOVED", "SLICE", "write_buckets"]
+__all__ = ["BUCKET", "MOVED", "SLICE", "STORED_ROW", "write_buckets"]
 
 SLICE, MOVED, BUCKET = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bucket"
 """Columns of routed rows: number of the slice that holds the key, whether the row leaves it, number of the bucket."""
+
+STORED_ROW = "__hudi_fast_stored_row"
+"""A column of rows that no slice loses, instead of the first two: the row of the key in the slice of the bucket.
+
+See :class:`hudi_fast.spark.writing.key_lookup.KeyPlaces`; null for new keys.
+"""
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -67,6 +75,38 @@ def write_buckets(
     return work
 
 
+@dataclass(frozen=True, slots=True)
+class _Routing:
+    """What the routing columns of n rows say.
+
+    Attributes:
+        stored: bool[n], rows whose key is stored in the slice of the bucket.
+        moved: bool[n], rows that leave the slice.
+        rows: int64[n], rows of their keys in the slice (:data:`STORED_ROW`); None if they were not sent.
+    """
+
+    stored: Flags
+    moved: Flags
+    rows: Rows | None
+
+    @classmethod
+    def of(cls, table: pa.Table) -> tuple[_Routing, pa.Table]:
+        """The routing of rows, and the rows without its columns."""
+        if STORED_ROW not in table.column_names:
+            moved = np.asarray(table.column(MOVED))
+            routing = cls(np.asarray(table.column(SLICE).is_valid()), moved, None)
+            return routing, table.drop_columns([SLICE, MOVED, BUCKET])
+        numbers = table.column(STORED_ROW)
+        stored, rows = np.asarray(numbers.is_valid()), np.asarray(numbers.fill_null(-1)).astype(np.int64)
+        return cls(stored, np.zeros(len(rows), dtype=np.bool_), rows), table.drop_columns([STORED_ROW, BUCKET])
+
+
+def _found_before(slice_: FileSlice, rows: Rows, stored: Rows) -> SliceMatches:
+    """The match of ``rows``, from the rows of their keys in the slice; those that only the log has are last."""
+    order = np.argsort(np.where(stored < 0, np.iinfo(np.int64).max, stored), kind="stable")
+    return SliceMatches(slice_, stored[order], rows[order])
+
+
 class _Task:
     """State of one task: its write stats, and the number of rows so far."""
 
@@ -80,18 +120,16 @@ class _Task:
 
     def write(self, bucket: int, collected: CollectedRows) -> None:
         """Write the rows of one bucket."""
-        table = collected.table
-        stored = np.asarray(table.column(SLICE).is_valid())
-        moved = np.asarray(table.column(MOVED))
-        incoming = prepare_rows(self._plan, table.drop_columns([SLICE, MOVED, BUCKET]), collected.release)
+        routing, rows = _Routing.of(collected.table)
+        incoming = prepare_rows(self._plan, rows, collected.release)
         incoming = with_auto_keys(self._plan, incoming, self._token.task, self._sequence)
         if bucket == UNREADABLE:
             raise self._unreadable(incoming)
-        inserts = np.flatnonzero(~stored)
+        inserts = np.flatnonzero(~routing.stored)
         if incoming.inserted is not None:
             refuse_lost(self._plan, incoming, inserts[~incoming.inserted[inserts]])
         if bucket < len(self._slices):
-            self._write_slice(self._slices[bucket], incoming, np.flatnonzero(stored), inserts, moved)
+            self._write_slice(self._slices[bucket], incoming, routing, inserts)
         elif self._uncounted is not None and bucket >= self._uncounted:
             self._write_partitions(incoming, inserts)
         else:
@@ -116,17 +154,16 @@ class _Task:
             self._write_works(works, incoming)
             sequence += len(here)
 
-    def _write_slice(self, slice_: FileSlice, incoming: Incoming, updates: Rows, inserts: Rows, moved: Flags) -> None:
+    def _write_slice(self, slice_: FileSlice, incoming: Incoming, routing: _Routing, inserts: Rows) -> None:
         """Write updates and deletes of one slice, and the inserts that fill it."""
-        kept = combined_rows(self._plan, incoming, updates)
-        del updates  # the rows of a file group may be many
-        match = self._match(slice_, incoming, kept, moved)
+        kept = combined_rows(self._plan, incoming, np.flatnonzero(routing.stored))
+        match = self._match(slice_, incoming, kept, routing)
         lost = kept if match is None else untagged_rows(kept, [match], incoming.count)
         inserts = combined_rows(self._plan, incoming, inserts)
         if len(lost):
-            inserts = np.concatenate([self._stale(slice_, incoming, lost, moved), inserts])
+            inserts = np.concatenate([self._stale(slice_, incoming, lost, routing.moved), inserts])
         matches = [] if match is None else [match]
-        gone = [moved[one.incoming_rows] for one in matches]
+        gone = [routing.moved[one.incoming_rows] for one in matches]
         found = PartitionMatches([slice_], matches, [one if one.any() else None for one in gone], inserts)
         self._write(slice_.partition, incoming, found, slice_.file_id)
 
@@ -139,11 +176,13 @@ class _Task:
         for work in works:
             self.stats += write_file_group(self._plan, work, incoming)
 
-    def _match(self, slice_: FileSlice, incoming: Incoming, rows: Rows, moved: Flags) -> SliceMatches | None:
+    def _match(self, slice_: FileSlice, incoming: Incoming, rows: Rows, routing: _Routing) -> SliceMatches | None:
         if not len(rows):
             return None
+        if routing.rows is not None and not (routing.rows[rows] == SEVERAL_ROWS).any():
+            return _found_before(slice_, rows, routing.rows[rows])
         if self._plan.index.uses_records and incoming.groups is None:
-            return match_located(self._plan, incoming, slice_, rows, moved[rows])
+            return match_located(self._plan, incoming, slice_, rows, routing.moved[rows])
         if incoming.groups is not None:
             matches = match_dml_rows(self._plan, incoming, rows, [slice_])
             return matches[0] if matches else None
