@@ -46,11 +46,13 @@ class WorkloadProfile:
         row_bytes: average Arrow size of a row.
         new_share: share of rows with a new key, by partition path, as far as it was estimated; other partitions count
             as new as a whole.
+        inputs: number of tasks that compute the rows; 0 if unknown.
     """
 
     rows: Mapping[str, int]
     row_bytes: int
     new_share: Mapping[str, float]
+    inputs: int = 0
 
     @property
     def total(self) -> int:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import hudi_fast as hf
 from hudi_fast.spark.arrow import session_conf
 from hudi_fast.spark.writing import routed
-from hudi_fast.spark.writing.key_lookup import lanes_of_partitions
+from hudi_fast.spark.writing.key_lookup import by_lanes, lanes_of_partitions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
-from tests.spark.spark_writes import batch, frame
+from tests.spark.spark_writes import PARTS, batch, frame
 
 PARTITIONED = {
     "hoodie.table.name": "t",
@@ -42,6 +42,7 @@ def completed(path: Path) -> list[str]:
 def test_every_partition_has_lanes_in_proportion_to_its_rows(rows: dict[str, int], tasks: int) -> None:
     lanes = lanes_of_partitions(rows, [], tasks)
     assert lanes is not None
+    assert lanes.ranges is not None
     assert set(lanes.ranges) == set(rows)
     total = sum(rows.values())
     for name, (first, count) in lanes.ranges.items():
@@ -57,6 +58,54 @@ def test_slices_that_many_lanes_would_read_are_joined_instead(tmp_path: Path) ->
     assert lanes_of_partitions({"p0": 1000, "p1": 1000}, slices, 32) is not None  # 16 lanes each
     assert lanes_of_partitions({"p0": 1000, "p1": 1000}, slices, 40) is None
     assert lanes_of_partitions({"new": 1000}, [], 400) is not None
+
+
+@pytest.mark.parametrize(
+    ("rows", "tasks", "inputs", "shuffled"),
+    [
+        ({"p0": 1000}, 2, 8, False),
+        ({"p0": 1000, "p1": 50}, 2, 2, False),
+        ({"p0": 1000, "p1": 1000}, 2, 8, True),  # each lane would read both partitions instead of one
+        ({"p0": 1000}, 2, 1, True),  # one task would look all keys up
+        ({"p0": 1000}, 2, 3, True),  # one of two tasks would compute two thirds of the rows
+        ({"p0": 1000}, 2, 0, True),
+        ({"p0": 1000}, 16, 64, False),
+    ],
+)
+def test_rows_are_shuffled_to_lanes_if_that_spares_reads_or_shares_work(tmp_path, rows, tasks, inputs, shuffled):
+    hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
+    view = load_state(Storage(tmp_path / "t")).view
+    slices = [one for name in rows for one in latest_slices(view, name)]
+    lanes = lanes_of_partitions(rows, slices, tasks, inputs)
+    assert lanes is not None
+    assert (lanes.ranges is not None) == shuffled
+
+
+@pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_rows_of_a_large_partition_are_looked_up_in_the_tasks_that_compute_them(
+    spark, tmp_path, monkeypatch, operation
+):
+    settings = PARTITIONED | ROUTED | {"hoodie.datasource.write.operation": operation}
+    hf.write(batch([*range(0, 200, PARTS), 1, 2, 3]), tmp_path / "t", PARTITIONED)
+    used = []
+
+    def seen(rows, key, path, lanes):
+        used.append(lanes)
+        return by_lanes(rows, key, path, lanes)
+
+    monkeypatch.setattr(routed, "by_lanes", seen)
+    changed = [*range(100, 300, PARTS), 2, 3, 7]
+    rows = batch([*changed, *changed], ts=[*[200] * len(changed), *[300] * len(changed)])
+    hf.write(frame(spark, rows, tasks=4), tmp_path / "t", settings)
+    assert [one.ranges for one in used] == [None]
+    expected = {**dict.fromkeys([*range(0, 200, PARTS), 1, 2, 3], 100), **dict.fromkeys(changed, 300)}
+    if operation == "delete":
+        expected = {number: ts for number, ts in expected.items() if number not in changed}
+    found = hf.HudiTable.open(tmp_path / "t").to_arrow(["id", "ts"]).to_pylist()
+    assert sorted((row["id"], row["ts"]) for row in found) == sorted(
+        (f"k{number:04d}", ts) for number, ts in expected.items()
+    )
 
 
 @pytest.mark.usefixtures("lookup")

@@ -168,7 +168,7 @@ def test_rows_without_keys_are_shared_by_their_content(spark, tmp_path):
 def test_a_partition_that_was_not_counted_is_written(spark, tmp_path, monkeypatch):
     """A source may give other rows when Spark evaluates it again."""
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
-    monkeypatch.setattr("hudi_fast.spark.writing.engine.count_rows", lambda df, plan: {"p0": 10})
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.count_rows", lambda df, plan: ({"p0": 10}, 3))
     result = hf.write(frame(spark, batch(range(30, 80), ts=200)), tmp_path / "t", PARTITIONED | ROUTED)
     assert (result.updates, result.inserts) == (10, 40)
     result = hf.write(
@@ -185,7 +185,7 @@ def test_rows_are_counted_by_partition(spark, tmp_path):
     hf.write(batch(range(4)), tmp_path / "t", PARTITIONED)
     rows = batch(range(50))
     plan = draft_plan(load_state(Storage(tmp_path / "t")), WriteOptions.from_options(PARTITIONED), rows.schema)
-    assert count_rows(frame(spark, rows), plan) == {"p0": 13, "p1": 13, "p2": 12, "p3": 12}
+    assert count_rows(frame(spark, rows), plan) == ({"p0": 13, "p1": 13, "p2": 12, "p3": 12}, 3)
 
 
 def test_tasks_follow_the_size_of_the_input(spark):

@@ -260,8 +260,8 @@ class SparkEngine:
 
     def _count(self, plan: WritePlan) -> WorkloadProfile:
         """Count the rows of each partition, and measure the size of a row unless it cannot matter."""
-        rows = count_rows(self._df, plan)
-        counted = WorkloadProfile(rows, _ROW_BYTES, {})
+        rows, inputs = count_rows(self._df, plan)
+        counted = WorkloadProfile(rows, _ROW_BYTES, {}, inputs)
         estimate = estimated_bytes(self._df)
         if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= TASK_BYTES * counted.total:
             return replace(counted, row_bytes=max(_ROW_BYTES, ARROW_GROWTH * estimate // max(1, counted.total)))

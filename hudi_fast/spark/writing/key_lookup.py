@@ -4,8 +4,10 @@
 
     rows + partition + key ─► lanes of each partition ─► one shuffle by lane ─► lookup ─► rows + slice
 
-A partition has lanes in proportion to its rows, and each lane reads the keys of all its slices. This is faster than a
-join with all stored keys, which sorts both sides as text, unless many lanes would read the same slices.
+A lane is a task, which reads the keys of all slices of its partitions. A partition has lanes in proportion to its rows.
+This is faster than a join with all stored keys, which sorts both sides as text, unless many lanes would read the same
+slices. Where most rows are in one partition nearly every lane reads it, and the shuffle would spare few reads: rows are
+then looked up in the tasks that compute them.
 
 From PySpark 4.1 on, the lookup is part of :mod:`hudi_fast.spark.writing.packed_rows`. Before, only keys and partition
 paths are sent to Python and only numbers are returned (:func:`with_looked_up_slices`).
@@ -53,6 +55,12 @@ _FIRST, _COUNT = "__hudi_fast_first_lane", "__hudi_fast_lanes"
 _MOST_READS = 16
 """A slice is read by at most this many lanes, on the average over stored bytes."""
 
+_MORE_READS = 1.5
+"""So many times the reads of lanes with partitions of their own cost less than the shuffle to them."""
+
+_MORE_ROWS = 1.25
+"""The tasks that compute the rows may give a lane so many times its share of them."""
+
 KEYS_AT_ONCE = 1 << 20
 """Keys of one lookup: each reads all keys of the slices."""
 
@@ -98,20 +106,24 @@ class Lanes:
 
     Attributes:
         tasks: number of tasks.
-        ranges: (first task, number of tasks) by partition path; a range continues at 0 after the last task.
+        ranges: (first task, number of tasks) by partition path; a range continues at 0 after the last task. None for
+            lanes of all partitions, without a shuffle.
     """
 
     tasks: int
-    ranges: Mapping[str, tuple[int, int]]
+    ranges: Mapping[str, tuple[int, int]] | None
 
 
-def lanes_of_partitions(rows: Mapping[str, int], slices: Sequence[FileSlice], tasks: int) -> Lanes | None:
+def lanes_of_partitions(
+    rows: Mapping[str, int], slices: Sequence[FileSlice], tasks: int, inputs: int = 0
+) -> Lanes | None:
     """Share tasks among partitions by their rows.
 
     Args:
         rows: number of rows by partition path.
         slices: the slices of these partitions.
         tasks: number of tasks.
+        inputs: number of tasks that compute the rows; 0 if they must not look keys up.
 
     Returns:
         None if the slices would be read too often.
@@ -125,12 +137,16 @@ def lanes_of_partitions(rows: Mapping[str, int], slices: Sequence[FileSlice], ta
         share = tasks * rows[name] / max(1, total)
         ranges[name] = int(start) % tasks, min(tasks, max(1, round(share)))
         start += share
+    every = max(1, sum(stored.values()))
     read = sum(size * ranges[name][1] for name, size in stored.items() if name in ranges)
-    return Lanes(tasks, ranges) if read <= _MOST_READS * max(1, sum(stored.values())) else None
+    if read > _MOST_READS * every:
+        return None
+    even = tasks <= inputs and -(-inputs // tasks) * tasks <= _MORE_ROWS * inputs
+    return Lanes(tasks, None if even and tasks * every <= min(_MORE_READS * read, _MOST_READS * every) else ranges)
 
 
 def by_lanes(rows: Any, key: str, path: str, lanes: Lanes) -> Any:
-    """Shuffle rows to the lanes of their partition; rows of one key are in one task.
+    """The rows in the lanes of their partition.
 
     Args:
         rows: have the columns ``key`` and ``path``.
@@ -138,6 +154,8 @@ def by_lanes(rows: Any, key: str, path: str, lanes: Lanes) -> Any:
         path: name of the column of partition paths.
         lanes: of the partitions; other partitions have one lane each.
     """
+    if lanes.ranges is None:
+        return rows.coalesce(lanes.tasks)
     columns = {
         path: pa.array(lanes.ranges, pa.string()),
         _FIRST: pa.array([first for first, _ in lanes.ranges.values()], pa.int32()),

@@ -28,7 +28,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from hudi_fast.merging.rules import DELETED_FLAG
-from hudi_fast.spark.arrow import frame_of
+from hudi_fast.spark.arrow import frame_of, parallelism
 from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
 from hudi_fast.spark.writing.columns import (
     arrow_type,
@@ -118,7 +118,7 @@ def run_routed(
         tasks: number of tasks that write.
         scanned: (partition path, file id) of the file groups that changed rows were read from; None for other rows.
     """
-    routes = _routes(plan, profile, tasks, scanned)
+    routes = _routes(plan, profile, tasks, parallelism(df.sparkSession), scanned)
     path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
     files = {} if profile is None else _insert_files(plan, routes.slices, profile)
@@ -151,7 +151,11 @@ def _run_packed(
 
 
 def _routes(
-    plan: WritePlan, profile: WorkloadProfile | None, tasks: int, scanned: Collection[tuple[str, str]] | None
+    plan: WritePlan,
+    profile: WorkloadProfile | None,
+    tasks: int,
+    cores: int,
+    scanned: Collection[tuple[str, str]] | None,
 ) -> _Routes:
     """The slices that may hold keys of the rows, or take inserts."""
     known = plan.view.lister.partitions()
@@ -160,9 +164,14 @@ def _routes(
         known = [name for name in known if name in profile.rows]
     slices = [one for name in known for one in latest_slices(plan.view, name)]
     local = scanned is None and not (plan.index.is_global or plan.index.uses_records)
-    looking_up = -(-tasks // TASKS_PER_CORE)  # each of these tasks reads all keys of a partition
-    lanes = lanes_of_partitions(profile.rows, slices, looking_up) if profile is not None and local else None
+    lanes = _lanes(profile, slices, tasks, cores) if profile is not None and local else None
     return _Routes(slices, _owners(slices, tasks, scanned), tasks, complete, lanes)
+
+
+def _lanes(profile: WorkloadProfile, slices: Sequence[FileSlice], tasks: int, cores: int) -> Lanes | None:
+    """The tasks that look keys up: few, because each reads all keys of a partition, but not fewer than cores."""
+    looking_up = -(-tasks // TASKS_PER_CORE)
+    return lanes_of_partitions(profile.rows, slices, looking_up, profile.inputs if looking_up >= cores else 0)
 
 
 def _tagged(rows: Any, plan: WritePlan, routes: _Routes, sample: int = 1) -> Any:

@@ -3,6 +3,7 @@
 ::
 
     partition columns of the rows ─► rows per partition ─► driver ─► :class:`~hudi_fast.writing.profile.WorkloadProfile`
+                                     and number of tasks
 
 Counting evaluates the DataFrame once more, for its partition columns only. The answer decides sizes alone, so a source
 that answers differently the second time is written correctly.
@@ -21,25 +22,29 @@ from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["TASKS_PER_CORE", "count_changes", "count_rows", "task_count"]
 
-_PATH, _NEW = "__hudi_fast_path", "__hudi_fast_new"
+_PATH, _NEW, _TASK = "__hudi_fast_path", "__hudi_fast_new", "__hudi_fast_task"
 
 TASKS_PER_CORE = 2
 TASK_BYTES = 128 << 20
 """Arrow bytes of incoming rows for one task; a task with less costs more to start than to execute."""
 
 
-def count_rows(df: Any, plan: WritePlan) -> dict[str, int]:
-    """The number of rows by partition path, without rows whose partition path is refused.
+def count_rows(df: Any, plan: WritePlan) -> tuple[dict[str, int], int]:
+    """The number of rows by partition path, and of the tasks that compute them.
+
+    Rows whose partition path is refused are not counted. The tasks are those of this evaluation: Spark may use more of
+    them for all columns. The last ones do not count if they have no rows.
 
     Args:
         df: the rows, with the columns that the plan uses.
         plan: the write.
     """
-    path = partition_text(df, plan.key_config, plan.input_schema)
-    if path is None:
-        return {"": df.count()}
-    counted = df.select(path.alias(_PATH)).groupBy(_PATH).count().collect()
-    return {row[0]: row[1] for row in counted if row[0] is not None}
+    made = partition_text(df, plan.key_config, plan.input_schema)
+    path = F.lit("") if made is None else made
+    counted = df.select(path.alias(_PATH), F.spark_partition_id().alias(_TASK)).groupBy(_PATH)
+    found = counted.agg(F.count(F.lit(1)), F.max(_TASK)).collect()
+    rows = {row[0]: row[1] for row in found if row[0] is not None}
+    return {"": 0} | rows if made is None else rows, 1 + max((row[2] for row in found), default=-1)
 
 
 def count_changes(df: Any, plan: WritePlan) -> tuple[dict[str, int], dict[str, int]]:
