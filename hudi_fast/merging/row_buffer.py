@@ -142,7 +142,7 @@ class RowBuffer:
 def write_failure(uri: str, folder: str, error: OSError) -> CommitError:
     """The error of a task of a write to the table at ``uri`` that cannot write its temporary file."""
     return CommitError(
-        f"A task of the write to {uri} moves incoming rows beyond {ROW_BUDGET >> 20} MiB to a file in {folder}, which "
+        f"A task of the write to {uri} moves incoming rows beyond its memory budget to a file in {folder}, which "
         f"cannot be written: {error}. The table is as before. Free space there, or {_ADVICE}."
     )
 

@@ -45,7 +45,7 @@ _LOT_BYTES = 1 << 30
 """Arrow bytes of rows that one lookup takes; :data:`_LOT_BUDGET` of them are in memory, more in a local file."""
 
 _LOT_BUDGET = TASKS_PER_CORE * ROW_BUDGET
-"""A core has one lane, and then writes the rows of so many tasks."""
+"""A lane takes the rows of so many tasks that write."""
 
 Ints = npt.NDArray[np.int64]
 Work = Callable[[Iterator[pa.RecordBatch]], Answer]

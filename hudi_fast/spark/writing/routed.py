@@ -169,9 +169,10 @@ def _routes(
 
 
 def _lanes(profile: WorkloadProfile, slices: Sequence[FileSlice], tasks: int, cores: int) -> Lanes | None:
-    """The tasks that look keys up: few, because each reads all keys of a partition, but not fewer than cores."""
+    """The tasks that look keys up: few, because each of them reads all keys of a partition."""
     looking_up = -(-tasks // TASKS_PER_CORE)
-    return lanes_of_partitions(profile.rows, slices, looking_up, profile.inputs if looking_up >= cores else 0)
+    inputs = profile.inputs if looking_up >= cores else 0  # fewer tasks than cores must not compute the rows
+    return lanes_of_partitions(profile.rows, slices, looking_up, inputs)
 
 
 def _tagged(rows: Any, plan: WritePlan, routes: _Routes, sample: int = 1) -> Any:
