@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.spark.writing.buckets import Buckets, InsertPlace
+from hudi_fast.spark.writing.key_lookup import places_of_keys
 from hudi_fast.spark.writing.packed_rows import packed_rows, unpacking
 from hudi_fast.spark.writing.routed_tasks import BUCKET, STORED_ROW
 from hudi_fast.spark.writing.tasks import Answer
@@ -39,7 +41,7 @@ def received(spark: Any, path: Path, rows: pa.Table, only_stored: bool) -> list[
     plan = draft_plan(load_state(Storage(path)), WriteOptions.from_options(OPTIONS), rows.schema)
     buckets = Buckets(slices, [2, 0], 3, {"p0": InsertPlace(0.0, (), 2, 2)}, uncounted=4)
     df = frame(spark, rows).withColumn("key", F.nullif(F.col("id"), F.lit("k0021"))).withColumn("path", F.col("part"))
-    sent = packed_rows(df, "key", "path", plan, buckets, only_stored)
+    sent = packed_rows(df, "key", "path", plan, buckets, partial(places_of_keys, plan, slices), only_stored)
     assert sent.rdd.getNumPartitions() == 3
     got: list[pa.RecordBatch] = []
 

@@ -7,6 +7,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import open_state
+from hudi_fast.spark.writing import record_index, routed
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame, numbers_of
@@ -31,6 +32,14 @@ STEPS = [
     Step("delete", batch([*range(100, 110), 5000])),
     Step("upsert", batch([*range(100, 105), *range(30, 40), 200], ts=500, shift=2)),
 ]
+
+
+@pytest.fixture(params=["whole", "by group", "numbers"])
+def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How keys reach the index, and rows go on: as bytes, or in the JVM beside the number that Python returns."""
+    monkeypatch.setattr(routed, "packs_rows", lambda: request.param != "numbers")
+    if request.param == "by group":
+        monkeypatch.setattr(record_index, "_READ_PER_ROW", 0)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +68,36 @@ def test_without_partitions(spark, tmp_path, index, version):
     assert_same_writes(spark, tmp_path, "routed", options, STEPS[:3])
 
 
+@pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_the_newest_row_of_a_key_stays_where_the_key_is_stored(spark, tmp_path, operation):
+    """Rows of a new key in several partitions come to one row, that of the largest ordering value."""
+    options = {**PARTITIONED, MOVES: "false", "hudi_fast.plan": "routed"}
+    hf.write(batch(range(40)), tmp_path, options)
+    rows = pa.concat_tables(
+        batch(range(20, 60), ts=ts, shift=shift, deletes=[50, 51] if ts == 400 else [58])
+        for ts, shift in ((200, 1), (400, 2), (300, 3))
+    )
+    rows = pa.concat_tables([rows, batch([70, 70], ts=[5, 6]), batch([71], ts=5)])
+    hf.write(frame(spark, rows), tmp_path, {**options, "hoodie.datasource.write.operation": operation})
+    found = {
+        row["id"]: row
+        for row in hf.HudiTable.open(tmp_path).to_arrow(["_hoodie_partition_path", "id", "part", "ts"]).to_pylist()
+    }
+    if operation == "delete":
+        assert sorted(found) == [f"k{number:04d}" for number in range(20)]
+        return
+    new = [number for number in range(40, 60) if number not in (50, 51)]
+    assert sorted(found) == [f"k{number:04d}" for number in [*range(40), *new, 70, 71]]
+    assert {found[f"k{number:04d}"]["ts"] for number in [*range(20, 40), *new]} == {400}
+    for number in range(20, 40):
+        assert found[f"k{number:04d}"]["_hoodie_partition_path"] == f"p{number % 4}"
+    for number in new:
+        assert found[f"k{number:04d}"]["part"] == f"p{(number + 2) % 4}"
+    assert found["k0070"]["ts"] == 6
+    assert hf.HudiTable.open(tmp_path).services.validate().ok
+
+
 def test_the_plan_follows_from_the_index(spark, tmp_path):
     hf.write(batch(range(50)), tmp_path, PARTITIONED)
     small = {"hudi_fast.driver.max.bytes": "1"}
@@ -72,6 +111,7 @@ def test_the_plan_follows_from_the_index(spark, tmp_path):
         hf.write(frame(spark, batch([1])), tmp_path, by_partition)
 
 
+@pytest.mark.usefixtures("lookup")
 def test_a_key_that_its_file_lacks_is_inserted(spark, tmp_path):
     hf.write(batch(range(12)), tmp_path, PARTITIONED)
     state = open_state(Storage(tmp_path))
@@ -88,6 +128,7 @@ def test_a_key_that_its_file_lacks_is_inserted(spark, tmp_path):
     assert (found["ts"][1].as_py(), found["ts"][8].as_py()) == (200, 200)
 
 
+@pytest.mark.usefixtures("lookup")
 def test_a_row_without_key_is_refused(spark, tmp_path):
     hf.write(batch(range(10)), tmp_path, PARTITIONED)
     rows = batch(range(3), ts=200)
@@ -97,6 +138,7 @@ def test_a_row_without_key_is_refused(spark, tmp_path):
     assert hf.HudiTable.open(tmp_path).to_arrow()["ts"].unique().to_pylist() == [100]
 
 
+@pytest.mark.usefixtures("lookup")
 def test_a_damaged_index_is_named(spark, tmp_path):
     hf.write(batch(range(40)), tmp_path, PARTITIONED)
     files = sorted((tmp_path / ".hoodie/metadata/record_index").glob("*record-index-*"))

@@ -32,7 +32,7 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.reading.column_function import in_lots, ints_of_columns
 from hudi_fast.spark.writing.columns import task_address
-from hudi_fast.spark.writing.record_index import UNREADABLE
+from hudi_fast.spark.writing.key_places import UNKNOWN_ROW, UNREADABLE, KeyPlaces
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import look_up_all
@@ -40,8 +40,6 @@ from hudi_fast.writing.plan import WritePlan
 
 __all__ = [
     "KEYS_AT_ONCE",
-    "SEVERAL_ROWS",
-    "KeyPlaces",
     "Lanes",
     "by_lanes",
     "lanes_of_partitions",
@@ -64,40 +62,7 @@ _MORE_ROWS = 1.25
 KEYS_AT_ONCE = 1 << 20
 """Keys of one lookup: each reads all keys of the slices."""
 
-SEVERAL_ROWS = -2
-"""Instead of the number of a row in its base file: several rows of the file have the key."""
-
 Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPlaces:
-    """The slices that hold the keys of rows: an element of each array for each slice that holds the key of a row.
-
-    Attributes:
-        rows: int64[m], numbers of rows.
-        slices: int64[m], numbers of slices; :data:`UNREADABLE` for rows whose partition cannot be read.
-        stored: int64[m], numbers of rows in the base file of the slice; -1 if only its log has the key, or
-            :data:`SEVERAL_ROWS`.
-    """
-
-    rows: Rows
-    slices: Rows
-    stored: Rows
-
-    def take(self, chosen: slice | npt.NDArray[Any]) -> KeyPlaces:
-        """The chosen elements: a slice, their positions, or a flag for each."""
-        return KeyPlaces(self.rows[chosen], self.slices[chosen], self.stored[chosen])
-
-    @classmethod
-    def joined(cls, parts: Sequence[KeyPlaces]) -> KeyPlaces:
-        """All elements of ``parts``."""
-        none = [np.zeros(0, dtype=np.int64)]
-        return cls(
-            np.concatenate(none + [one.rows for one in parts]),
-            np.concatenate(none + [one.slices for one in parts]),
-            np.concatenate(none + [one.stored for one in parts]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +205,7 @@ def _places_or_unreadable(
     except HudiError as error:
         if is_tried_again(error, attempts):
             raise
-        unreadable = np.full(len(rows), UNREADABLE, dtype=np.int64)
-        return KeyPlaces(rows, unreadable, unreadable)
+        return KeyPlaces.in_slices(rows, np.full(len(rows), UNREADABLE, dtype=np.int64))
 
 
 def _places(
@@ -278,7 +242,7 @@ def _by_key(matches: Sequence[SliceMatches], numbers: Mapping[tuple[str, str], i
     again[1:] = (places.rows[1:] == places.rows[:-1]) & (places.slices[1:] == places.slices[:-1])
     if not again.any():
         return places
-    places.stored[np.flatnonzero(again) - 1] = SEVERAL_ROWS
+    places.stored[np.flatnonzero(again) - 1] = UNKNOWN_ROW
     return places.take(~again)
 
 

@@ -4,6 +4,8 @@
 
     rows of a lane ─► Python: lookup ─► bucket of each row ─► one Arrow batch per bucket, as bytes ─► shuffle ─► task
 
+A lane is a task that looks keys up: in its partitions (key_lookup.py), or in the record index (record_index.py).
+
 Without this, looked-up rows would return to the JVM, pass its joins, expressions and shuffle one by one, and be
 converted to Arrow again. The bytes of a batch pass as one value. Spark must bound Arrow batches by bytes for that
 (PySpark 4.1): it would collect up to 65 536 such values in one otherwise.
@@ -21,21 +23,25 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.kernels.key_table import hash_keys
+from hudi_fast.kernels.key_table import KeyTable, hash_keys
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
-from hudi_fast.spark.writing.key_lookup import KEYS_AT_ONCE, KeyPlaces, places_of_keys
+from hudi_fast.spark.writing.key_lookup import KEYS_AT_ONCE
+from hudi_fast.spark.writing.key_places import KeyPlaces
 from hudi_fast.spark.writing.routed_tasks import BUCKET, STORED_ROW
 from hudi_fast.spark.writing.routing import addresses
 from hudi_fast.spark.writing.tasks import Answer, task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
+from hudi_fast.writing.assign import combined_rows
 from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.prepare import prepare_rows
 
-__all__ = ["packed_rows", "packs_rows", "unpacking"]
+__all__ = ["Find", "packed_rows", "packs_rows", "unpacking"]
 
 _ADDRESS, _BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
 _PACKED = f"{_ADDRESS} int, {BUCKET} int, {_BYTES} binary"
@@ -48,6 +54,9 @@ _LOT_BUDGET = TASKS_PER_CORE * ROW_BUDGET
 """A lane takes the rows of so many tasks that write."""
 
 Ints = npt.NDArray[np.int64]
+Find = Callable[[pa.Array, pa.ChunkedArray, int], KeyPlaces]
+"""A lookup: of keys, string[n], and partition paths, string[n], by a task that Spark executes so often at most."""
+
 Work = Callable[[Iterator[pa.RecordBatch]], Answer]
 
 
@@ -56,16 +65,28 @@ def packs_rows() -> bool:
     return hasattr(F, "arrow_udf")
 
 
-def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Buckets, only_stored: bool) -> Any:
+def packed_rows(
+    rows: Any,
+    key: str,
+    path: str,
+    plan: WritePlan,
+    buckets: Buckets,
+    find: Find,
+    only_stored: bool = False,
+    combines: bool = False,
+) -> Any:
     """Look keys up, and send the rows of each bucket to its task.
 
     Args:
-        rows: of :func:`hudi_fast.spark.writing.key_lookup.by_lanes`.
+        rows: in lanes.
         key: name of the column of record keys.
         path: name of the column of partition paths.
         plan: the write.
-        buckets: of the write; their slices are all slices of the partitions.
+        buckets: of the write.
+        find: the lookup; its slices are those of ``buckets``.
         only_stored: whether to leave out rows whose key is not stored. Rows without a key stay, to be refused.
+        combines: whether rows in one lane may share a new key and have different partitions. They are combined here;
+            other rows that share a key are combined by the task of their bucket. The keys of a lane must fit in memory.
 
     Returns:
         A DataFrame with one column: Arrow bytes of rows of one bucket. Each partition is a task; its rows are sorted by
@@ -78,9 +99,11 @@ def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Bucket
     def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
         keys, paths = (lot.table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
         keys = single_chunk(keys)
-        places = _with_new(places_of_keys(plan, buckets.slices, keys, paths, attempts), len(keys))
+        places = _with_new(find(keys, paths, attempts), len(keys))
         if only_stored:
             places = places.take((places.slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[places.rows])
+        if combines:
+            places = places.take(~_losers(plan, lot.table.drop_columns([key, path]), keys, paths, places, schema))
         new = np.flatnonzero(places.slices == _NO_SLICE)
         rows_of_new = places.rows[new]
         chosen = places.slices.copy()
@@ -95,7 +118,7 @@ def packed_rows(rows: Any, key: str, path: str, plan: WritePlan, buckets: Bucket
                 lot.release()
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for lot in _lots(plan, batches):
+        for lot in _lots(plan, batches, whole=combines):
             yield from pack_lot(lot)
             del lot  # the rows of the next one come now
 
@@ -126,14 +149,15 @@ def _sent_schema(rows: Any, dropped: tuple[str, str]) -> pa.Schema:
     return pa.schema([*arrow_schema(rows.drop(*dropped)), *routing])
 
 
-def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch]) -> Iterator[CollectedRows]:
-    """The rows of a lane, those of one lookup at a time."""
+def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch], whole: bool) -> Iterator[CollectedRows]:
+    """The rows of a lane, those of one lookup at a time; all of them if ``whole``."""
     with RowBuffer(partial(write_failure, plan.storage.uri), budget=_LOT_BUDGET) as buffer:
         count = size = 0
         for batch in batches:
             buffer.add(batch)
             count, size = count + batch.num_rows, size + batch.nbytes
-            if (count >= KEYS_AT_ONCE or size >= _LOT_BYTES) and (rows := buffer.take()) is not None:
+            full = not whole and (count >= KEYS_AT_ONCE or size >= _LOT_BYTES)
+            if full and (rows := buffer.take()) is not None:
                 yield rows
                 del rows
                 count = size = 0
@@ -149,17 +173,54 @@ def _with_new(places: KeyPlaces, count: int) -> KeyPlaces:
     return every.take(np.argsort(every.rows, kind="stable"))
 
 
+def _losers(
+    plan: WritePlan, rows: pa.Table, keys: pa.Array, paths: pa.ChunkedArray, places: KeyPlaces, schema: pa.Schema
+) -> npt.NDArray[np.bool_]:
+    """Which places are those of rows that lose to a row with the same new key in another partition, bool[m]."""
+    lost = np.zeros(len(places.rows), dtype=np.bool_)
+    new = np.flatnonzero((places.slices == _NO_SLICE) & np.asarray(keys.is_valid())[places.rows])
+    buffers = varlen_buffers(gather_array(keys, places.rows[new]))
+    first = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
+    codes = _codes(paths.take(pa.array(places.rows[new])))[0]
+    low, high = np.full(len(new), len(new)), np.full(len(new), -1)
+    np.minimum.at(low, first, codes)
+    np.maximum.at(high, first, codes)
+    shared = new[(low < high)[first]]
+    if not len(shared):
+        return lost
+    try:
+        incoming = prepare_rows(plan, _cast(gather(rows, places.rows[shared]), schema))
+        kept = combined_rows(plan, incoming, np.arange(len(shared), dtype=np.int64))
+    except HudiError:  # the task that writes these rows refuses them
+        return lost
+    lost[shared] = True
+    lost[shared[kept]] = False
+    return lost
+
+
+def _codes(paths: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+    """A number for each path, int32[n], and the path of each number; the last one is None, for rows without a path."""
+    coded = single_chunk(paths.dictionary_encode())
+    codes = np.asarray(coded.indices.fill_null(len(coded.dictionary))).astype(np.int32)
+    return codes, [*coded.dictionary.to_pylist(), None]
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the types that are sent; ``schema`` may have more columns."""
+    columns = [single_chunk(column).cast(field.type) for column, field in zip(rows.columns, schema, strict=False)]
+    return pa.table(columns, names=rows.column_names)
+
+
 def _insert_buckets(buckets: Buckets, keys: pa.Array, paths: pa.ChunkedArray) -> Ints:
     """The bucket of each row with a new key, int64[n]; rows of one key and partition have the same one."""
     buffers = varlen_buffers(keys)
     hashes = np.empty(len(keys), dtype=np.uint64)
     hash_keys(buffers.offsets, buffers.data, hashes)
     shares = (hashes >> np.uint64(11)).astype(np.float64) / (1 << 53)
-    coded = single_chunk(paths.dictionary_encode())
-    codes = np.asarray(coded.indices.fill_null(len(coded.dictionary))).astype(np.int32)
-    order, bounds = group_rows(codes, len(coded.dictionary) + 1)
+    codes, names = _codes(paths)
+    order, bounds = group_rows(codes, len(names))
     found = np.empty(len(keys), dtype=np.int64)
-    for code, name in enumerate([*coded.dictionary.to_pylist(), None]):
+    for code, name in enumerate(names):
         rows = order[bounds[code] : bounds[code + 1]]
         found[rows] = buckets.of_inserts(name, shares[rows])
     return found
@@ -177,12 +238,12 @@ def _packed(
     """The rows of a batch, whose first one has the number ``start`` in ``places``, as bytes by bucket."""
     found, codes = np.unique(chosen, return_inverse=True)
     order, bounds = group_rows(codes.astype(np.int32), len(found))
-    taken = gather(pa.Table.from_batches([batch]), places.rows[order] - start)
+    taken = _cast(gather(pa.Table.from_batches([batch]), places.rows[order] - start), schema)
     routing = [
         pa.array(places.stored[order].astype(np.int32), mask=places.slices[order] == _NO_SLICE),
         pa.array(chosen[order].astype(np.int32)),
     ]
-    columns = [single_chunk(column).cast(field.type) for column, field in zip(taken.columns, schema, strict=False)]
+    columns = [single_chunk(column) for column in taken.columns]
     sent = pa.RecordBatch.from_arrays([*columns, *routing], schema=schema)
     parts = [sent.slice(start, end - start).serialize() for start, end in pairwise(bounds.tolist())]
     return pa.RecordBatch.from_arrays(

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -39,9 +40,16 @@ from hudi_fast.spark.writing.columns import (
     task_address,
 )
 from hudi_fast.spark.writing.dml_rows import places_of_changes
-from hudi_fast.spark.writing.key_lookup import Lanes, by_lanes, lanes_of_partitions, with_looked_up_slices
-from hudi_fast.spark.writing.packed_rows import packed_rows, packs_rows, unpacking
-from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slices
+from hudi_fast.spark.writing.key_lookup import (
+    KEYS_AT_ONCE,
+    Lanes,
+    by_lanes,
+    lanes_of_partitions,
+    places_of_keys,
+    with_looked_up_slices,
+)
+from hudi_fast.spark.writing.packed_rows import Find, packed_rows, packs_rows, unpacking
+from hudi_fast.spark.writing.record_index import LANE, by_index_group, by_index_lanes, places_by_index, with_slices
 from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
 from hudi_fast.spark.writing.routing import pack_bins
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
@@ -126,10 +134,8 @@ def run_routed(
     unsure = plan.operation == "upsert" and scanned is None
     if profile is not None and many and unsure and routes.slices:
         files = _insert_files(plan, routes.slices, _with_new_share(rows, plan, routes, profile))
-    if routes.lanes is not None and routes.slices and plan.operation in _LOOKS_KEYS_UP and packs_rows():
-        return _run_packed(
-            rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema)), plan, routes, routes.lanes, files
-        )
+    if profile is not None and _packs(plan, routes, scanned):
+        return _run_packed(rows, plan, routes, files, profile)
     placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
     routed = routed.select(*[f"`{name}`" for name in df.columns], SLICE, MOVED, BUCKET)
@@ -137,15 +143,31 @@ def run_routed(
     return run_tasks(routed, plan, work)
 
 
+def _packs(plan: WritePlan, routes: _Routes, scanned: Collection[tuple[str, str]] | None) -> bool:
+    """Whether keys are looked up in Python by tasks that send the rows on as bytes."""
+    if not (routes.slices and plan.operation in _LOOKS_KEYS_UP and packs_rows()):
+        return False
+    return routes.lanes is not None or (plan.index.uses_records and scanned is None and not _moves_rows(plan))
+
+
 def _run_packed(
-    rows: Any, plan: WritePlan, routes: _Routes, lanes: Lanes, files: Mapping[str, InsertFiles]
+    rows: Any, plan: WritePlan, routes: _Routes, files: Mapping[str, InsertFiles], profile: WorkloadProfile
 ) -> list[Answer]:
     """Look keys up in lanes, which send rows on as bytes; then write."""
     uncounted = _first_uncounted(routes, files)
     buckets = Buckets(routes.slices, routes.owners, routes.tasks, insert_places(files, len(routes.slices)), uncounted)
     rows = rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema))
-    rows = by_lanes(rows, _KEY, _PATH, lanes)
-    packed = packed_rows(rows, _KEY, _PATH, plan, buckets, plan.operation == "delete" and routes.complete)
+    find: Find
+    if routes.lanes is not None:
+        rows = by_lanes(rows, _KEY, _PATH, routes.lanes)
+        find = partial(places_of_keys, plan, routes.slices)
+    else:
+        lanes = max(-(-routes.tasks // TASKS_PER_CORE), -(-profile.total // KEYS_AT_ONCE))
+        rows = by_index_lanes(rows, _KEY, plan, lanes, profile.total)
+        find = partial(places_by_index, plan, routes.slices)
+    only_stored = plan.operation == "delete" and routes.complete
+    combines = plan.operation == "upsert" and plan.index.is_global
+    packed = packed_rows(rows, _KEY, _PATH, plan, buckets, find, only_stored, combines)
     work = write_buckets(plan, routes.slices, None if routes.complete else uncounted)
     return run_tasks(packed, plan, unpacking(rows, (_KEY, _PATH), work))
 
@@ -334,13 +356,18 @@ def _owners(slices: list[FileSlice], tasks: int, scanned: Collection[tuple[str, 
 
 def _placed(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
     """Rows with slice, owner, and whether the stored row is deleted because its key moves to another partition."""
-    moves = plan.index.is_global and plan.index.update_partition_path and plan.operation != "delete"
+    moves = _moves_rows(plan)
     if plan.index.uses_records:
         joined = _located(rows, plan, slices, owners)
         joined = _compared(joined, plan, slices, owners) if moves and _orderings(rows, plan) else joined
     else:
         joined = _joined(rows, stored_keys_frame(rows.sparkSession, plan, slices, owners), plan)
     return _moved(joined, plan) if moves else joined.withColumn(MOVED, F.lit(False))
+
+
+def _moves_rows(plan: WritePlan) -> bool:
+    """Whether a row may leave the partition where its key is stored."""
+    return plan.index.is_global and plan.index.update_partition_path and plan.operation != "delete"
 
 
 def _joined(rows: Any, stored: Any, plan: WritePlan) -> Any:

@@ -19,8 +19,7 @@ from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merging.freed_memory import return_freed_memory
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
-from hudi_fast.spark.writing.key_lookup import SEVERAL_ROWS
-from hudi_fast.spark.writing.record_index import UNREADABLE
+from hudi_fast.spark.writing.key_places import UNKNOWN_ROW, UNREADABLE
 from hudi_fast.spark.writing.tasks import Answer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
@@ -41,7 +40,7 @@ SLICE, MOVED, BUCKET = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bu
 STORED_ROW = "__hudi_fast_stored_row"
 """A column of rows that no slice loses, instead of the first two: the row of the key in the slice of the bucket.
 
-See :class:`hudi_fast.spark.writing.key_lookup.KeyPlaces`; null for new keys.
+See :class:`hudi_fast.spark.writing.key_places.KeyPlaces`; null for new keys.
 """
 
 Rows = npt.NDArray[np.int64]
@@ -179,7 +178,7 @@ class _Task:
     def _match(self, slice_: FileSlice, incoming: Incoming, rows: Rows, routing: _Routing) -> SliceMatches | None:
         if not len(rows):
             return None
-        if routing.rows is not None and not (routing.rows[rows] == SEVERAL_ROWS).any():
+        if routing.rows is not None and not (routing.rows[rows] == UNKNOWN_ROW).any():
             return _found_before(slice_, rows, routing.rows[rows])
         if self._plan.index.uses_records and incoming.groups is None:
             return match_located(self._plan, incoming, slice_, rows, routing.moved[rows])
