@@ -23,6 +23,9 @@ from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError
 from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.log.delete_block import decode_delete_block
+from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.kernels.key_table import KeyTable
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_scan import blocks_in_order, log_blocks
 from hudi_fast.metadata_table.fold import Layer, fold
 from hudi_fast.metadata_table.layout import PartitionKind, group_file_id_prefix, group_numbers, kind_of
@@ -86,7 +89,7 @@ def lookup(
     numbers = candidates[group_numbers(hashed, len(candidates))]
     order = np.argsort(numbers, kind="stable")
     bounds = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-    ordered = keys.take(pa.array(order))
+    ordered = gather_array(keys, order)
     queries: dict[int, HFileQuery] = {}
     for start, end in zip(bounds, [*bounds[1:], len(order)], strict=True):
         queries[int(numbers[order[start]])] = _lookup_query(ordered.slice(start, end - start))
@@ -173,13 +176,17 @@ def _candidate_groups(
 
 def _distinct(keys: pa.Array, hashed: pa.Array | None) -> tuple[pa.Array, pa.Array]:
     """The distinct keys without nulls, and the text to hash for each."""
-    if hashed is None:
-        keys = keys.drop_null().unique()
-        return keys, keys
-    codes = keys.dictionary_encode().indices
-    _, first = np.unique(codes.drop_null().to_numpy(), return_index=True)
-    rows = pa.array(np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))[first])
-    return keys.take(rows), hashed.take(rows)
+    if keys.null_count:
+        hashed = None if hashed is None else hashed.filter(keys.is_valid())
+        keys = keys.drop_null()
+    buffers = varlen_buffers(keys)
+    first = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
+    again = first != np.arange(len(keys))
+    if again.any():
+        rows = np.flatnonzero(~again)
+        hashed = None if hashed is None else hashed.take(pa.array(rows))
+        keys = gather_array(keys, rows)
+    return keys, keys if hashed is None else hashed
 
 
 # ---- reading
