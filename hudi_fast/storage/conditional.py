@@ -15,7 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["ConditionalStore", "ExpiredCredentialsError", "ThrottledError", "Versioned", "expired_text", "has_expired"]
+__all__ = [
+    "ConditionalStore",
+    "ExpiredCredentialsError",
+    "ThrottledError",
+    "Versioned",
+    "credentials_advice",
+    "expired_text",
+    "has_expired",
+]
 
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired")
 """In codes and messages of S3 and of Amazon's clients: temporary credentials are over."""
@@ -42,6 +50,20 @@ def has_expired(error: BaseException) -> bool:
             return True
         cause = cause.__cause__
     return False
+
+
+def credentials_advice(uri: str, instant: str) -> str:
+    """The message for a write or service whose credentials expired.
+
+    Args:
+        uri: the table.
+        instant: its requested time.
+    """
+    return (
+        f"The credentials for the storage of {uri} expired during {instant}: nothing of it is visible. Give new ones "
+        "in storage_options, the environment or ~/.aws, or use a role, whose credentials are renewed, and run the "
+        "operation again; it rolls back what is left."
+    )
 
 
 @dataclass(frozen=True, slots=True)

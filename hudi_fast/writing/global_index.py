@@ -43,10 +43,13 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     slices, matches = tag(plan, incoming, rows, run)
     unknown = untagged_rows(rows, matches, incoming.count)
     resolved = [_moves_to_stored_rows(plan, incoming, match, codes, names) for match in matches]
-    moving = _distinct([match.incoming_rows[moved] for match, moved in resolved if moved is not None])
-    staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in resolved]
-    moving = np.setdiff1d(moving, _distinct(staying))  # also stored in its own partition: changed there
-    inserts = np.sort(np.concatenate([unknown, moving]))
+    stays, moves = np.zeros((2, incoming.count), dtype=np.bool_)
+    for match, moved in resolved:
+        stays[match.incoming_rows if moved is None else match.incoming_rows[~moved]] = True
+        if moved is not None:
+            moves[match.incoming_rows[moved]] = True
+    moves &= ~stays  # a key that is also stored in the partition of the row is changed there
+    inserts = np.sort(np.concatenate([unknown, np.flatnonzero(moves)]))
     return _assign_all(plan, incoming, slices, resolved, inserts, codes, names)
 
 
@@ -121,7 +124,3 @@ def _assign_all(
 
 def _codes(incoming: Incoming) -> tuple[npt.NDArray[np.int32], list[str]]:
     return np.asarray(incoming.partitions.indices, dtype=np.int32), incoming.partitions.dictionary.to_pylist()
-
-
-def _distinct(parts: list[Rows]) -> Rows:
-    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)

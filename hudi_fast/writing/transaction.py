@@ -29,7 +29,7 @@ from hudi_fast.errors import (
     LockError,
 )
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.conditional import has_expired
+from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
 from hudi_fast.timeline.heartbeat import Heartbeat
@@ -49,7 +49,6 @@ __all__ = [
     "Transaction",
     "abandon",
     "begin",
-    "credentials_advice",
     "left_pending",
     "noted_on",
     "publish",
@@ -263,20 +262,6 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
     except BaseException as error:
         _abandon_after(transaction, error)
         raise
-
-
-def credentials_advice(uri: str, instant: str) -> str:
-    """The message for a write or service whose credentials expired.
-
-    Args:
-        uri: the table.
-        instant: its requested time.
-    """
-    return (
-        f"The credentials for the storage of {uri} expired during {instant}: nothing of it is visible. Give new ones "
-        "in storage_options, the environment or ~/.aws, or use a role, whose credentials are renewed, and run the "
-        "operation again; it rolls back what is left."
-    )
 
 
 def _abandon_after(transaction: Transaction, cause: BaseException) -> None:

@@ -28,7 +28,7 @@ from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import is_local
 from hudi_fast.spark.job_errors import explained_job_errors, lack_of_memory, out_of_memory
 from hudi_fast.spark.writing.packed_ranges import PackedRanges
-from hudi_fast.storage.conditional import has_expired
+from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
@@ -36,7 +36,6 @@ from hudi_fast.writing.markers import begin_task, clear_if_left_behind
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FilePlan, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
-from hudi_fast.writing.transaction import credentials_advice
 
 __all__ = [
     "ANSWER_SCHEMA",
