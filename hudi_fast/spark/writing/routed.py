@@ -13,8 +13,8 @@ for whole partitions would be too large or too few.
 
 A bucket is one file group. A row with a slice is in the bucket of its slice. Another row is inserted: a hash of its key
 selects one of the files that the profile provides for its partition, so rows with one key stay together. Operations
-without key lookup need no join. From PySpark 4.1 on, rows that are looked up in their partition get their bucket in
-Python and go on as bytes (packed_rows.py).
+without key lookup need no join. From PySpark 4.1 on, rows that are looked up in their partition or in the record index
+get their bucket in Python and go on as bytes (packed_rows.py), unless they may move to another partition.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _run_packed(
         rows = by_lanes(rows, _KEY, _PATH, routes.lanes)
         find = partial(places_of_keys, plan, routes.slices)
     else:
-        lanes = max(-(-routes.tasks // TASKS_PER_CORE), -(-profile.total // KEYS_AT_ONCE))
+        lanes = max(_lookup_tasks(routes.tasks), -(-profile.total // KEYS_AT_ONCE))
         rows = by_index_lanes(rows, _KEY, plan, lanes, profile.total)
         find = partial(places_by_index, plan, routes.slices)
     only_stored = plan.operation == "delete" and routes.complete
@@ -191,10 +191,15 @@ def _routes(
 
 
 def _lanes(profile: WorkloadProfile, slices: Sequence[FileSlice], tasks: int, cores: int) -> Lanes | None:
-    """The tasks that look keys up: few, because each of them reads all keys of a partition."""
-    looking_up = -(-tasks // TASKS_PER_CORE)
-    inputs = profile.inputs if looking_up >= cores else 0  # fewer tasks than cores must not compute the rows
-    return lanes_of_partitions(profile.rows, slices, looking_up, inputs)
+    """The tasks that look keys up in their partitions."""
+    lookups = _lookup_tasks(tasks)
+    inputs = profile.inputs if lookups >= cores else 0  # fewer tasks than cores must not compute the rows
+    return lanes_of_partitions(profile.rows, slices, lookups, inputs)
+
+
+def _lookup_tasks(tasks: int) -> int:
+    """The number of tasks that look keys up: few, because each of them reads all keys of a partition, or the index."""
+    return -(-tasks // TASKS_PER_CORE)
 
 
 def _tagged(rows: Any, plan: WritePlan, routes: _Routes, sample: int = 1) -> Any:
