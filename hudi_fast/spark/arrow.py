@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ __all__ = [
     "is_local",
     "numbers_of",
     "parallelism",
+    "running_parallelism",
     "session_conf",
 ]
 
@@ -36,6 +37,10 @@ ARROW_GROWTH = 2
 """Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
 _PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "MapPartitions", "MapElements")
 """First letters of plan nodes whose rows a function makes: the optimizer assumes as many rows as it takes."""
+
+_UNLIMITED = (1 << 31) - 1
+"""Spark's number for executors without a limit."""
+_SHUFFLE_PARTITIONS = 200
 
 _COLUMN_BYTES = 12  # Spark's estimate is 8 for a number, 20 for text
 _LONGEST_RANGE = 1 << 26
@@ -185,11 +190,37 @@ def numbers_of(spark: Any, count: int, tasks: int, size: int, columns: int) -> A
 
 
 def parallelism(spark: Any) -> int:
-    """Number of tasks that run concurrently."""
+    """Number of tasks that run concurrently once the session has all executors that it may have.
+
+    Those that dynamic allocation may add count, and those that a new session waits for. If their number is not limited,
+    the number of Spark's shuffle partitions takes its place.
+    """
+    running = running_parallelism(spark)
+    if is_local(spark) or spark.conf.get("spark.default.parallelism", None):
+        return running
+    return max(running, _allowed_tasks(lambda name, default: str(spark.conf.get(name, default))))
+
+
+def running_parallelism(spark: Any) -> int:
+    """Number of tasks that the executors of the session run concurrently now."""
     context = getattr(spark, "_sc", None)
     if context is not None:
         return max(1, int(context.defaultParallelism))
     return max(1, int(spark.conf.get("spark.default.parallelism", "2")))
+
+
+def _allowed_tasks(setting: Callable[[str, str], str]) -> int:
+    """Tasks of the executors that settings allow; 0 if they say nothing about it."""
+    cores, per_task = int(setting("spark.executor.cores", "1")), int(setting("spark.task.cpus", "1"))
+    executors = int(setting("spark.executor.instances", "0"))
+    total = executors * (cores // per_task)
+    if setting("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        most = int(setting("spark.dynamicAllocation.maxExecutors", str(_UNLIMITED)))
+        shuffled = setting("spark.sql.shuffle.partitions", "200")  # not a number where a vendor chooses it
+        unlimited = int(shuffled) if shuffled.isdigit() else _SHUFFLE_PARTITIONS
+        total = max(total, unlimited if most >= _UNLIMITED else most * (cores // per_task))
+    limit = setting("spark.cores.max", "")  # of an application on a standalone cluster
+    return min(total, int(limit) // per_task) if limit else total
 
 
 def is_local(spark: Any) -> bool:

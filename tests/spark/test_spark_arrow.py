@@ -9,7 +9,15 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_fast.spark import arrow
-from hudi_fast.spark.arrow import arrow_batches_of, estimated_bytes, is_local, numbers_of
+from hudi_fast.spark.arrow import (
+    arrow_batches_of,
+    estimated_bytes,
+    is_local,
+    numbers_of,
+    parallelism,
+    running_parallelism,
+)
+from tests.spark.programs import run_program
 
 
 def batch_sizes(df):
@@ -44,6 +52,32 @@ def test_narrow_rows_come_in_large_batches(spark):
 )
 def test_a_local_cluster_has_executors(master, expected):
     assert is_local(SimpleNamespace(conf={"spark.master": master})) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, 3),
+        ({"spark.executor.instances": "50", "spark.executor.cores": "4"}, 200),
+        ({"spark.executor.instances": "50", "spark.executor.cores": "4", "spark.task.cpus": "2"}, 100),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "20"}, 20),
+        ({"spark.dynamicAllocation.enabled": "true"}, 200),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.sql.shuffle.partitions": "64"}, 64),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.sql.shuffle.partitions": "auto"}, 200),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.cores.max": "12"}, 12),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.default.parallelism": "3"}, 3),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.master": "local[2]"}, 3),
+    ],
+)
+def test_executors_that_a_session_may_have_count(settings, expected):
+    now = SimpleNamespace(defaultParallelism=3)
+    session = SimpleNamespace(_sc=now, conf={"spark.master": "spark://host:7077", **settings})
+    assert running_parallelism(session) == 3
+    assert parallelism(session) == expected
+
+
+def test_executors_that_are_not_there_yet_count_where_tasks_are_large_enough():
+    assert run_program("allowed_executors") == [f"True 7 10 {1 << 13}"]
 
 
 def test_the_size_of_rows_that_a_function_makes_is_unknown(spark):

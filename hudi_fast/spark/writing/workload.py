@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.arrow import parallelism, running_parallelism
 from hudi_fast.spark.writing.columns import partition_text
 from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
 from hudi_fast.writing.plan import WritePlan
@@ -27,6 +27,9 @@ _PATH, _NEW, _TASK = "__hudi_fast_path", "__hudi_fast_new", "__hudi_fast_task"
 TASKS_PER_CORE = 2
 TASK_BYTES = 128 << 20
 """Arrow bytes of incoming rows for one task; a task with less costs more to start than to execute."""
+
+_LEAST_BYTES = 32 << 20
+"""Arrow bytes of a task for which an executor may have to be started."""
 
 
 def count_rows(df: Any, plan: WritePlan) -> tuple[dict[str, int], int]:
@@ -68,6 +71,12 @@ def task_count(spark: Any, total_bytes: int, requested: int = 0) -> int:
     Args:
         spark: the session.
         total_bytes: Arrow size of the rows; 0 if unknown.
-        requested: the number that the user asked for; 0 to choose one that keeps all cores busy and tasks small.
+        requested: the number that the user asked for; 0 to choose one that keeps all cores busy and tasks small. Cores
+            of executors that are not there yet count if their tasks are not too small.
     """
-    return requested or max(parallelism(spark) * TASKS_PER_CORE, -(-total_bytes // TASK_BYTES))
+    if requested:
+        return requested
+    if not total_bytes:
+        return parallelism(spark) * TASKS_PER_CORE
+    later = min(parallelism(spark) * TASKS_PER_CORE, total_bytes // _LEAST_BYTES)
+    return max(running_parallelism(spark) * TASKS_PER_CORE, later, -(-total_bytes // TASK_BYTES))
