@@ -27,6 +27,7 @@ __all__ = [
     "build_filter",
     "build_key_table",
     "count_distinct",
+    "first_equal",
     "hash_keys",
     "pick_winners",
     "pick_winners_grouped",
@@ -303,6 +304,16 @@ def pick_winners_grouped(offsets: Offsets, data: Bytes, groups: Int32s, rank: In
     wins = np.zeros(rows, np.bool_)
     _mark_winners(offsets, data, groups, rank, np.zeros(table_capacity(rows), np.uint64), wins)
     return np.flatnonzero(wins)
+
+
+def first_equal(offsets: Offsets, data: Bytes) -> Int32s:
+    """int32[n]: the first key with the same bytes for each key; so equal keys have one number.
+
+    Args:
+        offsets: int32[n + 1].
+        data: uint8[].
+    """
+    return KeyTable.build(offsets, data).probe(offsets, data)
 
 
 class KeyTable:

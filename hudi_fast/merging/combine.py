@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.varlen import VarlenBuffers, varlen_buffers
-from hudi_fast.kernels.key_table import KeyTable, pick_winners
+from hudi_fast.kernels.key_table import first_equal, pick_winners
 from hudi_fast.merging.fold import fold_keyed
 from hudi_fast.merging.interleave import replace_rows
 from hudi_fast.merging.log_entries import LogEntries
@@ -112,7 +112,7 @@ def blend_duplicates(
 def _numbers(keys: pa.Array, groups: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """A number per row, equal for equal keys of one group."""
     buffers = varlen_buffers(keys)
-    first = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
+    first = first_equal(buffers.offsets, buffers.data)
     if not groups.any():
         return first
     pairs = first.astype(np.int64) << 32 | groups

@@ -33,7 +33,7 @@ from hudi_fast.kernels.fold_entries import (
     fold_entries,
     several_survivors,
 )
-from hudi_fast.kernels.key_table import KeyTable, pick_winners
+from hudi_fast.kernels.key_table import first_equal, pick_winners
 from hudi_fast.merging.blend import effective_values, provides
 from hudi_fast.merging.fold_rounds import fold_by_merger
 from hudi_fast.merging.log_entries import LogEntries, select_entries
@@ -75,7 +75,7 @@ def _folded(rules: MergeRules, entries: LogEntries) -> LogEntries:
 def _numbered(keys: pa.Array) -> Numbers:
     """int32[n], a number per key; its hash table is not kept."""
     buffers = varlen_buffers(keys)
-    return KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
+    return first_equal(buffers.offsets, buffers.data)
 
 
 def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tuple[Rows, LogEntries]:

@@ -24,7 +24,7 @@ from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.log.delete_block import decode_delete_block
 from hudi_fast.formats.varlen import varlen_buffers
-from hudi_fast.kernels.key_table import KeyTable
+from hudi_fast.kernels.key_table import first_equal
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_scan import blocks_in_order, log_blocks
 from hudi_fast.metadata_table.fold import Layer, fold
@@ -180,8 +180,7 @@ def _distinct(keys: pa.Array, hashed: pa.Array | None) -> tuple[pa.Array, pa.Arr
         hashed = None if hashed is None else hashed.filter(keys.is_valid())
         keys = keys.drop_null()
     buffers = varlen_buffers(keys)
-    first = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
-    again = first != np.arange(len(keys))
+    again = first_equal(buffers.offsets, buffers.data) != np.arange(len(keys))
     if again.any():
         rows = np.flatnonzero(~again)
         hashed = None if hashed is None else hashed.take(pa.array(rows))

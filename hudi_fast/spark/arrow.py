@@ -40,7 +40,9 @@ _PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "Ma
 
 _UNLIMITED = (1 << 31) - 1
 """Spark's number for executors without a limit."""
+
 _SHUFFLE_PARTITIONS = 200
+"""Spark's default."""
 
 _COLUMN_BYTES = 12  # Spark's estimate is 8 for a number, 20 for text
 _LONGEST_RANGE = 1 << 26
@@ -211,14 +213,14 @@ def running_parallelism(spark: Any) -> int:
 
 def _allowed_tasks(setting: Callable[[str, str], str]) -> int:
     """Tasks of the executors that settings allow; 0 if they say nothing about it."""
-    cores, per_task = int(setting("spark.executor.cores", "1")), int(setting("spark.task.cpus", "1"))
-    executors = int(setting("spark.executor.instances", "0"))
-    total = executors * (cores // per_task)
+    per_task = int(setting("spark.task.cpus", "1"))
+    per_executor = int(setting("spark.executor.cores", "1")) // per_task
+    total = int(setting("spark.executor.instances", "0")) * per_executor
     if setting("spark.dynamicAllocation.enabled", "false").lower() == "true":
         most = int(setting("spark.dynamicAllocation.maxExecutors", str(_UNLIMITED)))
-        shuffled = setting("spark.sql.shuffle.partitions", "200")  # not a number where a vendor chooses it
+        shuffled = setting("spark.sql.shuffle.partitions", str(_SHUFFLE_PARTITIONS))  # a vendor's may be no number
         unlimited = int(shuffled) if shuffled.isdigit() else _SHUFFLE_PARTITIONS
-        total = max(total, unlimited if most >= _UNLIMITED else most * (cores // per_task))
+        total = max(total, unlimited if most >= _UNLIMITED else most * per_executor)
     limit = setting("spark.cores.max", "")  # of an application on a standalone cluster
     return min(total, int(limit) // per_task) if limit else total
 

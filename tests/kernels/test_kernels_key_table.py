@@ -9,6 +9,7 @@ from hudi_fast.kernels.key_table import (
     KeyTable,
     build_filter,
     count_distinct,
+    first_equal,
     hash_keys,
     pick_winners,
     pick_winners_grouped,
@@ -30,6 +31,12 @@ def test_probing_finds_the_first_row_of_each_key(filtered, build, others, before
     table = KeyTable.build(*buffers(build, before, b"after"), mostly_absent=filtered)
     keys = others + build[::-1]
     assert table.probe(*buffers(keys, b"", before)).tolist() == naive.probe(build, keys)
+
+
+@settings(max_examples=80, deadline=None)
+@given(keys=st.lists(KEYS, max_size=150), before=st.binary(max_size=5))
+def test_equal_keys_have_the_number_of_the_first_of_them(keys, before):
+    assert first_equal(*buffers(keys, before)).tolist() == naive.probe(keys, keys)
 
 
 @settings(max_examples=80, deadline=None)

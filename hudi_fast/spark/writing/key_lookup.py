@@ -32,14 +32,13 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.reading.column_function import in_lots, ints_of_columns
 from hudi_fast.spark.writing.columns import task_address
-from hudi_fast.spark.writing.key_places import UNKNOWN_ROW, UNREADABLE, KeyPlaces
+from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE, UNKNOWN_ROW, UNREADABLE, KeyPlaces, slice_numbers
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import look_up_all
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = [
-    "KEYS_AT_ONCE",
     "Lanes",
     "by_lanes",
     "lanes_of_partitions",
@@ -54,13 +53,10 @@ _MOST_READS = 16
 """A slice is read by at most this many lanes, on the average over stored bytes."""
 
 _MORE_READS = 1.5
-"""So many times the reads of lanes with partitions of their own cost less than the shuffle to them."""
+"""Reading the stored keys up to so many times as often costs less than a shuffle of all rows."""
 
 _MORE_ROWS = 1.25
-"""The tasks that compute the rows may give a lane so many times its share of them."""
-
-KEYS_AT_ONCE = 1 << 20
-"""Keys of one lookup: each reads all keys of the slices."""
+"""Rows are looked up in the tasks that compute them if no lane has more than so many times its even share of these."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -176,7 +172,7 @@ def places_of_keys(
         paths: string[n], partition paths.
         attempts: how often Spark executes this task at most.
     """
-    numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
+    numbers = slice_numbers(slices)
     by_partition: dict[str, list[FileSlice]] = {}
     for one in slices:
         by_partition.setdefault(one.partition, []).append(one)

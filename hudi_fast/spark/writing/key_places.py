@@ -1,4 +1,4 @@
-"""Where the keys of rows are stored: the answer of a lookup, by any index."""
+"""Where the keys of rows are stored: what lookups by any index share, and their answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["UNKNOWN_ROW", "UNREADABLE", "KeyPlaces"]
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["KEYS_AT_ONCE", "UNKNOWN_ROW", "UNREADABLE", "KeyPlaces", "slice_numbers"]
+
+KEYS_AT_ONCE = 1 << 20
+"""Keys of one lookup: each may read all keys of the slices, or every block of a file group of the index."""
 
 UNREADABLE = -2
 """The slice of rows whose index or partition could not be read."""
@@ -53,3 +58,8 @@ class KeyPlaces:
             np.concatenate(none + [one.slices for one in parts]),
             np.concatenate(none + [one.stored for one in parts]),
         )
+
+
+def slice_numbers(slices: Sequence[FileSlice]) -> dict[tuple[str, str], int]:
+    """The position of each slice, by its partition path and file id."""
+    return {(one.partition, one.file_id): number for number, one in enumerate(slices)}

@@ -26,13 +26,12 @@ from pyspark.sql import functions as F
 from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.kernels.key_table import KeyTable, hash_keys
+from hudi_fast.kernels.key_table import first_equal, hash_keys
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
-from hudi_fast.spark.writing.key_lookup import KEYS_AT_ONCE
-from hudi_fast.spark.writing.key_places import KeyPlaces
+from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE, KeyPlaces
 from hudi_fast.spark.writing.routed_tasks import BUCKET, STORED_ROW
 from hudi_fast.spark.writing.routing import addresses
 from hudi_fast.spark.writing.tasks import Answer, task_attempts
@@ -98,18 +97,18 @@ def packed_rows(
 
     def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
         keys, paths = (lot.table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
-        keys = single_chunk(keys)
+        keys, table = single_chunk(keys), lot.table.drop_columns([key, path])
         places = _with_new(find(keys, paths, attempts), len(keys))
         if only_stored:
             places = places.take((places.slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[places.rows])
         if combines:
-            places = places.take(~_losers(plan, lot.table.drop_columns([key, path]), keys, paths, places, schema))
+            places = places.take(~_losers(plan, table, keys, paths, places, schema))
         new = np.flatnonzero(places.slices == _NO_SLICE)
         rows_of_new = places.rows[new]
         chosen = places.slices.copy()
         chosen[new] = _insert_buckets(buckets, gather_array(keys, rows_of_new), paths.take(pa.array(rows_of_new)))
         start = 0
-        for batch in lot.table.drop_columns([key, path]).to_batches():
+        for batch in table.to_batches():
             part = slice(*np.searchsorted(places.rows, (start, start + batch.num_rows)))
             if part.start < part.stop:
                 yield _packed(batch, places.take(part), start, chosen[part], schema, buckets, address)
@@ -180,7 +179,7 @@ def _losers(
     lost = np.zeros(len(places.rows), dtype=np.bool_)
     new = np.flatnonzero((places.slices == _NO_SLICE) & np.asarray(keys.is_valid())[places.rows])
     buffers = varlen_buffers(gather_array(keys, places.rows[new]))
-    first = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
+    first = first_equal(buffers.offsets, buffers.data)
     codes = _codes(paths.take(pa.array(places.rows[new])))[0]
     low, high = np.full(len(new), len(new)), np.full(len(new), -1)
     np.minimum.at(low, first, codes)

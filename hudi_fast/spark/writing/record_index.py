@@ -30,7 +30,7 @@ from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.spark.reading.column_function import in_lots, int_column
 from hudi_fast.spark.writing.columns import task_address
-from hudi_fast.spark.writing.key_places import UNREADABLE, KeyPlaces
+from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE, UNREADABLE, KeyPlaces, slice_numbers
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.located import metadata_for
@@ -43,9 +43,6 @@ LANE = "__hudi_fast_lane"
 
 NOT_STORED = -1
 """The slice of rows whose key is not stored."""
-
-_KEYS_AT_ONCE = 1 << 20
-"""Keys of one lookup, which may read every block of a file group."""
 
 _READ_PER_ROW = 512
 """Reading so many bytes of the index for each row costs less than computing the row's file group in Python."""
@@ -101,11 +98,11 @@ def places_by_index(
         paths: string[n], partition paths, which do not matter.
         attempts: how often Spark executes this task at most.
     """
-    table, numbers = metadata_for(plan), _slice_numbers(slices)
+    table, numbers = metadata_for(plan), slice_numbers(slices)
     rows = np.flatnonzero(np.asarray(keys.is_valid()))
     found = [
-        _slices_of_keys(table, numbers, gather_array(keys, rows[start : start + _KEYS_AT_ONCE]), attempts)
-        for start in range(0, len(rows), _KEYS_AT_ONCE)
+        _slices_of_keys(table, numbers, gather_array(keys, rows[start : start + KEYS_AT_ONCE]), attempts)
+        for start in range(0, len(rows), KEYS_AT_ONCE)
     ]
     of_row = np.concatenate([np.zeros(0, dtype=np.int64), *found])
     stored = of_row != NOT_STORED
@@ -123,7 +120,7 @@ def with_slices(rows: Any, key: str, plan: WritePlan, slices: Sequence[FileSlice
         name: of the new column; null where no slice holds the key.
     """
     attempts = task_attempts(rows.sparkSession)
-    found = int_column(_slice_of(metadata_for(plan), _slice_numbers(slices), attempts), F.col(key))
+    found = int_column(_slice_of(metadata_for(plan), slice_numbers(slices), attempts), F.col(key))
     return rows.withColumn(name, found).withColumn(name, F.nullif(F.col(name), F.lit(NOT_STORED)))
 
 
@@ -148,15 +145,11 @@ def _group_of(groups: int) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
     return numbers
 
 
-def _slice_numbers(slices: Sequence[FileSlice]) -> dict[tuple[str, str], int]:
-    return {(one.partition, one.file_id): number for number, one in enumerate(slices)}
-
-
 def _slice_of(
     table: MetadataTable, numbers: Mapping[tuple[str, str], int], attempts: int
 ) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
     def slices(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        for part in in_lots(batches, len, _KEYS_AT_ONCE):
+        for part in in_lots(batches, len, KEYS_AT_ONCE):
             keys = pa.concat_arrays(part)
             found = np.full(len(keys), NOT_STORED, dtype=np.int32)
             found[np.asarray(keys.is_valid())] = _slices_of_keys(table, numbers, keys.drop_null(), attempts)

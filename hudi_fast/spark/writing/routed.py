@@ -41,13 +41,13 @@ from hudi_fast.spark.writing.columns import (
 )
 from hudi_fast.spark.writing.dml_rows import places_of_changes
 from hudi_fast.spark.writing.key_lookup import (
-    KEYS_AT_ONCE,
     Lanes,
     by_lanes,
     lanes_of_partitions,
     places_of_keys,
     with_looked_up_slices,
 )
+from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE
 from hudi_fast.spark.writing.packed_rows import Find, packed_rows, packs_rows, unpacking
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, by_index_lanes, places_by_index, with_slices
 from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
