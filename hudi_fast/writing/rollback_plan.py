@@ -72,7 +72,7 @@ def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, resto
         log = log_of(path)
         if config.layout_version > 1 or log is None or log.instant in gone:
             deleted.append(RollbackRequest(partition, files_to_be_deleted=(storage.absolute(path),)))
-        elif (found := storage.stat(path)) is not None:
+        elif (found := storage.stat(path)) is not None and found.size > 0:  # an empty one has no block to undo
             appended.setdefault((partition, log.file_id, log.instant), {})[storage.absolute(path)] = found.size
     blocks = (
         RollbackRequest(partition, file_id, base, log_blocks_to_be_deleted=sizes)

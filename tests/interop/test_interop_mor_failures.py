@@ -12,9 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_fast.errors import HudiError
 from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import after_upsert, data_columns, trips
+from tests.support.instrumented_storage import FaultyStorage
 from tests.support.rows import assert_same_rows
+from tests.support.small_tables import write_to
 
 DIES = """
 import os, signal
@@ -122,6 +125,32 @@ def test_hudi_understands_our_rollback_of_a_dead_delta_commit_of_ours(sides: Mor
     sides.agree(rows)
     sides.hudi_compacts()
     sides.agree(rows)
+
+
+class DiesAtItsFirstLogFile(FaultyStorage):
+    """The process ends when it has created a log file and not written to it."""
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        if self.at < 0 and ".log." in path:
+            self.at, self.kind, self.die = len(self.calls), "after", True
+        return super().open_output(path)
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_015", 6)])
+def test_an_empty_log_file_of_ours_does_not_disturb_hudi(sides: MorSides) -> None:
+    sides.plainly = False
+    rows = trips(range(40))
+    sides.we_write(rows, "bulk_insert")
+    with pytest.raises(HudiError):
+        write_to(DiesAtItsFirstLogFile(sides.path), trips(range(20, 60), ts=5, note="dead"), dict(sides.options))
+    assert any(path.stat().st_size == 0 for path in sides.log_files())
+    new = trips(range(30, 50), ts=2, note="by us")
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    new = trips(range(35, 55), ts=3, note="by Hudi")
+    sides.hudi_writes(new)
+    sides.agree(after_upsert(rows, new))
 
 
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])

@@ -116,6 +116,17 @@ def test_before_version_8_log_files_that_stay_are_listed(golden: Callable[[str],
     assert live_files(path, "p1") == {**before, **added["p1"]}
 
 
+def test_before_version_8_empty_log_files_are_not_listed(golden: Callable[[str], Golden]) -> None:
+    path = golden("h015_mor").table
+    state, before = state_of(path), live_files(path, "p1")
+    rollback = begin_data(path)
+    others = {".b_1.log.1_0-0-0": 5}
+    added = {"p1": {".a_1.log.2_0-0-0": 0, **others}}
+    roll_back_metadata(state.storage, state.config, "20260101000000000", rollback, clock_of(state), added)
+    complete_data(path, rollback)
+    assert live_files(path, "p1") == {**before, **others}
+
+
 def test_a_table_without_metadata_table_is_left_alone(golden: Callable[[str], Golden]) -> None:
     path = golden("mor_v9_log_compacted").table
     state = state_of(path)

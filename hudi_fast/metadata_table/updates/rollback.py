@@ -231,6 +231,9 @@ def list_log_files(
 ) -> None:
     """List and unlist log files of a rollback by a delta commit. Does nothing if the delta commit is complete.
 
+    An empty log file, left by a process that ended before it wrote a block, is not listed: release 0.15 cannot read a
+    metadata table with a file of size 0 (HoodieMetadataPayload).
+
     Args:
         storage: of the metadata table.
         config: of the metadata table, of table version 6.
@@ -249,6 +252,8 @@ def list_log_files(
             return
         delete_instant_files(storage, config, found)
     table = _files_table(added, removed)
+    if not table.num_rows:
+        return
     schema = record_schema(config.version, stored_schema(storage, config, timeline))
     keys, values = encode_records(PartitionKind.FILES, table, schema)
     start_delta_commit(storage, config, requested)
@@ -259,7 +264,9 @@ def list_log_files(
 
 def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, Iterable[str]]) -> pa.Table:
     """Records of ``files``, ascending by key."""
-    existing = [(path or ".", name, size, False) for path, files in added.items() for name, size in files.items()]
+    existing = [
+        (path or ".", name, size, False) for path, files in added.items() for name, size in files.items() if size > 0
+    ]
     deleted = [(path or ".", name, 0, True) for path, names in removed.items() for name in names]
     rows = sorted([*existing, *deleted])
     count = len(rows)
