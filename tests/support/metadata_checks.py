@@ -61,8 +61,13 @@ def assert_metadata_true(path: str | Path, locations: bool = True) -> tuple[str,
 
 
 def _counts(state: TableState, entry: FileStat) -> bool:
-    """Whether a file belongs to a complete write; before version 8 names of log files do not tell."""
+    """Whether a file belongs to a complete write; before version 8 names of log files do not tell.
+
+    An empty log file, of a writer that ended before it wrote a block, is not listed.
+    """
     named = parse_base_file(entry) or parse_log_file(entry)
+    if isinstance(named, LogFile) and not entry.size:
+        return False
     if named is None or state.timeline.is_completed_or_archived(named.instant):
         return named is not None
     planned = {one.requested for one in state.timeline.pending_compactions}
