@@ -5,7 +5,6 @@ Readers see the same rows all the while, and the same call made again goes on; n
 
 from __future__ import annotations
 
-import contextlib
 import random
 import shutil
 import warnings
@@ -133,24 +132,37 @@ def test_any_failing_call_leaves_one_version_or_the_other(
     assert False in outcomes
 
 
+class DiesRemovingTheArchive(FaultyStorage):
+    """Its n-th change below the archive's folder, from 0, is done in part, and every later call fails."""
+
+    def __init__(self, path: Path, n: int) -> None:
+        super().__init__(path, kind="tear", die=True)
+        self.left = n
+
+    def _note(self, name: str, path: str) -> StorageCall:
+        call = super()._note(name, path)
+        if self.at < 0 and call.changes and path.startswith(HISTORY):
+            if self.left == 0:
+                self.at = call.number
+            self.left -= 1
+        return call
+
+
 def test_an_archive_of_which_a_part_was_removed_is_removed_by_the_next_attempt(tmp_path: Path) -> None:
     write_table(tmp_path / "base", "9", kept_metadata=False)
     shutil.copytree(tmp_path / "base", tmp_path / "whole")
     recorder = RecordingStorage(tmp_path / "whole")
     run(recorder, 6)
-    removals = [call.number for call in recorder.calls if call.changes and call.path.startswith(HISTORY)]
-    failed = 0
-    for number in range(min(removals) - 8, max(removals) + 8):  # calls before these vary in number
+    removals = [call for call in recorder.calls if call.changes and call.path.startswith(HISTORY)]
+    assert len(removals) >= 3
+    for number, removal in enumerate(removals):
         path = tmp_path / f"try{number}"
         shutil.copytree(tmp_path / "base", path)
-        storage = FaultyStorage(path, at=number, kind="tear", die=True)
-        with contextlib.suppress(hf.HudiError, InjectedFaultError):
-            run(storage, 6)
-        failed += len(storage.calls) > number and storage.calls[number].path.startswith(HISTORY)
+        with pytest.raises((hf.HudiError, InjectedFaultError)):
+            run(DiesRemovingTheArchive(path, number), 6)
         run(Storage(path), 6)
-        assert_no_leftovers(path, 6, str(storage.calls[-1]))
+        assert_no_leftovers(path, 6, str(removal))
         shutil.rmtree(path)
-    assert failed >= 3
 
 
 def test_a_change_that_died_again_and_again_is_done_in_the_end(tmp_path: Path) -> None:
