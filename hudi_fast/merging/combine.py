@@ -111,8 +111,7 @@ def blend_duplicates(
 
 def _numbers(keys: pa.Array, groups: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """A number per row, equal for equal keys of one group."""
-    buffers = varlen_buffers(keys)
-    first = first_equal(buffers.offsets, buffers.data)
+    first = first_equal(*varlen_buffers(keys))
     if not groups.any():
         return first
     pairs = first.astype(np.int64) << 32 | groups

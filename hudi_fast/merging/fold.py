@@ -69,13 +69,7 @@ def _folded(rules: MergeRules, entries: LogEntries) -> LogEntries:
         rank = ordering_rank(entries.ordering if ordered else (), entries.count)
         winners = pick_winners(buffers.offsets, buffers.data, rank)
         return entries if len(winners) == entries.count else select_entries(entries, winners)
-    return fold_keyed(rules, entries, _numbered(entries.keys))[1]
-
-
-def _numbered(keys: pa.Array) -> Numbers:
-    """int32[n], a number per key; its hash table is not kept."""
-    buffers = varlen_buffers(keys)
-    return first_equal(buffers.offsets, buffers.data)
+    return fold_keyed(rules, entries, first_equal(*varlen_buffers(entries.keys)))[1]
 
 
 def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tuple[Rows, LogEntries]:

@@ -179,8 +179,7 @@ def _distinct(keys: pa.Array, hashed: pa.Array | None) -> tuple[pa.Array, pa.Arr
     if keys.null_count:
         hashed = None if hashed is None else hashed.filter(keys.is_valid())
         keys = keys.drop_null()
-    buffers = varlen_buffers(keys)
-    again = first_equal(buffers.offsets, buffers.data) != np.arange(len(keys))
+    again = first_equal(*varlen_buffers(keys)) != np.arange(len(keys))
     if again.any():
         rows = np.flatnonzero(~again)
         hashed = None if hashed is None else hashed.take(pa.array(rows))

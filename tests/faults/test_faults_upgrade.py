@@ -132,20 +132,8 @@ def test_any_failing_call_leaves_one_version_or_the_other(
     assert False in outcomes
 
 
-class DiesRemovingTheArchive(FaultyStorage):
-    """Its n-th change below the archive's folder, from 0, is done in part, and every later call fails."""
-
-    def __init__(self, path: Path, n: int) -> None:
-        super().__init__(path, kind="tear", die=True)
-        self.left = n
-
-    def _note(self, name: str, path: str) -> StorageCall:
-        call = super()._note(name, path)
-        if self.at < 0 and call.changes and path.startswith(HISTORY):
-            if self.left == 0:
-                self.at = call.number
-            self.left -= 1
-        return call
+def changes_the_archive(call: StorageCall) -> bool:
+    return call.changes and call.path.startswith(HISTORY)
 
 
 def test_an_archive_of_which_a_part_was_removed_is_removed_by_the_next_attempt(tmp_path: Path) -> None:
@@ -153,13 +141,13 @@ def test_an_archive_of_which_a_part_was_removed_is_removed_by_the_next_attempt(t
     shutil.copytree(tmp_path / "base", tmp_path / "whole")
     recorder = RecordingStorage(tmp_path / "whole")
     run(recorder, 6)
-    removals = [call for call in recorder.calls if call.changes and call.path.startswith(HISTORY)]
+    removals = list(filter(changes_the_archive, recorder.calls))
     assert len(removals) >= 3
     for number, removal in enumerate(removals):
         path = tmp_path / f"try{number}"
         shutil.copytree(tmp_path / "base", path)
         with pytest.raises((hf.HudiError, InjectedFaultError)):
-            run(DiesRemovingTheArchive(path, number), 6)
+            run(FaultyStorage(path, at=number, kind="tear", die=True, among=changes_the_archive), 6)
         run(Storage(path), 6)
         assert_no_leftovers(path, 6, str(removal))
         shutil.rmtree(path)

@@ -15,7 +15,7 @@ import pytest
 from hudi_fast.errors import HudiError
 from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import after_upsert, data_columns, trips
-from tests.support.instrumented_storage import FaultyStorage
+from tests.support.instrumented_storage import FaultyStorage, StorageCall
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import write_to
 
@@ -127,13 +127,8 @@ def test_hudi_understands_our_rollback_of_a_dead_delta_commit_of_ours(sides: Mor
     sides.agree(rows)
 
 
-class DiesAtItsFirstLogFile(FaultyStorage):
-    """The process ends when it has created a log file and not written to it."""
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        if self.at < 0 and ".log." in path:
-            self.at, self.kind, self.die = len(self.calls), "after", True
-        return super().open_output(path)
+def begins_a_log_file(call: StorageCall) -> bool:
+    return call.name == "open_output" and ".log." in call.path
 
 
 @pytest.mark.parametrize(("peer", "version"), [("hudi_015", 6)])
@@ -141,8 +136,9 @@ def test_an_empty_log_file_of_ours_does_not_disturb_hudi(sides: MorSides) -> Non
     sides.plainly = False
     rows = trips(range(40))
     sides.we_write(rows, "bulk_insert")
+    dying = FaultyStorage(sides.path, at=0, kind="after", die=True, among=begins_a_log_file)
     with pytest.raises(HudiError):
-        write_to(DiesAtItsFirstLogFile(sides.path), trips(range(20, 60), ts=5, note="dead"), dict(sides.options))
+        write_to(dying, trips(range(20, 60), ts=5, note="dead"), dict(sides.options))
     assert any(path.stat().st_size == 0 for path in sides.log_files())
     new = trips(range(30, 50), ts=2, note="by us")
     sides.we_write(new)

@@ -169,6 +169,7 @@ class FaultyStorage(RecordingStorage):
         at: number of the call that fails; negative: none fails.
         kind: one of :data:`FAULT_KINDS`; calls without parts fail ``before`` instead of ``tear``.
         die: whether all later calls fail too.
+        among: calls that ``at`` counts; None for all.
     """
 
     def __init__(
@@ -179,22 +180,35 @@ class FaultyStorage(RecordingStorage):
         at: int = -1,
         kind: str = "before",
         die: bool = False,
+        among: Callable[[StorageCall], bool] | None = None,
     ) -> None:
         super().__init__(uri, options, root)
         if kind not in FAULT_KINDS:
             raise ValueError(f"unknown kind of fault {kind!r}; use one of {FAULT_KINDS}")
-        self.at, self.kind, self.die = at, kind, die
+        self.at, self.kind, self.die, self.among = at, kind, die, among
+        self._failing = at if among is None else -1
+        self._counted = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.uri, self.options, self._root, self.at, self.kind, self.die)
+        return type(self), (self.uri, self.options, self._root, self.at, self.kind, self.die, self.among)
+
+    def _note(self, name: str, path: str) -> StorageCall:
+        call = super()._note(name, path)
+        if self.among is not None and self.among(call):
+            with self._count_lock:
+                if self._counted == self.at:
+                    self._failing = call.number
+                self._counted += 1
+        return call
 
     def _run(self, name: str, path: str, do: Callable[[], Answer], tear: Callable[[], object] | None = None) -> Answer:
         call = self._note(name, path)
-        if self.at < 0 or call.number < self.at or (call.number > self.at and not self.die):
+        failing = self._failing
+        if failing < 0 or call.number < failing or (call.number > failing and not self.die):
             return do()
-        if call.number == self.at and self.kind == "after":
+        if call.number == failing and self.kind == "after":
             do()
-        elif call.number == self.at and self.kind == "tear" and tear is not None:
+        elif call.number == failing and self.kind == "tear" and tear is not None:
             tear()
         raise InjectedFaultError(f"injected fault: {name} of {path} (call {call.number}, {self.kind})")
 

@@ -178,8 +178,7 @@ def _losers(
     """Which places are those of rows that lose to a row with the same new key in another partition, bool[m]."""
     lost = np.zeros(len(places.rows), dtype=np.bool_)
     new = np.flatnonzero((places.slices == _NO_SLICE) & np.asarray(keys.is_valid())[places.rows])
-    buffers = varlen_buffers(gather_array(keys, places.rows[new]))
-    first = first_equal(buffers.offsets, buffers.data)
+    first = first_equal(*varlen_buffers(gather_array(keys, places.rows[new])))
     codes = _codes(paths.take(pa.array(places.rows[new])))[0]
     low, high = np.full(len(new), len(new)), np.full(len(new), -1)
     np.minimum.at(low, first, codes)
