@@ -19,6 +19,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -59,14 +60,18 @@ PARTITION_STAT = "__partition_stat__"
 Texts: TypeAlias = Sequence[str] | pa.Array
 
 _SEED = 0xFFFFFFFFDABADABA
+_CACHED_HASHES = 4096
+"""A commit needs the same hashes for each of its files."""
 _NO_BYTES = np.empty(0, np.uint8)
 
 
+@lru_cache(_CACHED_HASHES)
 def column_hash(name: str) -> str:
     """The 12-character hash of a column name (dotted for nested columns)."""
     return _hashes([name])[0]
 
 
+@lru_cache(_CACHED_HASHES)
 def partition_hash(path: str) -> str:
     """The 12-character hash of a partition path; the empty path hashes as ``.``."""
     return _hashes([path or NON_PARTITIONED])[0]

@@ -6,7 +6,8 @@
     large partition ─► looked up by data partition: those that the caller announces, in one lookup
                        └► read as a whole where many are announced, or after a few single lookups
 
-Entries stay in Arrow columns until their partition is asked for. Implements
+Entries stay in Arrow columns until their partition is asked for. A commit of this process changes what was read, so
+that a stream of small writes reads the partition once: :meth:`MetadataLister.after`. Implements
 :class:`~hudi_fast.view.listing.Lister`. If the partition is damaged or cannot be read, folders are listed instead, with
 a warning.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, scan
 from hudi_fast.metadata_table.records import ALL_PARTITIONS
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.table_delta import TableDelta
 from hudi_fast.storage.base import FileStat
 from hudi_fast.view.listing import StorageLister
 
@@ -43,6 +45,8 @@ _WHOLE_BYTES = 512 << 10
 _FEW_LOOKUPS = 8
 _SHARE = 4
 """The whole partition is read where more than one of so many data partitions is needed."""
+_CHANGED_FILES = 20_000
+"""Up to so many files of changed partitions are kept as Python objects, about 8 MB."""
 _FILES_OF_PARTITION = 2
 _ALL_PARTITIONS = 1
 
@@ -57,18 +61,39 @@ class _Listing:
         names: string[n].
         sizes: int64[n].
         bounds: partition path to its first entry and the one after its last.
+        changed: the files of partitions that changed since, by name. They replace those of ``bounds``.
     """
 
     names: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     sizes: pa.Array = field(default_factory=lambda: pa.array([], pa.int64()))
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    changed: Mapping[str, tuple[FileStat, ...]] = field(default_factory=dict)
 
-    def files(self, partition: str) -> list[FileStat]:
+    def files(self, partition: str) -> Sequence[FileStat]:
         """The files of a partition; empty for an unknown one."""
+        if partition in self.changed:
+            return self.changed[partition]
         start, end = self.bounds.get(partition, (0, 0))
         folder = f"{partition}/" if partition else ""
         names, sizes = (column.slice(start, end - start).to_pylist() for column in (self.names, self.sizes))
         return [FileStat(folder + name, size, 0, False) for name, size in zip(names, sizes, strict=True)]
+
+    def after(self, change: TableDelta) -> _Listing | None:
+        """The listing after an action; None if it is cheaper to read it again, or if a size is unknown."""
+        files, changed = change.files(), dict(self.changed) | dict.fromkeys(change.emptied, ())
+        if any(one.size <= 0 for one in change.added):
+            return None
+        for partition, of_action in files.items():
+            known = {one.name: one for one in self.files(partition)}
+            if len(known) > _CHANGED_FILES:
+                return None
+            for name, added in of_action.items():
+                old = known.pop(name, None)
+                if added is not None:
+                    size = added.size if old is None else max(added.size, old.size)
+                    known[name] = FileStat(added.path, size, 0, False)
+            changed[partition] = tuple(known[name] for name in sorted(known))
+        return replace(self, changed=changed) if sum(map(len, changed.values())) <= _CHANGED_FILES else None
 
 
 class MetadataLister:
@@ -90,6 +115,28 @@ class MetadataLister:
 
     def __reduce__(self) -> tuple[type[MetadataLister], tuple[MetadataTable]]:
         return MetadataLister, (self.table,)
+
+    def after(self, table: MetadataTable, change: TableDelta) -> MetadataLister:
+        """A lister of the table after an action of this process, with what this one has read if it has read it whole.
+
+        Args:
+            table: the metadata table with the action.
+            change: the file changes of the action.
+        """
+        later = self.on(table)
+        if later._whole is not None:
+            later._whole = later._whole.after(change)
+            written = {one.partition for one in change.added}
+            later._partitions = sorted(written.union(later._partitions or ()).difference(change.emptied))
+        return later if later._whole is not None else MetadataLister(table)
+
+    def on(self, table: MetadataTable) -> MetadataLister:
+        """A lister of the same metadata table, opened through another storage, with what this one has read."""
+        twin = MetadataLister(table)
+        with self._lock:
+            if self._folders is None:
+                twin._whole, twin._partitions = self._whole, self._partitions
+        return twin
 
     @property
     def lists_folders(self) -> bool:
@@ -139,7 +186,7 @@ class MetadataLister:
                 self._load_all()
             else:
                 self._look_up([partition])
-        return (self._whole or self._listings[partition]).files(partition)
+        return list((self._whole or self._listings[partition]).files(partition))
 
     def _read(self, partitions: Sequence[str]) -> None:
         missing = [name for name in partitions if name not in self._listings]

@@ -3,25 +3,42 @@
 ::
 
     load_state ─► open_metadata ─► MetadataLister replaces the lister of folders
+
+A process that writes to a table again and again gives its last state as the known one. It is returned if the
+configuration, both timelines and the index definitions are still the same, because all else follows from them and from
+files that never change under their names.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from hudi_fast.errors import HudiError
+from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.table import MetadataTable, open_metadata
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimes
+from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
 
-__all__ = ["metadata_of", "open_state"]
+__all__ = ["can_be_kept", "metadata_of", "open_state"]
+
+_LAYOUT_WITH_COMPLETION_TIMES = 2
 
 
-def open_state(storage: Storage, as_of: str | None = None, use_metadata: bool = True) -> TableState:
+def open_state(
+    storage: Storage, as_of: str | None = None, use_metadata: bool = True, known: TableState | None = None
+) -> TableState:
     """Load the table's current or an earlier state.
 
-    ``as_of`` is the newest visible requested time; None for now.
+    Args:
+        storage: the table's storage.
+        as_of: the newest visible requested time; None for now.
+        use_metadata: whether to list files by the metadata table.
+        known: an earlier current state that :func:`can_be_kept`; used if nothing has changed since.
 
     Raises:
         TableNotFoundError: the table does not exist.
@@ -30,14 +47,52 @@ def open_state(storage: Storage, as_of: str | None = None, use_metadata: bool = 
     Warns:
         HudiWarning: the metadata table cannot be trusted; folders are listed.
     """
-    state = load_state(storage, as_of)
+    known = None if known is None else _opened_by(storage, known)
+    state = load_state(storage, as_of, known=known)
+    if known is not None and state is known and _has_current_metadata(known):
+        return known
     table = open_metadata(storage, state.config, state.timeline) if use_metadata else None
-    if table is None:
-        return state
-    return replace(state, view=replace(state.view, lister=MetadataLister(table)))
+    lister = StorageLister(storage) if table is None else MetadataLister(table)
+    return replace(state, view=replace(state.view, lister=lister))
 
 
 def metadata_of(state: TableState | TableView) -> MetadataTable | None:
     """The metadata table that lists the state's files; None when folders are listed."""
     lister = (state.view if isinstance(state, TableState) else state).lister
     return lister.table if isinstance(lister, MetadataLister) else None
+
+
+def can_be_kept(state: TableState) -> bool:
+    """Whether :func:`open_state` can find out that a known state is current, without reading what it has read.
+
+    Before table version 8 instants have no completion times, and listings of folders may change at any time.
+    """
+    view = state.view
+    if metadata_of(state) is None or view.lister.lists_folders:
+        return False
+    if view.as_of is not None or view.history is not None or view.sources is not None:
+        return False
+    return state.config.layout_version >= _LAYOUT_WITH_COMPLETION_TIMES
+
+
+def _opened_by(storage: Storage, known: TableState) -> TableState:
+    """The state on another storage object: credentials of the earlier one may have expired."""
+    view, lister = known.view, known.view.lister
+    if isinstance(lister, MetadataLister):
+        lister = lister.on(lister.table.opened_by(storage))
+    view = replace(view, lister=lister, archive=ArchivedTimes(storage, known.config.history_folder))
+    return replace(known, storage=storage, view=view)
+
+
+def _has_current_metadata(known: TableState) -> bool:
+    """Whether the metadata table's timeline and definitions are those of a state with a current data timeline."""
+    table = metadata_of(known)
+    if table is None:
+        return False
+    try:
+        return (
+            load_timeline(table.storage, table.config) == table.timeline
+            and load_definitions(table.data_storage, known.config) == table.definitions
+        )
+    except HudiError:
+        return False  # opening the metadata table says why it cannot be trusted

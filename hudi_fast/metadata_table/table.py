@@ -182,6 +182,10 @@ class MetadataTable:
                 caches.groups[partition] = tuple(_with_logs(one, logs.get(one.file_id, ())) for one in slices)
         return replace(self, timeline=self.timeline.with_instant(instant), _caches=caches)
 
+    def opened_by(self, storage: Storage) -> MetadataTable:
+        """The same table, read through another storage of the data table."""
+        return replace(self, storage=metadata_storage(storage), data_storage=storage)
+
     def _view(self) -> TableView:
         archive = ArchivedTimes(self.storage, self.config.history_folder) if self.config.layout_version > 1 else None
         return TableView(

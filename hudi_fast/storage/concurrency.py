@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from hudi_fast.storage.base import Storage
 
-__all__ = ["heaviest_first", "most_threads", "reads_at_once", "units_at_once"]
+__all__ = ["heaviest_first", "in_threads", "is_little", "most_threads", "reads_at_once", "units_at_once"]
 
+Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 _MOST_FAR = 32
@@ -19,6 +20,15 @@ _MOST_FAR = 32
 
 _IN_FLIGHT = 32 << 20
 """Bytes of files, as stored, that more threads than cores may work on together."""
+
+
+_LITTLE = 1 << 20
+"""Bytes of files on local disk that one thread works on as fast as several: they would compete for the interpreter."""
+
+
+def is_little(is_local: bool, sizes: Iterable[float]) -> bool:
+    """Whether one thread is best for files of the given sizes in bytes, all together."""
+    return is_local and sum(sizes) <= _LITTLE
 
 
 def most_threads(storage: Storage) -> int:
@@ -47,6 +57,23 @@ def reads_at_once(storage: Storage, sizes: Iterable[int]) -> int:
     return units_at_once(sizes, os.cpu_count() or 1, most_threads(storage))
 
 
+def in_threads(function: Callable[[Item], Answer], items: Sequence[Item], threads: int) -> list[Answer]:
+    """Call a function with each item; in this thread if there is one thread, or one item.
+
+    Args:
+        function: is called from any thread.
+        items: its arguments, in the order in which the calls begin.
+        threads: their number.
+
+    Returns:
+        The answers, in the order of the items.
+    """
+    if threads <= 1 or len(items) <= 1:
+        return [function(one) for one in items]
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="hudi_fast") as pool:
+        return list(pool.map(function, items))
+
+
 def heaviest_first(weights: Sequence[float], function: Callable[[int], Answer], threads: int) -> list[Answer]:
     """Call a function with the number of each weight, in threads, the heaviest first.
 
@@ -61,5 +88,4 @@ def heaviest_first(weights: Sequence[float], function: Callable[[int], Answer], 
         The answers, that of the heaviest unit first.
     """
     order = sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
-    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
-        return list(pool.map(function, order))
+    return in_threads(function, order, threads)

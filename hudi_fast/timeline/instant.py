@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import IntEnum
+from functools import lru_cache
 
 from hudi_fast.errors import CorruptTableError
 
@@ -66,6 +67,8 @@ SOLO_TIME = "00000000000000"
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?")
 _TIME_DIGITS = 17
+_CACHED_NAMES = 4096
+"""A process that writes to a table again and again lists the same file names each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ def comparable_action(action: str) -> str:
     return COMPLETED_ACTIONS.get(action, action)
 
 
+@lru_cache(_CACHED_NAMES)
 def parse_instant_file(name: str, layout: int) -> Instant | None:
     """Parse a timeline file name; None for a file that does not belong to an instant.
 

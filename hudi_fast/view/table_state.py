@@ -71,13 +71,21 @@ class TableState:
     _newest: _DecodedCommit = field(default_factory=_DecodedCommit, repr=False, compare=False)
 
 
-def load_state(storage: Storage, as_of: str | None = None, replaced_since: str | None = None) -> TableState:
+def load_state(
+    storage: Storage,
+    as_of: str | None = None,
+    replaced_since: str | None = None,
+    known: TableState | None = None,
+) -> TableState:
     """Load the table's current or an earlier state; its files are found by listing folders.
 
     :func:`hudi_fast.metadata_table.state.open_state` does the same with files listed by the metadata table.
 
-    ``as_of`` is the newest visible requested time, None for now. File groups replaced before ``replaced_since`` are
-    ignored, for queries of later writes.
+    Args:
+        storage: the table's storage.
+        as_of: the newest visible requested time; None for now.
+        replaced_since: ignore file groups that were replaced before, for queries of later writes.
+        known: an earlier current state; returned if configuration and timeline are the same.
 
     Raises:
         TableNotFoundError: the table does not exist.
@@ -85,13 +93,15 @@ def load_state(storage: Storage, as_of: str | None = None, replaced_since: str |
     """
     for _ in range(_MORE_LOOKS):
         with contextlib.suppress(FileGoneError):  # archived or rolled back after the timeline was listed
-            return _load(storage, as_of, replaced_since)
-    return _load(storage, as_of, replaced_since)
+            return _load(storage, as_of, replaced_since, known)
+    return _load(storage, as_of, replaced_since, known)
 
 
-def _load(storage: Storage, as_of: str | None, replaced_since: str | None) -> TableState:
+def _load(storage: Storage, as_of: str | None, replaced_since: str | None, known: TableState | None) -> TableState:
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     timeline = load_timeline(storage, config)
+    if known is not None and config == known.config and timeline == known.timeline:
+        return known
     replaced: dict[tuple[str, str], str] = {}
     for instant in timeline.writes():
         done = max(instant.requested, instant.completion or "")

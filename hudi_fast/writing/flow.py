@@ -36,7 +36,7 @@ from hudi_fast.errors import (
     LockError,
     TableExistsError,
 )
-from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.commit import Recorded
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.writing.backend import Engine, PlannedEngine
 from hudi_fast.writing.conflicts.checks import (
@@ -275,7 +275,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
         require_no_other_commit(instant, pinned.state)
     if options.rolls_back_clustering and plan.allows_clustering_updates:
         release_groups(session, metadata.write_stats())
-    recorded: list[MetadataTable | None] = []
+    recorded: list[Recorded | None] = []
 
     def record() -> None:
         if transaction.heartbeat is not None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.storage.concurrency import heaviest_first, units_at_once
+from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
@@ -84,6 +84,7 @@ class LocalEngine:
         refuse_unknown(plan, incoming, works)
         sizes = [_size(work, plan.config.is_mor) for work in works]
         threads = units_at_once(sizes, plan.files.threads, plan.files.most_threads)
+        threads = 1 if is_little(plan.storage.is_local, sizes) else threads
         written = heaviest_first(sizes, lambda number: write_file_group(plan, works[number], incoming), threads)
         stats = [stat for some in written for stat in some]
         return WriteOutcome(stats, self._plan_name, self._reason, partitions)

@@ -36,6 +36,7 @@ from hudi_fast.merging.rules import default_ordering, ordering_columns
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.merging.stored_columns import stored_table
 from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.storage.concurrency import is_little
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
@@ -102,6 +103,8 @@ def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys
     based = [one for one, logged in zip(slices, early, strict=True) if not logged]
     left = candidates(metadata_of(plan.view), based, keys, plan.index)
     left += [Candidate(one, plan.index) for one, logged in zip(slices, early, strict=True) if logged]
+    if is_little(plan.storage.is_local, (one.slice.weight for one in left)):
+        run = map
     found = run(lambda one: look_up(plan, one.slice, keys, one.settings), left)
     return [match for match in found if match is not None]
 

@@ -28,12 +28,12 @@ from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable, open_metadata
+from hudi_fast.metadata_table.table_delta import TableDelta, delta_of_commit
 from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, drop_partitions, write_definitions
 from hudi_fast.metadata_table.updates.build import build_partitions, definition_of, measured_columns, requested_indexes
-from hudi_fast.metadata_table.updates.commit import update_metadata
+from hudi_fast.metadata_table.updates.commit import Recorded, update_metadata
 from hudi_fast.metadata_table.updates.maintain import finish_pending_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
-from hudi_fast.metadata_table.updates.table_delta import TableDelta, delta_of_commit
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, load_state
@@ -109,7 +109,7 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
     return session.reload()
 
 
-def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMetadata) -> MetadataTable | None:
+def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMetadata) -> Recorded | None:
     """Record a commit that is about to become visible; nothing for a table without a metadata table.
 
     Args:
@@ -118,7 +118,7 @@ def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMe
         metadata: its commit metadata.
 
     Returns:
-        The metadata table with the commit; None if it must be opened again.
+        None for a table without a metadata table.
 
     Raises:
         HudiError: it could not be recorded: the commit must be rolled back.

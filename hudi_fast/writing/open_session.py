@@ -23,7 +23,7 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
         small_on_driver: whether Spark's driver executes units that read less than ``hudi_fast.driver.max.bytes``.
     """
     if spark is None:
-        return TableSession(storage, settings, ThreadBackend(settings.write.threads))
+        return TableSession(storage, settings, ThreadBackend(settings.write.threads, storage.is_local))
     limit = settings.write.driver_max_bytes
     backend = spark_adapter().SparkBackend(spark, unit_bytes=limit if small_on_driver else 0, record_bytes=limit)
     return TableSession(storage, settings, backend)

@@ -24,7 +24,7 @@ from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.commit import Recorded
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
@@ -32,6 +32,7 @@ from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Backend
+from hudi_fast.writing.last_states import keep_state, last_state
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["TableSession", "without_waiting"]
@@ -75,7 +76,7 @@ class TableSession:
             CorruptTableError: its configuration or timeline is damaged.
         """
         if self._state is None:
-            self._state = open_state(self.storage)
+            self._state = open_state(self.storage, known=None if self.is_private else last_state(self.storage))
         return self._state
 
     @property
@@ -94,26 +95,26 @@ class TableSession:
         self._state = state
         return state
 
-    def committed(self, instant: Instant, metadata_table: MetadataTable | None) -> None:
+    def committed(self, instant: Instant, recorded: Recorded | None) -> None:
         """Continue with the state after this call completed a write or a clean.
 
         The state is derived if it follows from the instant alone, and opened again otherwise.
 
         Args:
             instant: the completed instant.
-            metadata_table: the metadata table with the instant; None for a table without one.
+            recorded: its record in the metadata table; None for a table without one.
         """
         state = self._state
         self.changed()
         if state is None or instant.action not in _DERIVABLE or state.config.layout_version < 2:
             return
-        if state.view.history is not None or (metadata_of(state) is not None and metadata_table is None):
+        if state.view.history is not None or (metadata_of(state) is not None and recorded is None):
             return
         timeline, lister = state.timeline.with_instant(instant), state.view.lister
-        if metadata_table is not None:
-            if lister.lists_folders:  # the metadata table turned out to be damaged
+        if recorded is not None:
+            if not isinstance(lister, MetadataLister) or lister.lists_folders:  # it turned out to be damaged
                 return
-            lister = MetadataLister(replace(metadata_table, data_timeline=timeline))
+            lister = lister.after(replace(recorded.table, data_timeline=timeline), recorded.change)
         view = replace(state.view, timeline=timeline, lister=lister)
         self._state = replace(state, timeline=timeline, view=view)
 
@@ -242,6 +243,8 @@ class TableSession:
             self._unlocked_work = []
             try:
                 yield
+                if self._state is not None and not self.is_private:
+                    keep_state(self._state)
             finally:
                 self._held = None
         for work in self._unlocked_work:

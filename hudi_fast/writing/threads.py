@@ -14,7 +14,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
-from hudi_fast.storage.concurrency import heaviest_first, units_at_once
+from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.local import LocalEngine
@@ -39,11 +39,13 @@ class ThreadBackend:
     Args:
         threads: number of threads that write records of the metadata table; None: one per core, at most eight. The plan
             of a service sets the number of threads that merge and rewrite files.
+        is_local: whether the table is on local disk, so that one thread is best for small files.
     """
 
     name = "local"
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, is_local: bool = False) -> None:
+        self._is_local = is_local
         self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
 
     def engine(self, rows: Any, options: WriteOptions) -> PlannedEngine:
@@ -63,7 +65,7 @@ class ThreadBackend:
 
     def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
         """Write records of the metadata table."""
-        return run_in_threads(sources, writer, self._threads)
+        return run_in_threads(sources, writer, self._threads, self._is_local)
 
     def visit_groups(self, sources: Sequence[RecordSource], visitor: GroupVisitor) -> Iterator[Any]:
         """Visit file groups of the metadata table, one at a time."""
@@ -73,7 +75,8 @@ class ThreadBackend:
         self, groups: Sequence[Unit], weights: Sequence[int], function: Callable[[Unit], WriteStat]
     ) -> list[WriteStat]:
         """Apply a function to file groups of the metadata table, the heaviest first."""
-        return heaviest_first(weights, lambda number: function(groups[number]), self._threads)
+        threads = 1 if is_little(self._is_local, weights) else self._threads
+        return heaviest_first(weights, lambda number: function(groups[number]), threads)
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH, table_checksum, update_properties
 from hudi_fast.config.table_config import TableConfig
@@ -51,6 +52,7 @@ DEFINITIONS_KEY = "hoodie.table.index.defs.path"
 """Property of the data table: path of the index definitions."""
 
 _FIRST_WITH_LAYOUT_2 = 8
+_CACHED_SCHEMAS = 16
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:
@@ -176,6 +178,7 @@ def record_schema(version: int, stored: str | None) -> str:
     return RECORD_SCHEMA_0_15
 
 
+@lru_cache(_CACHED_SCHEMAS)
 def commit_schema(schema: str) -> str:
     """The schema as stored in commits: without meta columns."""
     record = json.loads(schema)

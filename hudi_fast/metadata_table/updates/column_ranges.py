@@ -33,8 +33,8 @@ from hudi_fast.merging.log_scan import blocks_of_file
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.records import COLUMN_STATS, encode_records
 from hudi_fast.metadata_table.stat_values import StatsVersion, ValueType, is_indexable, unwrap_values, wrap_values
+from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.produce_base import ProducerContext, open_added, stored_schema
-from hudi_fast.metadata_table.updates.table_delta import AddedFile
 
 __all__ = [
     "FILE_STATS",

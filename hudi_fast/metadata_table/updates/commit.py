@@ -13,16 +13,16 @@ Source: metadata reference 2.5 to 2.11; HoodieBackedTableMetadataWriter, Hudi 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table.layout import group_file_id, group_file_id_prefix
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.table_delta import TableDelta
 from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log, target_of
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
 from hudi_fast.metadata_table.updates.runner import WriteRecords
-from hudi_fast.metadata_table.updates.table_delta import TableDelta
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body
 from hudi_fast.timeline.clock import InstantClock
@@ -37,6 +37,7 @@ from hudi_fast.timeline.transition import complete, create_requested, to_infligh
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [
+    "Recorded",
     "finish_delta_commit",
     "log_writer",
     "start_delta_commit",
@@ -47,9 +48,22 @@ __all__ = [
 _ACTION = "deltacommit"
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A change of the data table that its metadata table has recorded.
+
+    Attributes:
+        table: the metadata table with the delta commit.
+        change: the file changes.
+    """
+
+    table: MetadataTable
+    change: TableDelta
+
+
 def update_metadata(
     context: ProducerContext, change: TableDelta, clock: InstantClock, write_records: WriteRecords, min_groups: int = 1
-) -> MetadataTable | None:
+) -> Recorded | None:
     """Record a change of the data table. Call it under the table lock, before the change becomes visible.
 
     Args:
@@ -60,7 +74,7 @@ def update_metadata(
         min_groups: file groups of a new data partition in a partitioned record index.
 
     Returns:
-        The metadata table with the delta commit; None when the table has no metadata table.
+        None when the table has no metadata table.
 
     Raises:
         HudiError: the update failed; the change must be rolled back.
@@ -78,7 +92,7 @@ def update_metadata(
     completed = finish_delta_commit(
         table.storage, table.config, change.instant, stats, writer.schema, "UPSERT_PREPPED", clock, newest
     )
-    return table.with_commit(completed, stats)
+    return Recorded(table.with_commit(completed, stats), change)
 
 
 def start_delta_commit(storage: Storage, config: TableConfig, instant: str) -> None:

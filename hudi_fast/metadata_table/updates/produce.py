@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
+from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta, added_logs
 from hudi_fast.metadata_table.updates.produce_base import (
     EncodedRecords,
     GroupChange,
@@ -39,7 +40,6 @@ from hudi_fast.metadata_table.updates.produce_stats import (
     StatsOfRemoved,
     files_of_slices,
 )
-from hudi_fast.metadata_table.updates.table_delta import AddedFile, TableDelta, added_logs
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, latest_slices

@@ -26,7 +26,7 @@ from hudi_fast.merging.merged_slice import merged_rows
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.metadata_table.updates.table_delta import AddedFile, TableDelta
+from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State

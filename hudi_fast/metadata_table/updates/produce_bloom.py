@@ -19,8 +19,8 @@ from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.metadata_table.keys import bloom_key
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.records import BLOOM, encode_records
+from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext, removals
-from hudi_fast.metadata_table.updates.table_delta import AddedFile
 
 __all__ = ["BloomOfFiles", "BloomOfRemoved"]
 

@@ -34,6 +34,7 @@ from hudi_fast.metadata_table.keys import (
 )
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import prefix
+from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, stat_records
 from hudi_fast.metadata_table.updates.produce_base import (
     EncodedRecords,
@@ -44,7 +45,6 @@ from hudi_fast.metadata_table.updates.produce_base import (
 )
 from hudi_fast.metadata_table.updates.produce_functions import Unknown, apply_function, check_function
 from hudi_fast.metadata_table.updates.produce_stats import stats_version
-from hudi_fast.metadata_table.updates.table_delta import AddedFile
 from hudi_fast.schema.conform import plan_conform
 
 __all__ = ["ExpressionOfPartition", "ExpressionOfRemoved", "check_expression"]

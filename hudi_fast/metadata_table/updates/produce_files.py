@@ -21,8 +21,8 @@ import pyarrow as pa
 from hudi_fast.metadata_table.keys import NON_PARTITIONED
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.records import ALL_PARTITIONS, FILES, encode_records
+from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext
-from hudi_fast.metadata_table.updates.table_delta import TableDelta
 from hudi_fast.storage.base import FileStat
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
@@ -49,27 +49,23 @@ class FilesOfChange:
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """One batch of records; another one for deleted partitions."""
         change = self.change
-        files: dict[str, dict[str, tuple[int, bool]]] = {}
-        for one in change.added:
-            files.setdefault(one.partition, {})[one.name] = self._size(one.path, one.size), False
-        names = dict.fromkeys(files, False)
-        for partition, removed in change.removed.items():
-            files.setdefault(partition, {}).update((name, (0, True)) for name in removed)
-        deleted = [partition for partition in change.removed_partitions if partition not in names]
-        for partition in deleted:
-            files.pop(partition, None)
-            names[partition] = True
+        files = {
+            partition: {name: (0, True) if one is None else (self._size(one), False) for name, one in changed.items()}
+            for partition, changed in change.files().items()
+        }
+        deleted = change.emptied
+        names = dict.fromkeys((one.partition for one in change.added), False) | dict.fromkeys(deleted, True)
         if names or files or change.operation != "CLEAN":
             yield _encoded(names, files, schema)
         if deleted:
             keys = pa.array([partition or NON_PARTITIONED for partition in deleted], pa.string())
             yield EncodedRecords(PartitionKind.FILES, keys, pa.nulls(len(deleted), pa.binary()))
 
-    def _size(self, path: str, size: int) -> int:
+    def _size(self, file: AddedFile) -> int:
         """The file's size, never 0: read from storage if the write stat has none."""
-        if size > 0:
-            return size
-        found = self.context.storage.stat(path)
+        if file.size > 0:
+            return file.size
+        found = self.context.storage.stat(file.path)
         return max(1, 0 if found is None else found.size)
 
 

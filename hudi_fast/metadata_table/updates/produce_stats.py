@@ -27,6 +27,7 @@ from hudi_fast.metadata_table.keys import column_hash, file_hash, partition_hash
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import prefix
 from hudi_fast.metadata_table.stat_values import StatsVersion
+from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta, added_logs
 from hudi_fast.metadata_table.updates.column_ranges import (
     PARTITION_STATS,
     StatRow,
@@ -37,7 +38,6 @@ from hudi_fast.metadata_table.updates.column_ranges import (
     stat_records,
 )
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext, removals
-from hudi_fast.metadata_table.updates.table_delta import AddedFile, TableDelta, added_logs
 from hudi_fast.schema.history import altered_columns
 from hudi_fast.view.slices import latest_slices
 

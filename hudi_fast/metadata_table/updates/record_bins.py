@@ -77,6 +77,8 @@ class GroupBins:
 
     def __init__(self, budget: int = _BUDGET, ordered: bool = True, folder: str | None = None) -> None:
         self._budget, self._ordered, self._folder = budget, ordered, folder
+        self.nbytes = 0
+        """Bytes of all records that were put."""
         self._held: dict[Bin, list[pa.Table]] = {}
         self._bytes = 0
         self._lock = threading.Lock()
@@ -97,6 +99,7 @@ class GroupBins:
         with self._lock:
             self._held.setdefault(name, []).append(table)
             self._bytes += table.nbytes
+            self.nbytes += table.nbytes
             if self._bytes <= self._budget:
                 return
         with self._storing:  # one thread sorts, others go on putting; at most two budgets are held

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, RecordSource
 from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries, GroupBins
+from hudi_fast.storage.concurrency import heaviest_first, in_threads, is_little
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 __all__ = [
@@ -76,21 +76,30 @@ MapGroups: TypeAlias = Callable[[Sequence[Any], Sequence[int], Callable[[Any], W
 """Applies a function to file groups, each with the bytes to read for it; one stat for each, in any order."""
 
 
-def run_in_threads(sources: Sequence[RecordSource], writer: GroupWriter, threads: int = 2) -> list[WriteStat]:
-    """Read sources and write their records in threads of this process."""
-    with GroupBins() as bins, ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
-        heaviest_first = sorted(sources, key=lambda one: one.weight, reverse=True)
-        for _ in pool.map(lambda source: _collect(source, writer, bins), heaviest_first):
-            pass
-        return list(pool.map(lambda one: writer.write(one[0], one[1], bins.take(one)), bins.names()))
+def run_in_threads(
+    sources: Sequence[RecordSource], writer: GroupWriter, threads: int = 2, is_local: bool = False
+) -> list[WriteStat]:
+    """Read sources and write their records in threads of this process.
+
+    Args:
+        sources: of the records.
+        writer: writes them.
+        threads: their number.
+        is_local: whether files are on local disk, so that one thread is best for a few records.
+    """
+    with GroupBins() as bins:
+        weights = [one.weight for one in sources]
+        readers = 1 if is_little(is_local, weights) else threads
+        heaviest_first(weights, lambda number: _collect(sources[number], writer, bins), readers)
+        names = bins.names()
+        writers = 1 if is_little(is_local, [bins.nbytes]) else threads
+        return in_threads(lambda one: writer.write(one[0], one[1], bins.take(one)), names, writers)
 
 
 def visit_in_order(sources: Sequence[RecordSource], visitor: GroupVisitor, threads: int = 2) -> Iterator[Any]:
     """Read sources in threads of this process, then visit the groups, one at a time."""
     with GroupBins(ordered=False) as bins:
-        with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
-            for _ in pool.map(lambda source: _collect(source, visitor, bins), sources):
-                pass
+        in_threads(lambda source: _collect(source, visitor, bins), sources, threads)
         for name in sorted({*bins.names(), *visitor.groups}):
             yield visitor.visit(*name, bins.take(name))
 

@@ -24,10 +24,10 @@ from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.table_delta import change_of_clean
 from hudi_fast.metadata_table.updates.build import measured_columns
-from hudi_fast.metadata_table.updates.commit import update_metadata
+from hudi_fast.metadata_table.updates.commit import Recorded, update_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
-from hudi_fast.metadata_table.updates.table_delta import change_of_clean
 from hudi_fast.services.running import file_plan
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending
@@ -63,7 +63,7 @@ def ensure_metadata_of_clean(session: TableSession, checked: bool = False) -> Ta
 
 def record_clean(
     session: TableSession, requested: str, removed: Mapping[str, Iterable[str]], removed_partitions: list[str]
-) -> MetadataTable | None:
+) -> Recorded | None:
     """Record a clean that is about to be completed; under the table's lock.
 
     Args:
@@ -73,7 +73,7 @@ def record_clean(
         removed_partitions: partitions that were deleted as a whole.
 
     Returns:
-        The metadata table with the clean; None for a table without one.
+        None for a table without a metadata table.
 
     Raises:
         HudiError: it could not be recorded; the clean stays pending.

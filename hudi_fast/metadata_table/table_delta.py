@@ -68,6 +68,25 @@ class TableDelta:
     removed_partitions: tuple[str, ...] = ()
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def files(self) -> dict[str, dict[str, AddedFile | None]]:
+        """Partition path to the names of its changed files; None for a deleted file.
+
+        A partition with written files is always present, one of :attr:`emptied` never.
+        """
+        found: dict[str, dict[str, AddedFile | None]] = {}
+        for one in self.added:
+            found.setdefault(one.partition, {})[one.name] = one
+        for partition, names in self.removed.items():
+            if partition not in self.emptied:
+                found.setdefault(partition, {}).update(dict.fromkeys(names))
+        return found
+
+    @property
+    def emptied(self) -> tuple[str, ...]:
+        """Deleted partitions to which the action writes no file."""
+        written = {one.partition for one in self.added}
+        return tuple(partition for partition in self.removed_partitions if partition not in written)
+
 
 def added_logs(partition: str, logs: Sequence[LogFile]) -> list[AddedFile]:
     """The log files of a slice, in order, without write statistics."""

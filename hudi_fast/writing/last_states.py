@@ -1,0 +1,55 @@
+"""The last states of the tables that this process writes to.
+
+::
+
+    end of a write ─► keep_state ─► last_state ─► open_state(known=...) of the next write: used if nothing changed
+
+A stream of small writes would otherwise list the same files and read the same records of the metadata table before
+each of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from hudi_fast.metadata_table.state import can_be_kept, metadata_of
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["keep_state", "last_state"]
+
+_TABLES = 4
+_CACHED_BYTES = 128 << 20
+"""Of decompressed HFile blocks, for all tables together, but for the last one."""
+_LOCK = threading.Lock()
+_STATES: OrderedDict[str, TableState] = OrderedDict()
+"""By folder of the table; the most recently used one is the last."""
+
+
+def keep_state(state: TableState) -> None:
+    """Keep the state of a table in place of an earlier one, if it can be used again."""
+    if type(state.storage) is not Storage or not can_be_kept(state):
+        return
+    folder = state.storage.fs_path("")
+    with _LOCK:
+        _STATES[folder] = state
+        _STATES.move_to_end(folder)
+        while len(_STATES) > _TABLES or (len(_STATES) > 1 and _cached_bytes() > _CACHED_BYTES):
+            _STATES.popitem(last=False)
+
+
+def last_state(storage: Storage) -> TableState | None:
+    """The last state of the table at a storage; None if none was kept, or with other connection options."""
+    if type(storage) is not Storage:
+        return None
+    with _LOCK:
+        found = _STATES.get(storage.fs_path(""))
+    if found is None or (found.storage.uri, found.storage.options) != (storage.uri, storage.options):
+        return None
+    return found
+
+
+def _cached_bytes() -> int:
+    tables = map(metadata_of, _STATES.values())
+    return sum(table.blocks.nbytes for table in tables if table is not None)

@@ -1,0 +1,205 @@
+"""A process that writes again uses the last state of a table if it is current, and no other one."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hudi_fast as hf
+from hudi_fast.metadata_table import state as state_module
+from hudi_fast.metadata_table.lister import MetadataLister
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing import last_states
+from hudi_fast.writing.last_states import keep_state, last_state
+from tests.support.instrumented_storage import RecordingStorage
+from tests.support.small_tables import options, plain_rows
+
+SETTINGS = options()
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_states, "_STATES", type(last_states._STATES)())
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts how often a metadata table is opened, and its list of files read."""
+    counts: Counter[str] = Counter()
+    open_metadata, load_all = state_module.open_metadata, MetadataLister._load_all
+
+    def opening(*given: Any) -> Any:
+        counts["opened"] += 1
+        return open_metadata(*given)
+
+    def loading(lister: MetadataLister) -> None:
+        counts["listed"] += 1
+        load_all(lister)
+
+    monkeypatch.setattr(state_module, "open_metadata", opening)
+    monkeypatch.setattr(MetadataLister, "_load_all", loading)
+    return counts
+
+
+def upsert(path: Path, keys: range, ts: int, more: dict[str, str] | None = None) -> None:
+    hf.write(plain_rows(keys, ts=ts, partitions=4), path, {**SETTINGS, **(more or {})})
+
+
+def assert_rows(path: Path, expected: dict[str, int]) -> None:
+    rows = hf.HudiTable.open(path).to_arrow(columns=["id", "ts"])
+    assert dict(zip(rows["id"].to_pylist(), rows["ts"].to_pylist(), strict=True)) == expected
+
+
+def expected_after(*writes: tuple[range, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for keys, ts in writes:
+        found |= dict.fromkeys(plain_rows(keys, ts=ts, partitions=4).column("id").to_pylist(), ts)
+    return found
+
+
+def test_a_second_write_lists_no_file_again(tmp_path: Path, opened: Counter[str]) -> None:
+    upsert(tmp_path, range(40), 1)
+    opened.clear()
+    upsert(tmp_path, range(10), 2)
+    upsert(tmp_path, range(30, 50), 3)
+    assert not opened
+    assert_rows(tmp_path, expected_after((range(40), 1), (range(10), 2), (range(30, 50), 3)))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_are_right_over_many_writes_with_all_services(kind: str, tmp_path: Path) -> None:
+    more = {
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.clean.max.commits": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "3",
+        "hoodie.metadata.compact.max.delta.commits": "4",
+    }
+    writes: list[tuple[range, int]] = []
+    for ts in range(1, 16):
+        keys = range(ts, ts + 20)
+        upsert(tmp_path, keys, ts, more)
+        writes.append((keys, ts))
+        kept, found = last_state(Storage(tmp_path)), open_state(Storage(tmp_path))
+        if kept is not None and kept.timeline == found.timeline:
+            for partition in found.view.lister.partitions():
+                assert kept.view.lister.files(partition) == found.view.lister.files(partition)
+            assert kept.view.lister.partitions() == found.view.lister.partitions()
+    assert_rows(tmp_path, expected_after(*writes))
+    assert hf.HudiTable.open(tmp_path).services.validate().ok
+
+
+def test_a_write_after_another_process_has_written_opens_the_table_again(
+    tmp_path: Path, opened: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upsert(tmp_path, range(40), 1)
+    mine = last_state(Storage(tmp_path))
+    assert mine is not None
+    upsert(tmp_path, range(40, 60), 2)  # as if by another process
+    keep_state(mine)
+    opened.clear()
+    upsert(tmp_path, range(50, 55), 3)
+    assert opened["opened"] == 1
+    assert_rows(tmp_path, expected_after((range(40), 1), (range(40, 60), 2), (range(50, 55), 3)))
+
+
+@pytest.mark.parametrize("part", ["properties", "metadata table", "index definitions"])
+def test_a_state_is_not_used_after_a_change_of_its(part: str, tmp_path: Path, opened: Counter[str]) -> None:
+    upsert(tmp_path, range(40), 1)
+    mine = last_state(Storage(tmp_path))
+    assert mine is not None
+    if part == "properties":
+        file = tmp_path / ".hoodie/hoodie.properties"
+        file.write_text(file.read_text() + "hoodie.record.merge.property.some=thing\n")
+    elif part == "metadata table":
+        timeline = tmp_path / ".hoodie/metadata/.hoodie/timeline"
+        (timeline / "20990101000000000.clean.requested").write_bytes(b"")
+    else:
+        file = tmp_path / ".hoodie/.index_defs/index.json"
+        file.write_text(file.read_text().replace('"text"', '"ts"', 1))
+    opened.clear()
+    state = open_state(Storage(tmp_path), known=mine)
+    assert opened["opened"] == 1
+    assert state.view.lister is not mine.view.lister
+
+
+def test_a_table_that_was_deleted_and_made_again_is_opened_again(tmp_path: Path) -> None:
+    upsert(tmp_path / "t", range(40), 1)
+    shutil.rmtree(tmp_path / "t")
+    upsert(tmp_path / "t", range(5), 2)
+    upsert(tmp_path / "t", range(3, 8), 3)
+    assert_rows(tmp_path / "t", expected_after((range(5), 2), (range(3, 8), 3)))
+
+
+def test_a_write_after_a_failed_one_uses_no_state_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    upsert(tmp_path, range(40), 1)
+
+    def fail(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hudi_fast.writing.transaction.complete", fail)
+        with pytest.raises(hf.errors.CommitError):
+            upsert(tmp_path, range(40, 60), 2)
+    upsert(tmp_path, range(10), 3)
+    assert_rows(tmp_path, expected_after((range(40), 1), (range(10), 3)))
+    assert hf.HudiTable.open(tmp_path).services.validate().ok
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"hoodie.write.table.version": "6"}, {"hoodie.metadata.enable": "false"}],
+    ids=["without completion times", "without a metadata table"],
+)
+def test_no_state_is_kept_of_a_table(settings: dict[str, str], tmp_path: Path) -> None:
+    upsert(tmp_path, range(10), 1, settings)
+    assert last_state(Storage(tmp_path)) is None
+    upsert(tmp_path, range(5), 2, settings)
+    assert_rows(tmp_path, expected_after((range(10), 1), (range(5), 2)))
+
+
+def test_states_of_the_last_four_tables_are_kept(tmp_path: Path) -> None:
+    for number in range(6):
+        upsert(tmp_path / str(number), range(3), 1)
+    kept = [last_state(Storage(tmp_path / str(number))) is not None for number in range(6)]
+    assert kept == [False, False, True, True, True, True]
+
+
+def test_a_state_is_not_given_to_another_kind_of_storage(tmp_path: Path) -> None:
+    upsert(tmp_path, range(3), 1)
+    assert last_state(RecordingStorage(tmp_path)) is None
+    keep_state(open_state(RecordingStorage(tmp_path)))
+    assert type(last_state(Storage(tmp_path)).storage) is Storage  # type: ignore[union-attr]
+
+
+def test_a_kept_state_reads_through_the_storage_of_the_call(tmp_path: Path) -> None:
+    """The connection of an earlier call may have credentials that have expired."""
+    upsert(tmp_path, range(3), 1)
+    known, storage = last_state(Storage(tmp_path)), Storage(tmp_path)
+    state = open_state(storage, known=known)
+    assert known is not None
+    assert state.timeline is known.timeline
+    assert state.storage is storage
+    lister = state.view.lister
+    assert isinstance(lister, MetadataLister)
+    assert lister.table.data_storage is storage
+    assert lister.table.storage.fs is storage.fs
+    assert state.view.archive is not known.view.archive
+
+
+def test_blocks_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_states, "_CACHED_BYTES", 0)
+    record_index = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
+    for number in range(3):
+        for ts in range(3):
+            upsert(tmp_path / str(number), range(30), ts, record_index)
+    kept = [last_state(Storage(tmp_path / str(number))) is not None for number in range(3)]
+    assert kept == [False, False, True]
