@@ -17,6 +17,7 @@ from hudi_fast.writing.file_columns import (
     COMMIT_SEQNO,
     COMMIT_TIME,
     CONSTANT_META,
+    META_COLUMNS,
     RECORD_KEY,
     new_meta_columns,
     writer_schema,
@@ -115,7 +116,13 @@ def dictionary_of(sample: pa.Table) -> list[str]:
 
 
 def new_rows(
-    plan: FilePlan, work: FileGroupWork, incoming: Incoming, rows: Rows, file_name: str, first: int
+    plan: FilePlan,
+    work: FileGroupWork,
+    incoming: Incoming,
+    rows: Rows,
+    file_name: str,
+    first: int,
+    schema: pa.Schema | None = None,
 ) -> pa.Table:
     """Incoming rows with new meta columns, in the writer's schema.
 
@@ -126,15 +133,17 @@ def new_rows(
         rows: int64[n], positions in ``incoming``.
         file_name: the base file.
         first: sequence number of the first.
+        schema: the columns to make; None for all of the writer's.
     """
-    schema = writer_schema(plan)
+    schema = writer_schema(plan) if schema is None else schema
     if not len(rows):  # a delete by key has no data columns
         return schema.empty_table()
-    keys = gather_array(incoming.key_array(), rows)
+    has_keys = RECORD_KEY in schema.names
+    keys = gather_array(incoming.key_array(), rows) if has_keys else pa.nulls(len(rows), pa.string())
     meta = new_meta_columns(plan, keys, work.partition, file_name, work.token.task, first)
-    data = incoming.take(rows)
-    columns = [*meta, *(data.column(field.name) for field in list(schema)[5:])]
-    return pa.Table.from_arrays(columns, schema=schema)
+    data = incoming.take(rows, [name for name in schema.names if name not in META_COLUMNS])
+    made = dict(zip(META_COLUMNS, meta, strict=True)) | dict(zip(data.column_names, data.columns, strict=True))
+    return pa.Table.from_arrays([made[name] for name in schema.names], schema=schema)
 
 
 def chunks(rows: Rows, size: int = PART_ROWS) -> Iterator[Rows]:

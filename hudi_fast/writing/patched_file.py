@@ -1,22 +1,28 @@
-"""Writes the next version of a base file whose changes are in few row groups: the others are copied as bytes.
+"""Writes the next version of a base file from bytes of the old one where they stay the same.
 
 ::
 
-    changes ─► kept_row_groups ─► KeptRowGroups, or None: an OutputFile encodes all of them
+    changes ─► kept_parts ─► KeptParts, or None: an OutputFile encodes all of it
 
-    row groups of the old file, as bytes ─┐
-    changed and new rows ── write ────────┴─► PatchedFile: row groups in their order, one footer
+    row groups without changes ─────────────── bytes of the old file ─┐
+    row groups with updates   ─ keys ───────── bytes of the old file ─┤
+                              └ other columns ─ encoded in memory ────┼─► PatchedFile: row groups in their order,
+    other row groups, new rows ──────────────── encoded in memory ────┘                one footer
 
-Changed rows are encoded in memory first, as row groups of a Parquet file of their own, and then copied like those of
-the old file. The file name, a column of every row, is written anew (:mod:`hudi_fast.formats.parquet.copy`).
+An update changes neither the record key nor the columns that follow from it, and they are often half of the bytes. So
+they are neither decoded nor encoded, unless rows of the row group are deleted. The file name, a column of every row, is
+written anew (:mod:`hudi_fast.formats.parquet.copy`).
 
 Small row groups are encoded again with their neighbours, so that a file does not fall into ever smaller ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple, Self
 
@@ -26,6 +32,7 @@ import pyarrow.parquet as pq
 
 from hudi_fast.formats.parquet.base_file import (
     NAN_SAFE_BOUNDS,
+    ROW_GROUP_MEMORY,
     BaseFileFooter,
     BaseFileReader,
     ParquetSettings,
@@ -34,63 +41,99 @@ from hudi_fast.formats.parquet.base_file import (
     open_base_file,
 )
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_file
-from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
+from hudi_fast.formats.parquet.copy import JoinedFile, SourceChunk, join_obstacle
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
 from hudi_fast.formats.parquet.row_groups import ParquetFooter, RowGroup, parse_footer, read_footer
 from hudi_fast.merging.matched_rows import BaseRowUpdates
 from hudi_fast.view.file_names import BaseFile, base_file_name
-from hudi_fast.writing.file_columns import FILE_NAME, writer_schema
+from hudi_fast.writing.file_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, writer_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.output_file import OutputFile, dictionary_of
 from hudi_fast.writing.plan import FileGroupWork, FilePlan
 
-__all__ = ["KeptRowGroups", "NextVersion", "PatchedFile", "kept_row_groups", "next_version"]
+__all__ = ["EncodedRun", "Kept", "KeptParts", "NextVersion", "PatchedFile", "kept_parts", "next_version"]
 
 _PATCH_BYTES = 64 << 20
-"""Encoded bytes of changed row groups and new rows, which are in memory, up to which others are copied."""
+"""Encoded bytes of other row groups and new rows, which are in memory, up to which bytes are copied."""
 
 _LEAST_SHARE = 8
-"""Row groups are copied if they have at least this share, as a divisor, of the file's bytes."""
+"""Bytes are copied if they are at least this share, as a divisor, of the file's."""
+
+_LEAST_BYTES = 256 << 10
+"""Keys are copied in files of at least this size: below it, joining costs more than encoding."""
+
+_LARGEST_GROUP = 2 * ROW_GROUP_MEMORY
+"""Bytes before compression up to which keys are copied: the other columns of the row group are in memory."""
 
 _SMALL_SHARE = 16
 """A row group below this share, as a divisor, of a full one is encoded again."""
 
+_CACHED_FOOTERS = 16
 _TAIL = 8
 """Bytes after a footer: its length, and the magic."""
+
+_USER_PROVIDED = "USER_PROVIDED"
 
 _CODECS = {"NONE": ("UNCOMPRESSED",), "LZ4": ("LZ4", "LZ4_RAW"), "LZ4_RAW": ("LZ4", "LZ4_RAW")}
 """Names of codecs in footers that differ from those of the settings."""
 
 
+class Kept(IntEnum):
+    """What is copied of a row group."""
+
+    NOTHING = 0
+    KEYS = 1
+    ALL = 2
+
+
+class EncodedRun(NamedTuple):
+    """Consecutive row groups of the old file whose rows are written next.
+
+    Attributes:
+        groups: their numbers.
+        copied: columns that are copied, so that the written rows lack them.
+    """
+
+    groups: range
+    copied: frozenset[str] = frozenset()
+
+    def left(self, schema: pa.Schema) -> pa.Schema:
+        """A schema without the copied columns."""
+        return pa.schema([field for field in schema if field.name not in self.copied])
+
+
 @dataclass(frozen=True)
-class KeptRowGroups:
-    """Row groups that the next version of a file copies.
+class KeptParts:
+    """The parts of a file that its next version copies.
 
     Attributes:
         base: the old file.
         footer: its footer.
         keys: Hudi's keys in its footer.
         has_nan_safe_bounds: whether its bounds cover all values.
-        copied: for each row group of the old file, whether it is copied.
+        kept: for each row group of the old file.
+        columns: the columns that are copied where keys are.
     """
 
     base: BaseFile
     footer: ParquetFooter
     keys: BaseFileFooter
     has_nan_safe_bounds: bool
-    copied: tuple[bool, ...]
+    kept: tuple[Kept, ...]
+    columns: frozenset[str]
 
 
-def kept_row_groups(
+def kept_parts(
     plan: FilePlan,
     base: BaseFile,
     reader: BaseFileReader,
     keys: BaseFileFooter,
     changes: BaseRowUpdates,
     appended: int,
-) -> KeptRowGroups | None:
-    """The row groups that the next version of a base file can copy; None if encoding all of them is better, or needed.
+    keeps_keys: bool = True,
+) -> KeptParts | None:
+    """The parts that the next version of a base file can copy; None if encoding all of it is better, or needed.
 
     Args:
         plan: the write.
@@ -99,11 +142,13 @@ def kept_row_groups(
         keys: Hudi's keys in its footer.
         changes: its changed rows.
         appended: number of rows that are appended: the last row group is encoded with them unless it is full.
+        keeps_keys: whether the keys of updated rows may be left out of the written rows.
     """
-    if base.names is not None or len(reader.parts) > 1 or reader.num_row_groups < 2:
+    if base.names is not None or len(reader.parts) > 1:
         return None
-    copied = _unchanged(plan.files.parquet, reader, changes, appended)
-    if copied is None or reader.schema != plan.file_schema:
+    columns = _key_columns(plan) if keeps_keys and base.size >= _LEAST_BYTES else frozenset()
+    kept = _kept(plan.files.parquet, reader, changes, appended, columns)
+    if kept is None or reader.schema != plan.file_schema:
         return None
     stored = plan.config.populate_meta_fields
     lacks_filter = plan.files.bloom.enabled and keys.bloom_filter is None
@@ -111,11 +156,11 @@ def kept_row_groups(
         return None
     footer = read_footer(plan.storage, base.path, base.size)
     leaves = list(leaf_columns(plan.file_schema))
-    if len(footer.groups) != len(copied) or [chunk.column for chunk in footer.groups[0].chunks] != leaves:
+    if len(footer.groups) != len(kept) or [chunk.column for chunk in footer.groups[0].chunks] != leaves:
         return None
-    if join_obstacle([footer, _footer_of_nothing(plan)]):
+    if join_obstacle([footer, _footer_of_nothing(writer_schema(plan), plan.files.parquet)]):
         return None
-    return KeptRowGroups(base, footer, keys, reader.has_nan_safe_bounds, copied)
+    return KeptParts(base, footer, keys, reader.has_nan_safe_bounds, kept, columns)
 
 
 class NextVersion(NamedTuple):
@@ -123,13 +168,13 @@ class NextVersion(NamedTuple):
 
     Attributes:
         file: the writer.
-        encoded: consecutive row groups of the old file whose rows are written next, in order; while it is iterated,
-            the writer copies the others.
-        copied: number of copied row groups.
+        encoded: the rows of the old file that are written next, in order; while it is iterated, the writer copies the
+            others.
+        copied: number of row groups that are copied as a whole.
     """
 
     file: OutputFile | PatchedFile
-    encoded: Iterable[range]
+    encoded: Iterable[EncodedRun]
     copied: int
 
 
@@ -140,8 +185,9 @@ def next_version(
     reader: BaseFileReader,
     changes: BaseRowUpdates,
     appended: int,
+    keeps_keys: bool = True,
 ) -> NextVersion:
-    """Open the writer of a base file's next version: a :class:`PatchedFile` if row groups can be copied.
+    """Open the writer of a base file's next version: a :class:`PatchedFile` if parts of the old one can be copied.
 
     Args:
         plan: the write.
@@ -150,22 +196,23 @@ def next_version(
         reader: it, open.
         changes: its changed rows.
         appended: number of rows that are appended after those of the old file.
+        keeps_keys: whether the keys of updated rows may be left out of the written rows.
 
     Raises:
         CorruptTableError: the old file's bloom filter is corrupt.
     """
     keys = reader.footer()
     footer = KeyFooter.for_rewritten_file(plan, keys, base.path)
-    kept = kept_row_groups(plan, base, reader, keys, changes, appended)
+    kept = kept_parts(plan, base, reader, keys, changes, appended, keeps_keys)
     if kept is None:
-        every = [range(reader.num_row_groups)]
+        every = [EncodedRun(range(reader.num_row_groups))]
         return NextVersion(OutputFile(plan, work, work.file_id, "MERGE", footer), every, 0)
     patched = PatchedFile(plan, work, footer, kept)
-    return NextVersion(patched, patched.encoded_runs(), sum(kept.copied))
+    return NextVersion(patched, patched.encoded_runs(), kept.kept.count(Kept.ALL))
 
 
 class PatchedFile:
-    """Writer of a base file with row groups of its predecessor; used like an :class:`OutputFile`.
+    """Writer of a base file with bytes of its predecessor; used like an :class:`OutputFile`.
 
     Args:
         plan: the write.
@@ -174,53 +221,59 @@ class PatchedFile:
         kept: what is copied.
     """
 
-    def __init__(self, plan: FilePlan, work: FileGroupWork, footer: KeyFooter, kept: KeptRowGroups) -> None:
+    def __init__(self, plan: FilePlan, work: FileGroupWork, footer: KeyFooter, kept: KeptParts) -> None:
         self.name = base_file_name(work.file_id, str(work.token), plan.instant)
         self.path = f"{work.partition}/{self.name}" if work.partition else self.name
         self.rows = 0
         self.footer = footer
         self.ranges: ColumnRanges | None = None
         self._plan, self._kept = plan, kept
-        self._sink = pa.BufferOutputStream()
-        self._patch: RowGroupWriter | None = None
-        self._order: list[RowGroup | None] = []  # None: the next row group of the patch
+        self._schema = writer_schema(plan)
+        self._patch: _Patch | None = None
+        self._dictionaries: dict[tuple[str, ...], list[str]] = {}  # by the columns of the rows
         create_marker(plan.storage, plan.instant, self.path, "MERGE")
         if plan.config.populate_meta_fields:
             footer.carry(pa.chunked_array([[kept.keys.min_key, kept.keys.max_key]], pa.string()))
+        constants = {FILE_NAME: self.name} if plan.config.populate_meta_fields else {}
+        self._old = plan.storage.open_input(kept.base.path, kept.base.size)
+        sources = [kept.footer, _footer_of_nothing(self._schema, plan.files.parquet)]
+        self._joined = JoinedFile(plan.storage, self.path, sources, constants)
 
     def write(self, table: pa.Table) -> None:
-        """Append rows in the writer's schema."""
+        """Append rows in the writer's schema, without the columns that the current run copies."""
         if self._patch is None:
-            self._patch = self._open(table)
+            names = tuple(table.column_names)
+            if names not in self._dictionaries:
+                self._dictionaries[names] = dictionary_of(table)
+            is_one_group = len(names) < len(self._schema)
+            self._patch = _Patch(table.schema, self._plan.files.parquet, self._dictionaries[names], is_one_group)
         self._patch.write(table)
         self.rows += table.num_rows
 
-    def encoded_runs(self) -> Iterator[range]:
-        """Consecutive row groups of the old file whose rows are to be written next; others are appended as they are."""
-        for copied, numbers in groupby(range(len(self._kept.copied)), key=self._kept.copied.__getitem__):
-            run = list(numbers)
-            if not copied:
-                yield range(run[0], run[-1] + 1)
+    def encoded_runs(self) -> Iterator[EncodedRun]:
+        """The runs to write, in order; the row groups between them are copied."""
+        for kept, run in groupby(enumerate(self._kept.kept), key=lambda one: one[1]):
+            numbers = [number for number, _ in run]
+            if kept is Kept.NOTHING:  # the rows that follow the last row group join it
+                yield EncodedRun(range(numbers[0], numbers[-1] + 1))
                 continue
-            self._end_row_group()
-            groups = [self._kept.footer.groups[number] for number in run]
-            self._order += groups
-            self.rows += sum(group.rows for group in groups)
+            self._copy_patch()
+            for number in numbers:
+                group = self._kept.footer.groups[number]
+                if kept is Kept.ALL:
+                    self._joined.copy(self._old, self._kept.footer, group)
+                    self.rows += group.rows
+                else:
+                    yield EncodedRun(range(number, number + 1), self._kept.columns)
+                    self._copy_with_keys(group)
 
     def close(self) -> int:
         """Finish the file; returns its length in bytes and sets :attr:`ranges`."""
         plan = self._plan
-        constants = {FILE_NAME: self.name} if plan.config.populate_meta_fields else {}
-        if self._patch is None:
-            self._patch = self._open(writer_schema(plan).empty_table())
-        self._end_row_group()
-        self._patch.end({})
-        content = self._sink.getvalue()
-        patch = _footer_of(content)
-        with JoinedFile(plan.storage, self.path, [self._kept.footer, patch], constants) as joined:
-            self._copy_all(joined, content, patch)
-            pairs = [NAN_SAFE_BOUNDS] if self._kept.has_nan_safe_bounds else []
-            size = joined.close({**footer_pairs(plan.avro_schema, self.footer.finish()), **dict(pairs)})
+        self._copy_patch()
+        pairs = [NAN_SAFE_BOUNDS] if self._kept.has_nan_safe_bounds else []
+        size = self._joined.close({**footer_pairs(plan.avro_schema, self.footer.finish()), **dict(pairs)})
+        self._old.close()
         if plan.files.stats_columns:
             with open_base_file(plan.storage, self.path, size=size) as made:
                 self.ranges = ranges_of_file(made, plan.files.stats_columns)
@@ -230,54 +283,137 @@ class PatchedFile:
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
-        if kind is not None and self._patch is not None:
-            self._patch.abandon()
-
-    def _open(self, sample: pa.Table) -> RowGroupWriter:
-        plan = self._plan
-        return RowGroupWriter(self._sink, writer_schema(plan), plan.files.parquet, dictionary_of(sample))
-
-    def _end_row_group(self) -> None:
-        """Encode the rows that wait, and note where the new row groups belong."""
+        if kind is None:
+            return
         if self._patch is not None:
-            self._patch.flush()
-            known = sum(group is None for group in self._order)
-            self._order += [None] * (self._patch.row_groups - known)
+            self._patch.abandon()
+        try:
+            self._old.close()
+        finally:
+            self._joined.abort()
 
-    def _copy_all(self, joined: JoinedFile, content: pa.Buffer, patch: ParquetFooter) -> None:
-        kept, changed = self._kept, iter(patch.groups)
-        with self._plan.storage.open_input(kept.base.path, kept.base.size) as old, pa.BufferReader(content) as new:
-            for group in self._order:
-                if group is None:
-                    joined.copy(new, patch, next(changed))
-                else:
-                    joined.copy(old, kept.footer, group)
+    def _copy_patch(self) -> None:
+        """Append the row groups of the rows that were written."""
+        if self._patch is None:
+            return
+        content, footer = self._patch.end()
+        self._patch = None
+        with pa.BufferReader(content) as source:
+            for group in footer.groups:
+                self._joined.copy(source, footer, group)
+
+    def _copy_with_keys(self, old: RowGroup) -> None:
+        """Append a row group with keys of the old file, and the other columns of the rows that were written."""
+        assert self._patch is not None
+        content, footer = self._patch.end()
+        self._patch = None
+        (made,) = footer.groups
+        encoded = {chunk.column: chunk for chunk in made.chunks}
+        with pa.BufferReader(content) as source:
+            chunks = [
+                SourceChunk(source, footer.path, encoded[chunk.column])
+                if chunk.column in encoded
+                else SourceChunk(self._old, self._kept.footer.path, chunk)
+                for chunk in old.chunks
+            ]
+            self._joined.append(made, chunks)
 
 
 # ---- internals
 
 
-def _unchanged(
-    settings: ParquetSettings, reader: BaseFileReader, changes: BaseRowUpdates, appended: int
-) -> tuple[bool, ...] | None:
-    """For each row group whether it should be copied; None if too few should be."""
+class _Patch:
+    """Encodes rows in memory as a Parquet file of their own.
+
+    Args:
+        schema: of the rows.
+        settings: encoding.
+        dictionary: columns to dictionary-encode.
+        is_one_group: whether all rows become one row group.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, settings: ParquetSettings, dictionary: Sequence[str], is_one_group: bool
+    ) -> None:
+        self._sink = pa.BufferOutputStream()
+        self._writer = RowGroupWriter(self._sink, schema, settings, dictionary, sys.maxsize if is_one_group else None)
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows."""
+        self._writer.write(table)
+
+    def end(self) -> tuple[pa.Buffer, ParquetFooter]:
+        """The file, and its footer."""
+        self._writer.end({})
+        content = self._sink.getvalue()
+        return content, _footer_of(content)
+
+    def abandon(self) -> None:
+        """Discard the rows."""
+        self._writer.abandon()
+
+
+def _key_columns(plan: FilePlan) -> frozenset[str]:
+    """The columns that are the same in all rows of a record key and partition.
+
+    A key of one column is its text, if the table's own key generator made it.
+    """
+    if not plan.config.populate_meta_fields:
+        return frozenset()
+    columns, fields = [RECORD_KEY, PARTITION_PATH], plan.key_config.record_key_fields
+    if len(fields) == 1 and fields[0] in plan.schema.names and plan.config.key_generator != _USER_PROVIDED:
+        kind = plan.schema.field(fields[0]).type
+        if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind):
+            columns += fields
+    return frozenset(columns)
+
+
+def _kept(
+    settings: ParquetSettings,
+    reader: BaseFileReader,
+    changes: BaseRowUpdates,
+    appended: int,
+    columns: frozenset[str],
+) -> tuple[Kept, ...] | None:
+    """What is copied of each row group; None if that is too little."""
     metadata = reader.metadata
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     ends = np.cumsum([0, *(group.num_rows for group in groups)])
-    found = np.diff(np.searchsorted(changes.replaced, ends)) + np.diff(np.searchsorted(changes.dropped, ends))
-    if found.all():
-        return None
-    full = min(settings.row_group_bytes, max(group.total_byte_size for group in groups))
-    least = [full / _SMALL_SHARE] * (len(groups) - 1) + [full / (2 if appended else _SMALL_SHARE)]
-    copied = tuple(
-        not changed and group.num_rows > 0 and group.total_byte_size >= enough and _has_codec(group, settings)
-        for changed, group, enough in zip(found, groups, least, strict=True)
+    replaced, dropped = (np.diff(np.searchsorted(rows, ends)) for rows in (changes.replaced, changes.dropped))
+    kept = tuple(
+        Kept.NOTHING
+        if group.num_rows == 0 or group.total_byte_size < least or gone or not _has_codec(group, settings)
+        else Kept.ALL
+        if not updated
+        else Kept.KEYS
+        if columns and group.total_byte_size <= _LARGEST_GROUP
+        else Kept.NOTHING
+        for group, least, updated, gone in zip(
+            groups, _least_bytes(settings, groups, appended), replaced, dropped, strict=True
+        )
     )
-    sizes = np.array([sum(group.column(i).total_compressed_size for i in range(group.num_columns)) for group in groups])
-    kept = int(sizes[np.array(copied)].sum())
-    left = int(sizes.sum()) - kept
-    patch = left + appended * float(sizes.sum()) / max(1, metadata.num_rows)
-    return copied if kept and kept * _LEAST_SHARE >= kept + left and patch <= _PATCH_BYTES else None
+    copied = sum(_copied_bytes(group, part, columns) for group, part in zip(groups, kept, strict=True))
+    size = sum(_copied_bytes(group, Kept.ALL, columns) for group in groups)
+    again = [group for group, part in zip(groups, kept, strict=True) if part is Kept.NOTHING]
+    encoded = sum(_copied_bytes(group, Kept.ALL, columns) for group in again)
+    patch = encoded + appended * size / max(1, metadata.num_rows)
+    return kept if copied and copied * _LEAST_SHARE >= size and patch <= _PATCH_BYTES else None
+
+
+def _least_bytes(settings: ParquetSettings, groups: Sequence[pq.RowGroupMetaData], appended: int) -> list[float]:
+    """Bytes before compression from which a row group is copied: more for the last one, if rows follow it."""
+    if len(groups) == 1:
+        return [settings.row_group_bytes / 2 if appended else 0]
+    full = min(settings.row_group_bytes, max((group.total_byte_size for group in groups), default=0))
+    return [full / _SMALL_SHARE] * (len(groups) - 1) + [full / (2 if appended else _SMALL_SHARE)]
+
+
+def _copied_bytes(group: pq.RowGroupMetaData, kept: Kept, columns: frozenset[str]) -> int:
+    """Bytes of a row group that are copied, as they are stored."""
+    if kept is Kept.NOTHING:
+        return 0
+    chunks = (group.column(number) for number in range(group.num_columns))
+    return sum(one.total_compressed_size for one in chunks if kept is Kept.ALL or one.path_in_schema in columns)
 
 
 def _has_codec(group: pq.RowGroupMetaData, settings: ParquetSettings) -> bool:
@@ -287,10 +423,11 @@ def _has_codec(group: pq.RowGroupMetaData, settings: ParquetSettings) -> bool:
     return found in _CODECS.get(name, (name,))
 
 
-def _footer_of_nothing(plan: FilePlan) -> ParquetFooter:
-    """The footer of a file without rows, as this write would make it."""
+@lru_cache(_CACHED_FOOTERS)
+def _footer_of_nothing(schema: pa.Schema, settings: ParquetSettings) -> ParquetFooter:
+    """The footer of a file without rows."""
     sink = pa.BufferOutputStream()
-    RowGroupWriter(sink, writer_schema(plan), plan.files.parquet, []).end({})
+    RowGroupWriter(sink, schema, settings, []).end({})
     return _footer_of(sink.getvalue())
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.parquet.base_file import BaseFileReader
-from hudi_fast.merging.base_merge import Replaced, merged_batches
+from hudi_fast.merging.base_merge import Replaced, Replacement, merged_batches
 from hudi_fast.merging.blend import fill_gaps, run_merger
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.interleave import replace_rows
@@ -43,19 +43,30 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(open_base(plan.storage, base))
         changes = _resolve(plan, work, incoming, reader)
-        version = next_version(plan, work, base, reader, changes, appended=len(work.inserts))
+        log = _change_log(plan, work, reader.num_rows, changes)
+        keeps_keys = log is None and plan.rules.merger is None
+        version = next_version(plan, work, base, reader, changes, len(work.inserts), keeps_keys)
         output = version.file
         stack.enter_context(output)
-        log = _change_log(plan, work, reader.num_rows, changes)
         if log is not None:
             stack.enter_context(log)
         carried = CarriedColumns.of(plan, work.partition, output.name)
-        updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
+        updates = _Updates(plan, work, incoming, changes, output.name)
         most = _rows_at_once(reader, incoming)
-        for groups in version.encoded:
+        for run in version.encoded:
+            wanted = run.left(carried.wanted)
             for table in merged_batches(
-                reader, carried.wanted, changes, updates.make, batch_rows=most, row_groups=groups, observer=log
+                reader,
+                wanted,
+                changes,
+                updates.making(wanted),
+                batch_rows=most,
+                row_groups=run.groups,
+                observer=log,
             ):
+                if run.copied:
+                    output.write(table)
+                    continue
                 complete = carried.complete(table)
                 output.write(complete)
                 output.footer.carry(complete.column(RECORD_KEY))
@@ -167,39 +178,34 @@ class _Updates:
         incoming: rows of the write.
         changes: their changes to the file.
         name: the new file's name.
-        schema: columns to build: those that differ from row to row.
     """
 
     def __init__(
-        self,
-        plan: WritePlan,
-        work: FileGroupWork,
-        incoming: Incoming,
-        changes: BaseRowUpdates,
-        name: str,
-        schema: pa.Schema,
+        self, plan: WritePlan, work: FileGroupWork, incoming: Incoming, changes: BaseRowUpdates, name: str
     ) -> None:
         self.kept = 0  # stored rows left unchanged by the incoming row
         self.gone = 0  # stored rows deleted by the user's merger
         self._plan, self._work, self._incoming, self._changes = plan, work, incoming, changes
-        self._name, self._schema = name, schema
+        self._name = name
 
-    def make(self, part: slice, stored: pa.Table | None) -> Replaced:
-        """See :data:`hudi_fast.merging.base_merge.Replacement`."""
+    def making(self, schema: pa.Schema) -> Replacement:
+        """Makes rows with the columns of ``schema``: some of those that differ from row to row."""
+        return lambda part, stored: self._make(schema, part, stored)
+
+    def _make(self, schema: pa.Schema, part: slice, stored: pa.Table | None) -> Replaced:
         sources, first = self._changes.sources[part], self._work.first_sequence + part.start
         if stored is None:
-            rows = new_rows(self._plan, self._work, self._incoming, sources, self._name, first)
-            return Replaced(rows.select(self._schema.names))
-        names = [name for name in self._schema.names if name not in META_COLUMNS]
+            return Replaced(new_rows(self._plan, self._work, self._incoming, sources, self._name, first, schema))
+        names = [name for name in schema.names if name not in META_COLUMNS]
         older = stored.select(names)
         newer = pa.Table.from_arrays(self._incoming.take(sources, names).columns, schema=older.schema)
         if self._plan.rules.merger is not None:
             merged, gone = run_merger(self._plan.rules.merger, older, newer)
             self.gone += 0 if gone is None else int(gone.sum())
-            return Replaced(self._with_meta(merged, sources, first), gone)
+            return Replaced(self._with_meta(schema, merged, sources, first), gone)
         wins = None if self._changes.source_wins is None else self._changes.source_wins[part]
         merged, gave_way = fill_gaps(self._plan.rules, older, newer, wins)
-        rows = self._with_meta(merged, sources, first)
+        rows = self._with_meta(schema, merged, sources, first)
         if wins is None:
             return Replaced(rows)
         idle = ~wins & ~gave_way
@@ -207,9 +213,9 @@ class _Updates:
         self.kept += len(kept)
         return Replaced(replace_rows(rows, gather(stored, kept), kept, np.zeros(0, dtype=np.int64)), kept=idle)
 
-    def _with_meta(self, data: pa.Table, sources: Rows, first: int) -> pa.Table:
+    def _with_meta(self, schema: pa.Schema, data: pa.Table, sources: Rows, first: int) -> pa.Table:
         plan, work = self._plan, self._work
         keys = gather_array(self._incoming.key_array(), sources)
         meta = new_meta_columns(plan, keys, work.partition, self._name, work.token.task, first)
         made = dict(zip(META_COLUMNS, meta, strict=True)) | dict(zip(data.column_names, data.columns, strict=True))
-        return pa.Table.from_arrays([made[field.name] for field in self._schema], schema=self._schema)
+        return pa.Table.from_arrays([made[field.name] for field in schema], schema=schema)

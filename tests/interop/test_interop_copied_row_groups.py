@@ -1,4 +1,4 @@
-"""Files with row groups copied from their predecessor: Apache Hudi reads them, skips by their statistics and writes on.
+"""Files with bytes of their predecessor: Apache Hudi reads them, skips by their statistics and writes on.
 
 Module: hudi_fast.writing.patched_file.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_fast.writing import patched_file
 from tests.interop.sides import Sides, after_delete, after_upsert, trip_options, trips
 
 GZIP = {"hoodie.parquet.compression.codec": "gzip"}
@@ -66,5 +67,46 @@ def test_hudi_reads_copied_row_groups_and_writes_on(request, tmp_path, peer, ver
     again = trips(range(690, 730), ts=9, cities=1, note="third")
     rows = after_upsert(rows, again)
     sides.hudi_writes(again)
+    sides.agree(rows)
+    assert sides.table.services.validate().differences.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("peer", "version", "first", "kind"),
+    [
+        ("hudi_12", 9, "us", "COPY_ON_WRITE"),
+        ("hudi_12", 9, "hudi", "MERGE_ON_READ"),
+        ("hudi_015", 6, "hudi", "COPY_ON_WRITE"),
+        ("hudi_015", 6, "us", "MERGE_ON_READ"),
+    ],
+)
+def test_hudi_reads_row_groups_with_copied_keys_and_writes_on(
+    request, tmp_path, monkeypatch, peer, version, first, kind
+):
+    monkeypatch.setattr(patched_file, "_LEAST_BYTES", 0)
+    options = {**trip_options(version), **SMALL_GROUPS, **GZIP, "hoodie.datasource.write.table.type": kind}
+    sides = Sides(request.getfixturevalue(peer), tmp_path / "trips", options)
+    rows = trips(range(ROWS), cities=1)
+    write = sides.we_write if first == "us" else sides.hudi_writes
+    write(rows, "bulk_insert")
+    old = newest_file(sides.path)
+
+    new = trips(range(0, ROWS, 3), ts=5, cities=1, note="second")
+    rows = after_upsert(rows, new)
+    sides.we_write(new)
+    if kind == "MERGE_ON_READ":
+        sides.table.services.compact(options=GZIP)
+    made = newest_file(sides.path)
+    assert made != old
+    assert set(chunks(old)) <= set(chunks(made))
+    sides.agree(rows)
+
+    again = trips(range(0, ROWS + 50, 2), ts=9, cities=1, note="third")
+    rows = after_upsert(rows, again)
+    sides.hudi_writes(again)
+    sides.agree(rows)
+    more = trips(range(0, ROWS + 90, 5), ts=12, cities=1, note="fourth")
+    rows = after_upsert(rows, more)
+    sides.we_write(more)
     sides.agree(rows)
     assert sides.table.services.validate().differences.num_rows == 0

@@ -1,4 +1,4 @@
-"""The next version of a base file copies the row groups without changes.
+"""The next version of a base file copies the row groups without changes, and the keys of updated ones.
 
 Modules: hudi_fast.writing.patched_file, hudi_fast.writing.rewrite, hudi_fast.services.compaction.slices,
 hudi_fast.index.tagging.
@@ -6,6 +6,7 @@ hudi_fast.index.tagging.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.parquet.copy import JoinedFile
 from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.storage.base import Storage
+from hudi_fast.writing import patched_file
 from tests.services.test_services_clustering_rewrite import typed_rows
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import options
@@ -201,6 +203,158 @@ def test_a_compaction_copies_row_groups_that_its_log_leaves_alone(tmp_path):
     assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
 
 
+@pytest.fixture
+def copies_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies keys in small files, too."""
+    monkeypatch.setattr(patched_file, "_LEAST_BYTES", 0)
+
+
+def kept_chunks(old: Path, new: Path) -> list[set[str]]:
+    """For each row group, the columns with the same bytes in both files."""
+    metadata = pq.read_metadata(old)
+    names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    return [
+        {name for name in names if chunk_bytes(old, group, name) == chunk_bytes(new, group, name)}
+        for group in range(metadata.num_row_groups)
+    ]
+
+
+KEYS = {"_hoodie_record_key", "_hoodie_partition_path", "id"}
+
+
+@pytest.mark.usefixtures("copies_keys")
+@pytest.mark.parametrize("block", ["1", "125829120"], ids=["many row groups", "one row group"])
+@pytest.mark.parametrize("step", [1, 7], ids=["all rows", "some rows"])
+def test_an_update_copies_the_keys_of_every_row_group(tmp_path, block, step):
+    settings = settings_of(**{"hoodie.parquet.block.size": block})
+    hf.write(typed_rows(range(ROWS)), tmp_path / "t", settings)
+    table = hf.HudiTable.open(tmp_path / "t")
+    (old,) = base_files(table.path)
+    changed = newer(range(0, ROWS, step))
+    table.upsert(changed)
+    new = base_files(table.path)[-1]
+    assert groups_of(new) == groups_of(old)
+    for same in kept_chunks(old, new):
+        assert KEYS <= same
+        assert not same & {"ts", "amount", "_hoodie_commit_seqno", "_hoodie_commit_time"}
+    assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
+
+
+@pytest.mark.usefixtures("copies_keys")
+def test_new_rows_follow_a_row_group_with_copied_keys(tmp_path):
+    settings = settings_of(**{"hoodie.parquet.block.size": "1"})
+    hf.write(typed_rows(range(ROWS)), tmp_path / "t", settings)
+    table = hf.HudiTable.open(tmp_path / "t")
+    (old,) = base_files(table.path)
+    changed = newer(range(0, ROWS + 100, 3))
+    table.upsert(changed, {"hoodie.parquet.block.size": "1"})
+    new = base_files(table.path)[-1]
+    assert all(same >= KEYS for same in kept_chunks(old, new))
+    assert groups_of(new)[: len(groups_of(old))] == groups_of(old)
+    assert sum(groups_of(new)) == ROWS + 34
+    assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
+
+
+@pytest.mark.usefixtures("copies_keys")
+def test_keys_of_row_groups_with_deleted_rows_are_encoded_again(tmp_path):
+    def flagged(rows: pa.Table, deleted: int) -> pa.Table:
+        flags = [number < deleted for number in range(rows.num_rows)]
+        return rows.append_column("_hoodie_is_deleted", pa.array(flags))
+
+    hf.write(flagged(typed_rows(range(ROWS)), 0), tmp_path / "t", settings_of())
+    table = hf.HudiTable.open(tmp_path / "t")
+    (old,) = base_files(table.path)
+    sizes = groups_of(old)
+    table.upsert(flagged(newer(range(ROWS)), 5))
+    new = base_files(table.path)[-1]
+    assert groups_of(new) == [sizes[0] - 5, *sizes[1:]]
+    copied = [chunk_bytes(new, group, "id") == chunk_bytes(old, group, "id") for group in range(len(sizes))]
+    assert copied == [False] + [True] * (len(sizes) - 1)
+
+
+@pytest.mark.usefixtures("copies_keys")
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"hoodie.table.cdc.enabled": "true"},
+        {"hoodie.populate.meta.fields": "false"},
+    ],
+    ids=["change log", "no meta columns"],
+)
+def test_keys_are_encoded_again_where_all_columns_are_needed(tmp_path, more):
+    hf.write(typed_rows(range(ROWS)), tmp_path / "t", settings_of(**more))
+    table = hf.HudiTable.open(tmp_path / "t")
+    changed = newer(range(0, ROWS, 3))
+    table.upsert(changed, more)
+    assert by_key(hf.HudiTable.open(table.path).to_arrow()) == by_key(typed_rows(range(ROWS))) | by_key(changed)
+    assert table.services.validate().ok
+
+
+@pytest.mark.usefixtures("copies_keys")
+def test_a_compaction_copies_the_keys(tmp_path):
+    settings = settings_of(**{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    hf.write(typed_rows(range(ROWS)), tmp_path / "t", settings)
+    table = hf.HudiTable.open(tmp_path / "t")
+    (old,) = base_files(table.path)
+    changed = newer(range(0, ROWS, 5))
+    table.upsert(changed)
+    table.services.compact()
+    new = base_files(table.path)[-1]
+    assert all(same >= KEYS for same in kept_chunks(old, new))
+    assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
+
+
+@pytest.mark.usefixtures("copies_keys")
+@pytest.mark.parametrize(
+    ("key", "copied"),
+    [
+        (["number"], {"number"}),
+        (["day"], {"day"}),
+        (["price"], set()),
+        (["number", "day"], set()),
+    ],
+    ids=["integer", "date", "decimal", "two columns"],
+)
+def test_a_key_column_is_copied_if_the_key_is_its_text(tmp_path, key, copied, monkeypatch):
+    monkeypatch.setattr(patched_file, "_LEAST_SHARE", 1000)
+
+    def rows(ts: int) -> pa.Table:
+        numbers = list(range(600))
+        return pa.table(
+            {
+                "number": pa.array(numbers, pa.int32()),
+                "day": pa.array(numbers, pa.int32()).cast(pa.date32()),
+                "price": pa.array([Decimal(number) for number in numbers], pa.decimal128(9, 2)),
+                "ts": pa.array([ts] * len(numbers), pa.int64()),
+                "text": [f"{ts} {number}" for number in numbers],
+            }
+        )
+
+    settings = {
+        **settings_of(),
+        "hoodie.datasource.write.recordkey.field": ",".join(key),
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    }
+    hf.write(rows(1), tmp_path / "t", settings)
+    table = hf.HudiTable.open(tmp_path / "t")
+    (old,) = base_files(table.path)
+    table.upsert(rows(2))
+    new = base_files(table.path)[-1]
+    assert pq.read_metadata(new).num_rows == 600
+    for same in kept_chunks(old, new):
+        assert {"_hoodie_record_key", "_hoodie_partition_path", *copied} <= same
+    found = hf.HudiTable.open(table.path).to_arrow().select(rows(2).column_names)
+    assert found.sort_by("number").equals(rows(2))
+    assert table.services.validate().ok
+
+
+def test_keys_of_small_files_are_encoded_again(table):
+    (old,) = base_files(table.path)
+    assert old.stat().st_size < patched_file._LEAST_BYTES
+    table.upsert(newer(range(ROWS)))
+    assert pq.read_metadata(base_files(table.path)[-1]).num_row_groups < pq.read_metadata(old).num_row_groups
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["upsert", "delete"]),
@@ -213,7 +367,8 @@ STEPS = st.lists(
 )
 
 
-@examples(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.usefixtures("copies_keys")
+@examples(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, block=st.sampled_from(["1", "20000", "125829120"]))
 def test_copied_and_encoded_files_hold_the_same_rows(tmp_path_factory, steps, block):
     path = tmp_path_factory.mktemp("t")

@@ -193,14 +193,20 @@ class RowGroupWriter:
         schema: all columns, meta columns first.
         settings: encoding.
         dictionary: columns (dotted Parquet paths) to dictionary-encode.
+        limit: Arrow bytes at which a row group is full; None for those of the settings.
     """
 
     def __init__(
-        self, sink: pa.NativeFile, schema: pa.Schema, settings: ParquetSettings, dictionary: Sequence[str]
+        self,
+        sink: pa.NativeFile,
+        schema: pa.Schema,
+        settings: ParquetSettings,
+        dictionary: Sequence[str],
+        limit: int | None = None,
     ) -> None:
         self.rows = 0
         self.row_groups = 0
-        self._limit = min(settings.row_group_bytes, ROW_GROUP_MEMORY)
+        self._limit = min(settings.row_group_bytes, ROW_GROUP_MEMORY) if limit is None else limit
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._sink = sink

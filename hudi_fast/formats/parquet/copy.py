@@ -6,10 +6,10 @@
                                  │
     row groups ── as bytes ──────┴─► JoinedFile ─► row groups at other offsets ─► one new footer
 
-All column chunks of a row group are copied, except columns with one value per file: these are written again, as a
-dictionary of one entry and runs of its number. Chunks keep their encoding and compression, so a file may hold several
-codecs. Chunk metadata is kept too, including statistics, with shifted offsets. Page indexes and chunk filters are
-outside of row groups and are dropped.
+All column chunks of a row group are copied, from one file or from several with the same rows. Columns with one value
+per file are written again, as a dictionary of one entry and runs of its number. Chunks keep their encoding and
+compression, so a file may hold several codecs. Chunk metadata is kept too, including statistics, with shifted offsets.
+Page indexes and chunk filters are outside of row groups and are dropped.
 
 Source: parquet.thrift of Apache Parquet format 2.11.
 """
@@ -40,7 +40,7 @@ from hudi_fast.formats.parquet.thrift_compact import (
 )
 from hudi_fast.storage.base import Storage
 
-__all__ = ["JoinedFile", "join_obstacle"]
+__all__ = ["JoinedFile", "SourceChunk", "join_obstacle"]
 
 _MAGIC = b"PAR1"
 _TAIL = 8
@@ -71,11 +71,30 @@ def join_obstacle(footers: Sequence[ParquetFooter]) -> str:
     return ""
 
 
-class _Run(NamedTuple):
-    """A byte range: its start, and its end (exclusive)."""
+class SourceChunk(NamedTuple):
+    """A column chunk to copy.
 
+    Attributes:
+        source: the open file.
+        path: its path in messages.
+        chunk: the chunk.
+    """
+
+    source: pa.NativeFile
+    path: str
+    chunk: ColumnChunk
+
+
+class _Run(NamedTuple):
+    """Bytes to copy: the open file, its path in messages, the first byte and the one after the last."""
+
+    source: pa.NativeFile | None
+    path: str
     start: int
     end: int
+
+
+_NOTHING = _Run(None, "", 0, 0)
 
 
 class JoinedFile:
@@ -114,25 +133,37 @@ class JoinedFile:
         Raises:
             CorruptTableError: the file ends within the row group.
         """
-        begin, chunks, uncompressed = self._at, [], 0
-        run = _Run(0, 0)
-        for chunk in group.chunks:
+        self.append(group, [SourceChunk(source, footer.path, chunk) for chunk in group.chunks])
+
+    def append(self, group: RowGroup, chunks: Sequence[SourceChunk]) -> None:
+        """Append a row group whose columns come from several files.
+
+        Args:
+            group: its number of rows, and its fields but for columns, sizes and place.
+            chunks: one per leaf column, in schema order, each with the rows of the group.
+
+        Raises:
+            CorruptTableError: a file ends within a chunk.
+        """
+        begin, columns, uncompressed = self._at, [], 0
+        run = _NOTHING
+        for source, path, chunk in chunks:
             content = b""
             if chunk.column in self._constants:
                 content, chunk = self._constant(chunk.column, group.rows)
-            if content or chunk.start != run.end:
-                self._copy_bytes(source, run, footer.path)
-                run = _Run(chunk.start, chunk.start)
-            chunks.append(_shifted_chunk(chunk, self._at + run.end - run.start - chunk.start))
+            if content or source is not run.source or chunk.start != run.end:
+                self._copy_bytes(run)
+                run = _Run(source, path, chunk.start, chunk.start)
+            columns.append(_shifted_chunk(chunk, self._at + run.end - run.start - chunk.start))
             uncompressed += chunk.uncompressed
             if content:
                 self._write(content)
-                run = _Run(0, 0)
+                run = _NOTHING
             else:
-                run = _Run(run.start, run.end + chunk.length)
-        self._copy_bytes(source, run, footer.path)
+                run = run._replace(end=run.end + chunk.length)
+        self._copy_bytes(run)
         fields = group.fields | {
-            _COLUMNS: (LIST, struct_list(chunks)),
+            _COLUMNS: (LIST, struct_list(columns)),
             _GROUP_BYTES: integer(uncompressed),
             _GROUP_OFFSET: integer(begin),
             _GROUP_COMPRESSED: integer(self._at - begin),
@@ -185,15 +216,16 @@ class JoinedFile:
         self._sink.write(content)
         self._at += len(content)
 
-    def _copy_bytes(self, source: pa.NativeFile, run: _Run, path: str) -> None:
+    def _copy_bytes(self, run: _Run) -> None:
         left = run.end - run.start
-        if left:
-            source.seek(run.start)
+        if not left or run.source is None:
+            return
+        run.source.seek(run.start)
         while left:
             part = self._buffer[: min(left, _BUFFER)]
-            count = source.readinto(part)
+            count = run.source.readinto(part)
             if not count:
-                raise CorruptTableError(f"The base file ends {left} bytes before the end of a row group.", path)
+                raise CorruptTableError(f"The base file ends {left} bytes before the end of a row group.", run.path)
             self._sink.write(part[:count])
             self._at += count
             left -= count

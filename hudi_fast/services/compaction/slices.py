@@ -66,10 +66,11 @@ def compact_slice(work: CompactionWork, operation: CompactionOperation, token: T
         schema = merge_schema(merge, carried_schema(plan), plan.file_schema)
         resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
         scanned = time.monotonic()
-        version = _next_version(plan, slice_, token, reader, resolved)
+        changes = _change_log(plan, slice_, token, reader, resolved)
+        keeps_keys = changes is None and merge.rules.merger is None
+        version = _next_version(plan, slice_, token, reader, resolved, keeps_keys)
         output = version.file
         stack.enter_context(output)
-        changes = _change_log(plan, slice_, token, reader, resolved)
         if changes is not None:
             stack.enter_context(changes)
         _write(work, resolved, CarriedColumns.of(plan, slice_.partition, output.name), reader, version, changes)
@@ -155,13 +156,18 @@ def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) ->
 
 
 def _next_version(
-    plan: FilePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None, resolved: ResolvedSlice
+    plan: FilePlan,
+    slice_: FileSlice,
+    token: TaskToken,
+    reader: BaseFileReader | None,
+    resolved: ResolvedSlice,
+    keeps_keys: bool,
 ) -> NextVersion:
     work = FileGroupWork(slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
     if reader is None or slice_.base_file is None:
         new = OutputFile(plan, work, slice_.file_id, "CREATE", KeyFooter.for_new_file(plan))
         return NextVersion(new, (), 0)
-    return next_version(plan, work, slice_.base_file, reader, resolved.changes, appended=len(resolved.appended))
+    return next_version(plan, work, slice_.base_file, reader, resolved.changes, len(resolved.appended), keeps_keys)
 
 
 def _change_log(
@@ -183,11 +189,12 @@ def _write(
     output, stored = version.file, work.plan.config.populate_meta_fields
     entries, changes = resolved.entries, resolved.changes
     if reader is not None:
-        replacement = entry_replacement(work.merge.rules, entries, changes, carried.wanted)
-        for groups in version.encoded:
-            for table in merged_batches(reader, carried.wanted, changes, replacement, row_groups=groups, observer=log):
-                output.write(carried.complete(table))
-                if stored:
+        for run in version.encoded:
+            wanted = run.left(carried.wanted)
+            replacement = entry_replacement(work.merge.rules, entries, changes, wanted)
+            for table in merged_batches(reader, wanted, changes, replacement, row_groups=run.groups, observer=log):
+                output.write(table if run.copied else carried.complete(table))
+                if stored and not run.copied:
                     output.footer.carry(table.column(RECORD_KEY))
     for part in chunks(entries.row[resolved.appended]):
         table = entries.take(part, carried.wanted.names)
