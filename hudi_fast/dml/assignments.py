@@ -21,7 +21,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.merging.rules import MergeRules, merge_rules_of
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["assigned", "is_upsert", "partial_columns_of", "values_of"]
+__all__ = ["assigned", "is_upsert", "partial_columns_of", "unset_columns", "values_of"]
 
 _FIRST_PARTIAL = 8
 
@@ -93,6 +93,15 @@ def partial_columns_of(
         return None
     (columns,) = sets
     return [name for name in names if name in columns]
+
+
+def unset_columns(config: TableConfig, spec: MergeSpec, source: Sequence[str], names: Sequence[str]) -> frozenset[str]:
+    """The columns of the table that no update of the statement sets: updated rows keep their values.
+
+    Arguments are those of :func:`assigned`.
+    """
+    updates = [clause for clause in spec.clauses if clause.effect == "update"]
+    return frozenset(names).difference(*(assigned(clause, config, names, source, spec) for clause in updates))
 
 
 def is_upsert(plan: WritePlan, spec: MergeSpec, source: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ do (:mod:`hudi_fast.writing.conflicts.checks`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -30,11 +31,18 @@ class DmlEngine:
     Args:
         columns: data columns of these rows, in the types of the table.
         make_engine: creates the engine with the rows, from the plan of the write.
+        unset: columns that no update of the statement sets.
     """
 
-    def __init__(self, columns: pa.Schema, make_engine: Callable[[WritePlan], Engine]) -> None:
+    def __init__(
+        self,
+        columns: pa.Schema,
+        make_engine: Callable[[WritePlan], Engine],
+        unset: frozenset[str] = frozenset(),
+    ) -> None:
         self._columns = columns
         self._make_engine = make_engine
+        self._unset = unset
         self._inner: Engine | None = None
 
     def input_schema(self) -> pa.Schema:
@@ -59,7 +67,7 @@ class DmlEngine:
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the rows."""
         assert self._inner is not None, "write requires prepare"
-        return self._inner.execute(plan)
+        return self._inner.execute(replace(plan, unset=self._unset))
 
 
 def dml_schema(columns: pa.Schema) -> pa.Schema:

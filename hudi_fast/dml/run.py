@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.dml.assignments import partial_columns_of
+from hudi_fast.dml.assignments import partial_columns_of, unset_columns
 from hudi_fast.dml.engine import DmlEngine
 from hudi_fast.dml.expressions import check_condition
 from hudi_fast.dml.local import merged_rows, updated_rows
@@ -83,7 +83,8 @@ def run_dml(
     elif all(clause.effect == "delete" for clause in spec.clauses):
         options = replace(options, operation="delete")
     columns = schema if partial is None else _with_identity(state, schema, partial)
-    engine = DmlEngine(columns, lambda plan: make_engine(plan, spec))
+    unset = unset_columns(state.config, spec, source, schema.names)
+    engine = DmlEngine(columns, lambda plan: make_engine(plan, spec), unset)
     session.settings = replace(session.settings, write=options)
     result = write_with_services(session, lambda: run_write(session, engine, "append"))
     assert result is not None

@@ -5,13 +5,13 @@
     changes ─► kept_parts ─► KeptParts, or None: an OutputFile encodes all of it
 
     row groups without changes ─────────────── bytes of the old file ─┐
-    row groups with updates   ─ keys ───────── bytes of the old file ─┤
+    row groups with updates   ─ kept columns ─ bytes of the old file ─┤
                               └ other columns ─ encoded in memory ────┼─► PatchedFile: row groups in their order,
     other row groups, new rows ──────────────── encoded in memory ────┘                one footer
 
-An update changes neither the record key nor the columns that follow from it, and they are often half of the bytes. So
-they are neither decoded nor encoded, unless rows of the row group are deleted. The file name, a column of every row, is
-written anew (:mod:`hudi_fast.formats.parquet.copy`).
+An updated row keeps its record key and the columns that follow from it, which are often half of the bytes, and in a DML
+statement all columns that it does not set. These are neither decoded nor encoded, unless rows of the row group are
+deleted. The file name, a column of every row, is written anew (:mod:`hudi_fast.formats.parquet.copy`).
 
 Small row groups are encoded again with their neighbours, so that a file does not fall into ever smaller ones.
 """
@@ -61,10 +61,10 @@ _LEAST_SHARE = 8
 """Bytes are copied if they are at least this share, as a divisor, of the file's."""
 
 _LEAST_BYTES = 256 << 10
-"""Keys are copied in files of at least this size: below it, joining costs more than encoding."""
+"""Columns are copied in files of at least this size: below it, joining costs more than encoding."""
 
 _LARGEST_GROUP = 2 * ROW_GROUP_MEMORY
-"""Bytes before compression up to which keys are copied: the other columns of the row group are in memory."""
+"""Bytes of a row group, before compression, up to which columns are copied: the others are in memory as a whole."""
 
 _SMALL_SHARE = 16
 """A row group below this share, as a divisor, of a full one is encoded again."""
@@ -83,7 +83,7 @@ class Kept(IntEnum):
     """What is copied of a row group."""
 
     NOTHING = 0
-    KEYS = 1
+    COLUMNS = 1
     ALL = 2
 
 
@@ -113,7 +113,7 @@ class KeptParts:
         keys: Hudi's keys in its footer.
         has_nan_safe_bounds: whether its bounds cover all values.
         kept: for each row group of the old file.
-        columns: the columns that are copied where keys are.
+        columns: of row groups that keep columns.
     """
 
     base: BaseFile
@@ -131,7 +131,7 @@ def kept_parts(
     keys: BaseFileFooter,
     changes: BaseRowUpdates,
     appended: int,
-    keeps_keys: bool = True,
+    unset: frozenset[str] | None,
 ) -> KeptParts | None:
     """The parts that the next version of a base file can copy; None if encoding all of it is better, or needed.
 
@@ -142,11 +142,11 @@ def kept_parts(
         keys: Hudi's keys in its footer.
         changes: its changed rows.
         appended: number of rows that are appended: the last row group is encoded with them unless it is full.
-        keeps_keys: whether the keys of updated rows may be left out of the written rows.
+        unset: columns whose values updated rows keep, besides keys; None if the written rows must have all columns.
     """
     if base.names is not None or len(reader.parts) > 1:
         return None
-    columns = _key_columns(plan) if keeps_keys and base.size >= _LEAST_BYTES else frozenset()
+    columns = frozenset() if unset is None or base.size < _LEAST_BYTES else _kept_columns(plan, unset)
     kept = _kept(plan.files.parquet, reader, changes, appended, columns)
     if kept is None or reader.schema != plan.file_schema:
         return None
@@ -185,7 +185,7 @@ def next_version(
     reader: BaseFileReader,
     changes: BaseRowUpdates,
     appended: int,
-    keeps_keys: bool = True,
+    unset: frozenset[str] | None,
 ) -> NextVersion:
     """Open the writer of a base file's next version: a :class:`PatchedFile` if parts of the old one can be copied.
 
@@ -196,14 +196,14 @@ def next_version(
         reader: it, open.
         changes: its changed rows.
         appended: number of rows that are appended after those of the old file.
-        keeps_keys: whether the keys of updated rows may be left out of the written rows.
+        unset: columns whose values updated rows keep, besides keys; None if the written rows must have all columns.
 
     Raises:
         CorruptTableError: the old file's bloom filter is corrupt.
     """
     keys = reader.footer()
     footer = KeyFooter.for_rewritten_file(plan, keys, base.path)
-    kept = kept_parts(plan, base, reader, keys, changes, appended, keeps_keys)
+    kept = kept_parts(plan, base, reader, keys, changes, appended, unset)
     if kept is None:
         every = [EncodedRun(range(reader.num_row_groups))]
         return NextVersion(OutputFile(plan, work, work.file_id, "MERGE", footer), every, 0)
@@ -265,7 +265,7 @@ class PatchedFile:
                     self.rows += group.rows
                 else:
                     yield EncodedRun(range(number, number + 1), self._kept.columns)
-                    self._copy_with_keys(group)
+                    self._copy_with_columns(group)
 
     def close(self) -> int:
         """Finish the file; returns its length in bytes and sets :attr:`ranges`."""
@@ -302,8 +302,8 @@ class PatchedFile:
             for group in footer.groups:
                 self._joined.copy(source, footer, group)
 
-    def _copy_with_keys(self, old: RowGroup) -> None:
-        """Append a row group with keys of the old file, and the other columns of the rows that were written."""
+    def _copy_with_columns(self, old: RowGroup) -> None:
+        """Append a row group with columns of the old file, and the others of the rows that were written."""
         assert self._patch is not None
         content, footer = self._patch.end()
         self._patch = None
@@ -353,19 +353,19 @@ class _Patch:
         self._writer.abandon()
 
 
-def _key_columns(plan: FilePlan) -> frozenset[str]:
-    """The columns that are the same in all rows of a record key and partition.
+def _kept_columns(plan: FilePlan, unset: frozenset[str]) -> frozenset[str]:
+    """The columns whose values an updated row keeps: keys and partition path, and those that it does not set.
 
     A key of one column is its text, if the table's own key generator made it.
     """
     if not plan.config.populate_meta_fields:
         return frozenset()
-    columns, fields = [RECORD_KEY, PARTITION_PATH], plan.key_config.record_key_fields
+    columns, fields = unset | {RECORD_KEY, PARTITION_PATH}, plan.key_config.record_key_fields
     if len(fields) == 1 and fields[0] in plan.schema.names and plan.config.key_generator != _USER_PROVIDED:
         kind = plan.schema.field(fields[0]).type
         if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind):
-            columns += fields
-    return frozenset(columns)
+            columns |= {*fields}
+    return columns
 
 
 def _kept(
@@ -385,7 +385,7 @@ def _kept(
         if group.num_rows == 0 or group.total_byte_size < least or gone or not _has_codec(group, settings)
         else Kept.ALL
         if not updated
-        else Kept.KEYS
+        else Kept.COLUMNS
         if columns and group.total_byte_size <= _LARGEST_GROUP
         else Kept.NOTHING
         for group, least, updated, gone in zip(
@@ -413,7 +413,8 @@ def _copied_bytes(group: pq.RowGroupMetaData, kept: Kept, columns: frozenset[str
     if kept is Kept.NOTHING:
         return 0
     chunks = (group.column(number) for number in range(group.num_columns))
-    return sum(one.total_compressed_size for one in chunks if kept is Kept.ALL or one.path_in_schema in columns)
+    copied = (one for one in chunks if kept is Kept.ALL or one.path_in_schema.partition(".")[0] in columns)
+    return sum(one.total_compressed_size for one in copied)
 
 
 def _has_codec(group: pq.RowGroupMetaData, settings: ParquetSettings) -> bool:

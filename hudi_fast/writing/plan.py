@@ -254,6 +254,7 @@ class WritePlan(FilePlan):
         sorts_by_key: whether the record key follows the sort columns.
         partial: the columns of a partial update; None for whole rows.
         is_dml: whether rows are computed from stored rows (:mod:`hudi_fast.writing.dml_rows`).
+        unset: columns whose values updated rows keep.
         allows_clustering_updates: whether rows in a pending clustering may change.
         early: early conflict detection, before a file group is written; None if disabled.
     """
@@ -267,6 +268,7 @@ class WritePlan(FilePlan):
     sorts_by_key: bool = False
     partial: PartialColumns | None = None
     is_dml: bool = False
+    unset: frozenset[str] = frozenset()
     allows_clustering_updates: bool = False
     early: EarlyDetection | None = None
 

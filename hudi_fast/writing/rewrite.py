@@ -44,8 +44,8 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         reader = stack.enter_context(open_base(plan.storage, base))
         changes = _resolve(plan, work, incoming, reader)
         log = _change_log(plan, work, reader.num_rows, changes)
-        keeps_keys = log is None and plan.rules.merger is None
-        version = next_version(plan, work, base, reader, changes, len(work.inserts), keeps_keys)
+        unset = plan.unset if log is None and plan.rules.merger is None else None
+        version = next_version(plan, work, base, reader, changes, len(work.inserts), unset)
         output = version.file
         stack.enter_context(output)
         if log is not None:

@@ -348,6 +348,23 @@ def test_a_key_column_is_copied_if_the_key_is_its_text(tmp_path, key, copied, mo
     assert table.services.validate().ok
 
 
+@pytest.mark.usefixtures("copies_keys")
+def test_an_update_by_condition_copies_the_columns_that_it_does_not_set(table):
+    (old,) = base_files(table.path)
+    result = table.update(None, {"amount": 7.25})
+    assert result.updates == ROWS
+    new = base_files(table.path)[-1]
+    metadata = pq.read_metadata(new)
+    leaves = {metadata.schema.column(number).path for number in range(metadata.num_columns)}
+    changed = {"amount", "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"}
+    assert any("." in leaf for leaf in leaves)
+    assert kept_chunks(old, new) == [leaves - changed] * metadata.num_row_groups
+    rows = typed_rows(range(ROWS))
+    place = rows.column_names.index("amount")
+    sevens = pa.array([7.25] * ROWS)
+    assert_sound(table, by_key(rows.set_column(place, "amount", sevens)))
+
+
 def test_keys_of_small_files_are_encoded_again(table):
     (old,) = base_files(table.path)
     assert old.stat().st_size < patched_file._LEAST_BYTES

@@ -40,6 +40,7 @@ from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
 
 __all__ = ["ScannedLog", "compact_slice", "log_counters", "scan_log"]
 
+_NO_COLUMNS: frozenset[str] = frozenset()
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 _DATA = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 
@@ -67,8 +68,8 @@ def compact_slice(work: CompactionWork, operation: CompactionOperation, token: T
         resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
         scanned = time.monotonic()
         changes = _change_log(plan, slice_, token, reader, resolved)
-        keeps_keys = changes is None and merge.rules.merger is None
-        version = _next_version(plan, slice_, token, reader, resolved, keeps_keys)
+        unset = _NO_COLUMNS if changes is None and merge.rules.merger is None else None
+        version = _next_version(plan, slice_, token, reader, resolved, unset)
         output = version.file
         stack.enter_context(output)
         if changes is not None:
@@ -161,13 +162,13 @@ def _next_version(
     token: TaskToken,
     reader: BaseFileReader | None,
     resolved: ResolvedSlice,
-    keeps_keys: bool,
+    unset: frozenset[str] | None,
 ) -> NextVersion:
     work = FileGroupWork(slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
     if reader is None or slice_.base_file is None:
         new = OutputFile(plan, work, slice_.file_id, "CREATE", KeyFooter.for_new_file(plan))
         return NextVersion(new, (), 0)
-    return next_version(plan, work, slice_.base_file, reader, resolved.changes, len(resolved.appended), keeps_keys)
+    return next_version(plan, work, slice_.base_file, reader, resolved.changes, len(resolved.appended), unset)
 
 
 def _change_log(
