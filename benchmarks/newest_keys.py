@@ -97,7 +97,7 @@ def _timed(folder: Path, changed: pa.Table, given: argparse.Namespace, name: str
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     shutil.copytree(folder / "start", out)
-    nothing = mock.patch("hudi_fast.writing.patched_file.kept_row_groups", return_value=None)
+    nothing = mock.patch("hudi_fast.writing.patched_file.kept_parts", return_value=None)
     with contextlib.nullcontext() if name == "copied" else nothing:
         begin = time.perf_counter()
         result = hf.write(changed, out, _with("upsert"))

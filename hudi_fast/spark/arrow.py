@@ -24,6 +24,7 @@ __all__ = [
     "is_local",
     "numbers_of",
     "parallelism",
+    "reads_files",
     "running_parallelism",
     "session_conf",
 ]
@@ -33,10 +34,18 @@ _FEWEST_ROWS = 64
 BATCH_BYTES = 64 << 20
 """Arrow bytes of a batch to Python, about: a worker holds a few of them."""
 
+_KNOWN_BYTES = 16 << 20
+"""Arrow bytes of a batch whose rows are counted: less, because some of them are wider than the average."""
+
+_UNLIMITED_BYTES = (1 << 31) - 1
+"""Spark's number for batches without a limit in bytes."""
+
 ARROW_GROWTH = 2
 """Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
 _PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "MapPartitions", "MapElements")
 """First letters of plan nodes whose rows a function makes: the optimizer assumes as many rows as it takes."""
+
+_SCANNING_NODES = frozenset({"LogicalRelation", "RelationV2", "InMemoryRelation", "Project"})
 
 _UNLIMITED = (1 << 31) - 1
 """Spark's number for executors without a limit."""
@@ -117,14 +126,18 @@ def frame_of(spark: Any, table: pa.Table) -> Any:
 def arrow_batches_of(spark: Any, row_bytes: int = 0) -> AbstractContextManager[None]:
     """Set the size of Arrow batches to Python: at most 65 536 rows, and about :data:`BATCH_BYTES`.
 
-    Spark's default of 10 000 rows doubles the cost of key columns.
+    Spark's default of 10 000 rows doubles the cost of key columns. With a limit in bytes, Spark 4.1 and later add up
+    the buffers of all columns after each row, which takes as long as scanning the row. So rows of a known size are only
+    counted.
 
     Args:
         spark: the session.
-        row_bytes: average Arrow size of a row, for releases of Spark that do not count bytes; 0 if unknown.
+        row_bytes: average Arrow size of a row; 0 if unknown.
     """
-    rows = min(_BATCH_ROWS, max(_FEWEST_ROWS, BATCH_BYTES // row_bytes)) if row_bytes else _BATCH_ROWS
-    settings = {"maxRecordsPerBatch": rows, "maxBytesPerBatch": BATCH_BYTES}
+    rows, size = _BATCH_ROWS, BATCH_BYTES
+    if row_bytes:
+        rows, size = min(_BATCH_ROWS, max(_FEWEST_ROWS, _KNOWN_BYTES // row_bytes)), _UNLIMITED_BYTES
+    settings = {"maxRecordsPerBatch": rows, "maxBytesPerBatch": size}
     return session_conf(spark, {f"spark.sql.execution.arrow.{name}": str(value) for name, value in settings.items()})
 
 
@@ -161,6 +174,19 @@ def estimated_bytes(df: Any) -> int | None:
     leaves = plan.collectLeaves()
     sizes = [int(str(leaves.apply(number).stats().sizeInBytes())) for number in range(leaves.size())]
     return None if any(size >= unknown for size in sizes) else int(str(plan.stats().sizeInBytes()))
+
+
+def reads_files(df: Any) -> bool:
+    """Whether the DataFrame only reads files and projects their rows, so that its first rows cost little."""
+    jdf = getattr(df, "_jdf", None)
+    return jdf is not None and _is_scan(jdf.queryExecution().optimizedPlan())
+
+
+def _is_scan(plan: Any) -> bool:
+    children = plan.children()
+    if str(plan.nodeName()) not in _SCANNING_NODES:
+        return False
+    return all(_is_scan(children.apply(number)) for number in range(children.size()))
 
 
 def _has_functions(plan: Any) -> bool:

@@ -144,7 +144,7 @@ def kept_parts(
         appended: number of rows that are appended: the last row group is encoded with them unless it is full.
         unset: columns whose values updated rows keep, besides keys; None if the written rows must have all columns.
     """
-    if base.names is not None or len(reader.parts) > 1:
+    if base.names is not None or len(reader.parts) > 1 or not reader.num_rows:
         return None
     columns = frozenset() if unset is None or base.size < _LEAST_BYTES else _kept_columns(plan, unset)
     kept = _kept(plan.files.parquet, reader, changes, appended, columns)
@@ -404,7 +404,7 @@ def _least_bytes(settings: ParquetSettings, groups: Sequence[pq.RowGroupMetaData
     """Bytes before compression from which a row group is copied: more for the last one, if rows follow it."""
     if len(groups) == 1:
         return [settings.row_group_bytes / 2 if appended else 0]
-    full = min(settings.row_group_bytes, max((group.total_byte_size for group in groups), default=0))
+    full = min(settings.row_group_bytes, max(group.total_byte_size for group in groups))
     return [full / _SMALL_SHARE] * (len(groups) - 1) + [full / (2 if appended else _SMALL_SHARE)]
 
 

@@ -34,6 +34,7 @@ from hudi_fast.spark.arrow import (
     estimated_bytes,
     is_local,
     parallelism,
+    reads_files,
 )
 from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.writing.broadcast import run_broadcast
@@ -147,9 +148,17 @@ class SparkEngine:
             plan = with_row_size(plan, self._row_size)
         if self._local is not None and choice.name == "driver":
             return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
-        spark, row_bytes = self._df.sparkSession, 0 if self._profile is None else self._profile.row_bytes
-        with arrow_batches_of(spark, row_bytes), explained_job_errors(spark, plan.storage.uri):
+        spark = self._df.sparkSession
+        with explained_job_errors(spark, plan.storage.uri), arrow_batches_of(spark, self._row_bytes()):
             return _outcome(self._run(choice.name, plan), choice)
+
+    def _row_bytes(self) -> int:
+        """Average Arrow size of a row; 0 if it is not known, and the first rows may cost much."""
+        if self._profile is not None:
+            return self._profile.row_bytes
+        if self._sample is None and not reads_files(self._df):
+            return 0
+        return _bytes_of_a_row(self._sampled(_SAMPLE_ROWS))
 
     def _run(self, name: str, plan: WritePlan) -> list[Answer]:
         if name == "broadcast":
