@@ -1,4 +1,4 @@
-"""Gather, interleave, grouping and sequence numbers. One thread."""
+"""Gather, interleave, splice, grouping and sequence numbers. One thread."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from hudi_fast.kernels.gather import gather_varlen, take_two_bits, take_two_fixed, take_two_varlen
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.seqno import format_sequence_numbers
+from hudi_fast.kernels.splice import splice_fixed, splice_varlen
 
 from . import random_keys
 
@@ -22,6 +23,8 @@ class Rows:
         self.order = random.permutation(rows)
         numbers = np.arange(rows)
         self.selectors = np.where(random.random(rows) < 0.1, ~numbers, numbers).astype(np.int32)
+        self.changed = np.flatnonzero(random.random(rows) < 0.01)
+        self.sources = np.arange(self.changed.size)
         self.bits = np.full((rows + 7) // 8, 0x5A, np.uint8)
         self.codes = random.integers(0, 20, rows).astype(np.int32)
         for name in dir(self):
@@ -36,6 +39,12 @@ class Rows:
 
     def time_take_two_fixed(self, rows):
         take_two_fixed(self.order, self.order, self.selectors)
+
+    def time_splice_varlen(self, rows):
+        splice_varlen(*self.a, *self.b, self.changed, self.sources)
+
+    def time_splice_fixed(self, rows):
+        splice_fixed(self.order, self.order, self.changed, self.sources)
 
     def time_take_two_bits(self, rows):
         take_two_bits(self.bits, 0, rows, None, 0, rows, self.selectors)

@@ -83,6 +83,7 @@ def merged_batches(
     batch_rows: int = BATCH_ROWS,
     replaced_only: Collection[int] = (),
     row_groups: Collection[int] | None = None,
+    kept: Collection[str] = (),
     observer: CdcObserver | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a base file after its changes, in file order, in ``schema``; no table is empty.
@@ -95,6 +96,7 @@ def merged_batches(
         batch_rows: maximum rows of a table.
         replaced_only: row groups whose unchanged rows are not returned.
         row_groups: the row groups whose rows are returned; None for all.
+        kept: columns in which new rows have the values of the rows that they replace.
         observer: receives each replaced or dropped row.
 
     Raises:
@@ -103,7 +105,7 @@ def merged_batches(
     """
     columns = [name for name in schema.names if name in reader.schema.names]
     conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), schema)
-    walk = _Walk(changes, replacement, batch_rows, observer)
+    walk = _Walk(changes, replacement, batch_rows, frozenset(kept), observer)
     start = 0
     for group, rows in enumerate(reader.row_group_rows()):
         if row_groups is None or group in row_groups:
@@ -125,6 +127,7 @@ class _Walk:
     changes: BaseRowUpdates
     replacement: Replacement
     batch_rows: int
+    kept: frozenset[str] = frozenset()
     observer: CdcObserver | None = None
 
     @property
@@ -166,7 +169,7 @@ class _Walk:
             deleted_rows = np.union1d(deleted_rows, positions[made.deleted])
             rows, positions = gather(rows, np.flatnonzero(~made.deleted)), positions[~made.deleted]
         self._observe_deleted(table, deleted_rows)
-        yield from _filled(rows if alone else replace_rows(table, rows, positions, deleted_rows))
+        yield from _filled(rows if alone else replace_rows(table, rows, positions, deleted_rows, self.kept))
 
     def _observe_updated(self, older: pa.Table | None, made: Replaced) -> None:
         if self.observer is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,10 +19,15 @@ from hudi_fast.formats.varlen import (
     varlen_buffers,
 )
 from hudi_fast.kernels.gather import take_two_bits, take_two_fixed, take_two_varlen
+from hudi_fast.kernels.splice import check_changes, splice_fixed, splice_varlen
 
 __all__ = ["replace_rows", "take_two"]
 
 Selectors = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int64]
+
+_FEW = 6
+"""Runs between changed rows are copied if at most one row in so many changes."""
 
 
 def replace_rows(
@@ -27,6 +35,7 @@ def replace_rows(
     updates: pa.Table,
     positions: npt.NDArray[np.int64],
     dropped: npt.NDArray[np.int64],
+    kept: Collection[str] = (),
 ) -> pa.Table:
     """``base`` with the rows at ``positions`` replaced by ``updates`` and the rows at ``dropped`` removed.
 
@@ -35,16 +44,60 @@ def replace_rows(
         updates: m rows, same columns and types.
         positions: int64[m], ascending, distinct, each below n: row of ``base`` that row i of ``updates`` replaces.
         dropped: int64[d], ascending, none of them in ``positions``.
+        kept: columns in which each row of ``updates`` has the value of the row that it replaces.
     """
-    selectors = np.arange(base.num_rows, dtype=np.int32)
-    selectors[positions] = -1 - np.arange(updates.num_rows, dtype=np.int32)
-    if len(dropped):
-        selectors = np.delete(selectors, dropped)
+    changes = _Changes(base.num_rows, positions, dropped)
+    check_changes(changes.rows, changes.sources, base.num_rows, updates.num_rows)
     columns = [
-        take_two(single_chunk(old), single_chunk(new), selectors)
-        for old, new in zip(base.columns, updates.columns, strict=True)
+        old if name in kept and not len(dropped) else _changed(single_chunk(old), single_chunk(new), changes)
+        for name, old, new in zip(base.column_names, base.columns, updates.columns, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=base.schema)
+
+
+class _Changes:
+    """Changed rows of a base: see :mod:`hudi_fast.kernels.splice`.
+
+    Args:
+        count: rows of the base.
+        positions: row i of the updates replaces the row at ``positions[i]``.
+        dropped: the rows at these positions are removed.
+    """
+
+    def __init__(self, count: int, positions: Rows, dropped: Rows) -> None:
+        self.count = count
+        self.rows, self.sources = positions, np.arange(len(positions), dtype=np.int64)
+        if len(dropped):
+            rows = np.concatenate([positions, dropped])
+            order = np.argsort(rows)
+            self.rows = rows[order]
+            self.sources = np.concatenate([self.sources, np.full(len(dropped), -1)])[order]
+
+    @property
+    def are_few(self) -> bool:
+        """Whether most rows stay, so that runs of them are long enough to be copied as a whole."""
+        return len(self.rows) * _FEW <= self.count
+
+    @cached_property
+    def selectors(self) -> Selectors:
+        """The same for :func:`take_two`."""
+        found = np.arange(self.count, dtype=np.int32)
+        found[self.rows] = -1 - self.sources
+        return np.delete(found, self.rows[self.sources < 0])
+
+
+def _changed(old: pa.Array, new: pa.Array, changes: _Changes) -> pa.Array:
+    kind = old.type
+    if not changes.are_few or not (kind in VARLEN or is_fixed_width(kind)):
+        return take_two(old, new, changes.selectors)
+    has_nulls = bool(old.null_count or new.null_count)
+    validity, nulls = _validity(old, new, changes.selectors) if has_nulls else (None, 0)
+    if kind in VARLEN:
+        a, b = varlen_buffers(old), varlen_buffers(new)
+        offsets, data = splice_varlen(a.offsets, a.data, b.offsets, b.data, changes.rows, changes.sources)
+        return string_array(offsets, data, kind, validity, nulls)
+    values = splice_fixed(fixed_items(old), fixed_items(new), changes.rows, changes.sources)
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(values)], nulls)
 
 
 def take_two(old: pa.Array, new: pa.Array, selectors: Selectors) -> pa.Array:

@@ -23,7 +23,7 @@ from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.resolve import resolve_slice
-from hudi_fast.merging.slice_merge import SliceMerge
+from hudi_fast.merging.slice_merge import SliceMerge, kept_columns
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["log_rows", "merged_rows"]
@@ -52,9 +52,11 @@ def merged_rows(
     # A user function receives whole rows.
     schema = wanted if merge.rules.merger is None else columns
     if reader is not None:
+        keeps = merge.rules.merger is None and merge.config is not None
+        kept = kept_columns(merge.config, schema) if keeps and merge.config is not None else ()
         make = entry_replacement(merge.rules, resolved.entries, resolved.changes, schema)
         for table in merged_batches(
-            reader, schema, resolved.changes, make, batch_rows=batch_rows, replaced_only=ruled_out
+            reader, schema, resolved.changes, make, batch_rows=batch_rows, replaced_only=ruled_out, kept=kept
         ):
             yield from table.select(wanted.names).to_batches()
     yield from _taken(resolved.entries, wanted, resolved.entries.row[resolved.appended], batch_rows)

@@ -23,10 +23,20 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.table_state import TableState, column_defaults
 
-__all__ = ["RECORD_KEY", "SliceMerge", "key_columns", "merge_schema", "slice_merge", "stored_key_config"]
+__all__ = [
+    "RECORD_KEY",
+    "SliceMerge",
+    "kept_columns",
+    "key_columns",
+    "merge_schema",
+    "slice_merge",
+    "stored_key_config",
+]
 
-RECORD_KEY = "_hoodie_record_key"
-"""Name of the record key meta column."""
+RECORD_KEY, PARTITION_PATH = "_hoodie_record_key", "_hoodie_partition_path"
+"""Names of the meta columns of record key and partition path."""
+
+_USER_PROVIDED = "USER_PROVIDED"
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,7 @@ class SliceMerge:
         commit_times: commit times of the base rows that are merged with the log; None for all. Other base rows are
             unchanged, and entries with their keys become rows of their own.
         history: the table's schema history, to read log blocks in current names; None without history.
+        config: the table's configuration, for :func:`kept_columns`; None to take all columns from the newer row.
     """
 
     storage: Storage
@@ -52,6 +63,7 @@ class SliceMerge:
     use_positions: bool = False
     commit_times: tuple[str, ...] | None = None
     history: SchemaHistory | None = None
+    config: TableConfig | None = None
 
 
 def slice_merge(state: TableState, merger: Merger | None = None, use_positions: bool = False) -> SliceMerge:
@@ -73,6 +85,7 @@ def slice_merge(state: TableState, merger: Merger | None = None, use_positions: 
         stored_key_config(state.config),
         use_positions,
         history=state.view.history,
+        config=state.config,
     )
 
 
@@ -90,6 +103,20 @@ def stored_key_config(config: TableConfig) -> KeyConfig | None:
             f"computed from its columns: its key generator is {config.key_generator_class or 'one that invents keys'}."
         )
     return KeyConfig(config.key_generator, config.record_key_fields, config.partition_fields, config.partition_types)
+
+
+def kept_columns(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
+    """The columns of ``schema`` that all rows of one key in one partition share, so that an update keeps their values.
+
+    A key of one column is its text, if the table's own key generator made it.
+    """
+    kept = {RECORD_KEY, PARTITION_PATH} if config.populate_meta_fields else set()
+    fields = config.record_key_fields
+    if len(fields) == 1 and fields[0] in schema.names and config.key_generator != _USER_PROVIDED:
+        kind = schema.field(fields[0]).type
+        if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind):
+            kept |= {*fields}
+    return frozenset(kept.intersection(schema.names))
 
 
 def key_columns(merge: SliceMerge) -> list[str]:

@@ -45,8 +45,9 @@ from hudi_fast.formats.parquet.copy import JoinedFile, SourceChunk, join_obstacl
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
 from hudi_fast.formats.parquet.row_groups import ParquetFooter, RowGroup, parse_footer, read_footer
 from hudi_fast.merging.matched_rows import BaseRowUpdates
+from hudi_fast.merging.slice_merge import kept_columns
 from hudi_fast.view.file_names import BaseFile, base_file_name
-from hudi_fast.writing.file_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, writer_schema
+from hudi_fast.writing.file_columns import FILE_NAME, writer_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.output_file import OutputFile, dictionary_of
@@ -72,8 +73,6 @@ _SMALL_SHARE = 16
 _CACHED_FOOTERS = 16
 _TAIL = 8
 """Bytes after a footer: its length, and the magic."""
-
-_USER_PROVIDED = "USER_PROVIDED"
 
 _CODECS = {"NONE": ("UNCOMPRESSED",), "LZ4": ("LZ4", "LZ4_RAW"), "LZ4_RAW": ("LZ4", "LZ4_RAW")}
 """Names of codecs in footers that differ from those of the settings."""
@@ -146,11 +145,13 @@ def kept_parts(
     """
     if base.names is not None or len(reader.parts) > 1 or not reader.num_rows:
         return None
-    columns = frozenset() if unset is None or base.size < _LEAST_BYTES else _kept_columns(plan, unset)
+    stored = plan.config.populate_meta_fields
+    columns: frozenset[str] = frozenset()
+    if stored and unset is not None and base.size >= _LEAST_BYTES:
+        columns = unset | kept_columns(plan.config, plan.file_schema)
     kept = _kept(plan.files.parquet, reader, changes, appended, columns)
     if kept is None or reader.schema != plan.file_schema:
         return None
-    stored = plan.config.populate_meta_fields
     lacks_filter = plan.files.bloom.enabled and keys.bloom_filter is None
     if stored and (lacks_filter or keys.min_key is None or keys.max_key is None):
         return None
@@ -351,21 +352,6 @@ class _Patch:
     def abandon(self) -> None:
         """Discard the rows."""
         self._writer.abandon()
-
-
-def _kept_columns(plan: FilePlan, unset: frozenset[str]) -> frozenset[str]:
-    """The columns whose values an updated row keeps: keys and partition path, and those that it does not set.
-
-    A key of one column is its text, if the table's own key generator made it.
-    """
-    if not plan.config.populate_meta_fields:
-        return frozenset()
-    columns, fields = unset | {RECORD_KEY, PARTITION_PATH}, plan.key_config.record_key_fields
-    if len(fields) == 1 and fields[0] in plan.schema.names and plan.config.key_generator != _USER_PROVIDED:
-        kind = plan.schema.field(fields[0]).type
-        if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind):
-            columns |= {*fields}
-    return columns
 
 
 def _kept(

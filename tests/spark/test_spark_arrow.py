@@ -15,6 +15,7 @@ from hudi_fast.spark.arrow import (
     is_local,
     numbers_of,
     parallelism,
+    reads_files,
     running_parallelism,
 )
 from tests.spark.programs import run_program
@@ -33,6 +34,7 @@ def batch_sizes(df):
 @pytest.mark.parametrize("row_bytes", [0, 10_000])
 def test_wide_rows_come_in_small_batches(spark, monkeypatch, row_bytes):
     monkeypatch.setattr(arrow, "BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(arrow, "_KNOWN_BYTES", 1 << 20)
     wide = spark.range(0, 2_000, 1, 1).select(F.repeat(F.lit("x"), 10_000).alias("text"))
     with arrow_batches_of(spark, row_bytes):
         sizes = batch_sizes(wide)
@@ -40,10 +42,27 @@ def test_wide_rows_come_in_small_batches(spark, monkeypatch, row_bytes):
     assert max(size for _, size in sizes) < 2 << 20
 
 
-def test_narrow_rows_come_in_large_batches(spark):
-    with arrow_batches_of(spark, 8):
+@pytest.mark.parametrize("row_bytes", [0, 8])
+def test_narrow_rows_come_in_large_batches(spark, row_bytes):
+    with arrow_batches_of(spark, row_bytes):
         sizes = batch_sizes(spark.range(0, 200_000, 1, 1))
     assert [rows for rows, _ in sizes] == [65_536] * 3 + [200_000 - 3 * 65_536]
+
+
+def test_rows_of_known_size_are_counted_without_a_limit_in_bytes(spark):
+    with arrow_batches_of(spark, 1000):
+        assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == str((16 << 20) // 1000)
+        assert int(spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch").rstrip("b")) == 2**31 - 1
+
+
+def test_a_scan_of_files_costs_little_at_first(spark, tmp_path):
+    spark.range(10).write.parquet(str(tmp_path / "rows"))
+    scan = spark.read.parquet(str(tmp_path / "rows"))
+    assert reads_files(scan)
+    assert reads_files(scan.select((F.col("id") + 1).alias("more")))
+    assert not reads_files(scan.where("id > 5"))
+    assert not reads_files(scan.groupBy("id").count())
+    assert not reads_files(scan.join(scan, "id"))
 
 
 @pytest.mark.parametrize(
