@@ -62,14 +62,21 @@ class SparkBackend:
         unit_bytes: the driver executes units of services that read less than this in total.
         record_bytes: the driver writes records of the metadata table whose sources read less than this in total.
         driver_files: the driver deletes fewer files than this.
+        files_are_local: whether the table is on local disk.
     """
 
     name = "spark"
 
     def __init__(
-        self, spark: Any, unit_bytes: int = 0, record_bytes: int = 0, driver_files: int = _DRIVER_FILES
+        self,
+        spark: Any,
+        unit_bytes: int = 0,
+        record_bytes: int = 0,
+        driver_files: int = _DRIVER_FILES,
+        files_are_local: bool = False,
     ) -> None:
         self.spark = spark
+        self._driver = ThreadBackend(is_local=files_are_local)
         self._unit_bytes = unit_bytes
         self._record_bytes = record_bytes * (_LOCAL_FACTOR if is_local(spark) else 1)
         self._driver_files = driver_files
@@ -99,13 +106,13 @@ class SparkBackend:
     def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
         """Write records of the metadata table."""
         if sum(one.weight for one in sources) < self._record_bytes:
-            return ThreadBackend().write_records(sources, writer)
+            return self._driver.write_records(sources, writer)
         return write_records(self.spark, sources, writer)
 
     def visit_groups(self, sources: Sequence[RecordSource], visitor: GroupVisitor) -> Iterator[Any]:
         """Visit file groups of the metadata table."""
         if sum(one.weight for one in sources) < self._record_bytes:
-            return ThreadBackend().visit_groups(sources, visitor)
+            return self._driver.visit_groups(sources, visitor)
         return visit_groups(self.spark, sources, visitor)
 
     def map_groups(
@@ -113,7 +120,7 @@ class SparkBackend:
     ) -> list[WriteStat]:
         """Apply a function to file groups of the metadata table."""
         if sum(weights) < self._record_bytes or len(groups) < 2:
-            return ThreadBackend().map_groups(groups, weights, function)
+            return self._driver.map_groups(groups, weights, function)
         return in_tasks(self.spark, None, groups, weights, lambda one, _: [function(one)])
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:

@@ -25,5 +25,7 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
     if spark is None:
         return TableSession(storage, settings, ThreadBackend(settings.write.threads, storage.is_local))
     limit = settings.write.driver_max_bytes
-    backend = spark_adapter().SparkBackend(spark, unit_bytes=limit if small_on_driver else 0, record_bytes=limit)
+    backend = spark_adapter().SparkBackend(
+        spark, unit_bytes=limit if small_on_driver else 0, record_bytes=limit, files_are_local=storage.is_local
+    )
     return TableSession(storage, settings, backend)
