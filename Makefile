@@ -1,6 +1,7 @@
 # Everything happens in virtual environments that this file makes: .venv for the project, .venv-hudi for real Apache
 # Hudi (another PySpark), which tests and benchmarks ask as a separate process, .venv-spark35 for the project on the
-# oldest PySpark that it runs on, and .venv-others for other libraries that benchmarks run.
+# oldest PySpark that it runs on, and .venv-others for other libraries that benchmarks run. The Rust program that calls
+# hudi-rs is built in artifacts.
 
 PYTHON ?= python3
 VENV := .venv
@@ -48,7 +49,7 @@ help:
 	@echo 'make docs        build the documentation site in artifacts/site'
 	@echo 'make bench       micro-benchmarks (asv)'
 	@echo 'make bench-hudi  hudi_fast against Apache Hudi: ROWS=$(ROWS), SCRATCH=folder for data'
-	@echo 'make bench-others  hudi_fast against delta-rs, Delta Lake and Iceberg'
+	@echo 'make bench-others  hudi_fast against hudi-rs (with cargo and protoc), delta-rs, Delta Lake and Iceberg'
 	@echo 'make clean       remove environments, caches and data that this file made'
 
 setup: $(VENV)/.made-dev $(PEER_VENV)/.made $(OLD_VENV)/.made

@@ -1,4 +1,4 @@
-"""The side of hudi-rs, which only reads: runs the ``hudi`` package in a separate process and prints one JSON line.
+"""The side of the ``hudi`` package, an older hudi-rs that only reads: runs in a separate process, prints one JSON line.
 
 Drops every batch of its stream, like the side of hudi_fast. ``--engine`` has no effect.
 """

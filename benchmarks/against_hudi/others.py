@@ -1,17 +1,22 @@
-"""Compare hudi_fast with delta-rs, Delta Lake and Iceberg: the same rows, cores and codec, rows checked.
+"""Compare hudi_fast with hudi-rs, delta-rs, Delta Lake and Iceberg: the same rows, cores and codec, rows checked.
 
 ::
 
     rows of :mod:`data` ─► each side loads a table of its own ─► each case into a copy of it, or a read of it
                             a process for each case ─► its rows, read by the side itself, equal the expected ones
 
-``local`` and ``delta_rs`` run in one process; ``spark``, ``delta`` and ``iceberg`` on Spark with as many cores. The
-first run of a process warms it up and does not count. Cases that begin with ``mor`` are merge-on-read tables.
+``local``, ``hudi_rs``, ``hudi_rs_simple`` and ``delta_rs`` run in one process; ``spark``, ``delta`` and ``iceberg`` on
+Spark with as many cores. The first run of a process warms it up and does not count. Cases that begin with ``mor`` are
+merge-on-read tables.
+
+``hudi_rs`` has its default index, the record index, and ``hudi_rs_simple`` has none. Both need cargo and protoc, which
+build their program; they are left out if it cannot be built, unless ``--sides`` names them.
 
 Usage::
 
     .venv/bin/python benchmarks/against_hudi/others.py --scratch FOLDER [--rows 2000000] [--runs 5]
-        [--sides local,delta_rs,spark,delta,iceberg] [--cases load,up1,up10,up100,read,mor_up1,mor_up10,mor_up100]
+        [--sides local,hudi_rs,hudi_rs_simple,delta_rs,spark,delta,iceberg]
+        [--cases load,up1,up10,up100,read,mor_up1,mor_up10,mor_up100]
         [--json FILE]
 """
 
@@ -29,19 +34,23 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from data import COLUMNS, expected_rows, make_data
+from hudi_rs_program import CannotBuildError, build
 from report import Result, machine, report
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 SCRIPTS = {
     "local": ("our_side.py", ".venv"),
+    "hudi_rs": ("hudi_rs_writer_side.py", ".venv"),
+    "hudi_rs_simple": ("hudi_rs_writer_side.py", ".venv"),
     "delta_rs": ("delta_rs_side.py", ".venv-others"),
     "spark": ("our_side.py", ".venv"),
     "delta": ("lake_side.py", ".venv-hudi"),
     "iceberg": ("lake_side.py", ".venv-hudi"),
 }
 CASES = ("load", "up1", "up10", "up100", "read", "mor_up1", "mor_up10", "mor_up100")
-MERGE_ON_READ = ("local", "spark", "iceberg")
+HUDI_RS = ("hudi_rs", "hudi_rs_simple")
+MERGE_ON_READ = ("local", "spark", "iceberg", *HUDI_RS)
 """Sides with merge-on-read tables."""
 
 
@@ -103,20 +112,34 @@ class Side:
         return dict(json.loads(done.stdout))
 
 
+def sides_to_run(wanted: str | None) -> list[str]:
+    """The sides of ``--sides``, or all that can run; builds the program of hudi-rs."""
+    names = wanted.split(",") if wanted else list(SCRIPTS)
+    if any(name in HUDI_RS for name in names):
+        try:
+            build()
+        except CannotBuildError as error:
+            if wanted:
+                raise SystemExit(str(error)) from None
+            print(f"{error} Its sides are left out.", file=sys.stderr, flush=True)
+            names = [name for name in names if name not in HUDI_RS]
+    return names
+
+
 def main() -> None:
     """Run the requested cases and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scratch", type=Path, required=True, help="folder for data and tables")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--sides", default=",".join(SCRIPTS))
+    parser.add_argument("--sides", help=f"default: all of {','.join(SCRIPTS)} that can run")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, help="file for the results")
     given = parser.parse_args()
     data, folder = make_data(given.scratch.resolve(), given.rows), given.scratch.resolve() / "others"
     folder.mkdir(exist_ok=True)
-    names = given.sides.split(",")
+    names = sides_to_run(given.sides)
     results = []
     for case in given.cases.split(","):
         answers = {}

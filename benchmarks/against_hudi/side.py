@@ -46,7 +46,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-ENGINES = ("local", "spark", "hudi_rs", "delta_rs", "delta", "iceberg")
+ENGINES = ("local", "spark", "hudi_rs", "hudi_rs_simple", "delta_rs", "delta", "iceberg")
 OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "incremental", "insert", "read", "upsert")
 READS = ("incremental", "read")
 SERVICES = ("cluster", "compact")
