@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ class Archive:
             instant = Instant(time_of(number), "commit", State.REQUESTED)
             create_requested(state.storage, state.config, instant)
             to_inflight(state.storage, state.config, instant, body)
-            complete(state.storage, state.config, instant, body, time_of(number)[:-1] + "9")
+            complete(state.storage, state.config, instant, body, partial(str, time_of(number)[:-1] + "9"))
 
     def teardown(self, version: str) -> None:
         shutil.rmtree(self.path.parent)

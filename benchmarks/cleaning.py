@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -122,4 +123,4 @@ def put(storage: Storage, config: TableConfig, time: str, metadata: CommitMetada
     requested = create_requested(storage, config, Instant(time, "commit", State.REQUESTED))
     inflight = to_inflight(storage, config, requested)
     body = encode_commit_metadata(metadata, config.layout_version)
-    complete(storage, config, inflight, body, f"{time[:-3]}500")
+    complete(storage, config, inflight, body, partial(str, f"{time[:-3]}500"))
