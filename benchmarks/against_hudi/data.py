@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["BASE_OF", "COLUMNS", "expected_rows", "make_data", "read_rows"]
+__all__ = ["BASE_OF", "COLUMNS", "expected_rows", "make_data", "read_rows", "trips"]
 
 SEED = 20260102
 CITIES = 10
@@ -92,19 +92,19 @@ def _fill(folder: Path, rows: int, rng: np.random.Generator) -> None:
     per_group = rows // FILE_GROUPS
     # Rows of one file group are consecutive: city = group // 2.
     cities = np.arange(rows) // (2 * per_group)
-    base = _trips(rng, cities, np.full(rows, FIRST_TS))
+    base = trips(rng, cities, np.full(rows, FIRST_TS))
     _write(folder / "base", base, FILE_GROUPS)
     for name, updates, inserts in (("up1", rows // 100, 0), ("up10", rows // 10, rows // 40), ("up100", rows, 0)):
         batch = _updates(rng, base, updates)
         if inserts:
-            new = _trips(rng, rng.integers(0, CITIES, inserts), np.full(inserts, FIRST_TS))
+            new = trips(rng, rng.integers(0, CITIES, inserts), np.full(inserts, FIRST_TS))
             both = pa.concat_tables([batch, new])
             batch = both.take(rng.permutation(both.num_rows))
         _write(folder / name, batch, max(2, batch.num_rows // ROWS_PER_FILE))
-    small = _trips(rng, np.arange(SMALL_ROWS) % CITIES, np.full(SMALL_ROWS, FIRST_TS))
+    small = trips(rng, np.arange(SMALL_ROWS) % CITIES, np.full(SMALL_ROWS, FIRST_TS))
     _write(folder / "small", small, 1)
     _write(folder / "small_up", _updates(rng, small, SMALL_UPDATES), 1)
-    absent = _trips(rng, cities, np.full(rows, FIRST_TS))
+    absent = trips(rng, cities, np.full(rows, FIRST_TS))
     _write(folder / "absent", absent.take(rng.permutation(rows)), FILE_GROUPS)
 
 
@@ -112,11 +112,12 @@ def _updates(rng: np.random.Generator, base: pa.Table, count: int) -> pa.Table:
     """New versions of ``count`` different rows in random order: same key and city, later ``ts``, new values."""
     chosen = base.select(["uuid", "city", "ts"]).take(rng.permutation(base.num_rows)[:count])
     later = chosen["ts"].to_numpy() + 1_000_000_000
-    fresh = _trips(rng, np.zeros(count, np.int64), later)
+    fresh = trips(rng, np.zeros(count, np.int64), later)
     return fresh.set_column(0, "uuid", chosen["uuid"]).set_column(1, "city", chosen["city"])
 
 
-def _trips(rng: np.random.Generator, cities: np.ndarray, ts: np.ndarray) -> pa.Table:
+def trips(rng: np.random.Generator, cities: np.ndarray, ts: np.ndarray) -> pa.Table:
+    """New rows, as many as ``cities`` has numbers; ``ts`` is their ordering field, to which less than 1 s is added."""
     count = len(cities)
     columns = {
         "uuid": _uuids(rng, count),

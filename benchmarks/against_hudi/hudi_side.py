@@ -9,6 +9,7 @@ import json
 import os
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from side import SPARK_SETTINGS, Verbs, hudi_settings, parse_work, process_tree, timed, write_options
 
 
@@ -48,7 +49,11 @@ def verbs_of(spark: SparkSession) -> Verbs:
         if not done:
             raise RuntimeError(f"Apache Hudi found nothing to cluster in {table}")
 
-    return Verbs(read, keep, write, compact, cluster)
+    def lookup(table: str, keys: list[str]) -> list[tuple[str, int]]:
+        rows = spark.read.format("hudi").load(table).where(F.col("uuid").isin(keys)).collect()
+        return [(row["uuid"], row["ts"]) for row in rows]
+
+    return Verbs(read, keep, write, compact, cluster, lookup)
 
 
 def main() -> None:

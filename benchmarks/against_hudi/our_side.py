@@ -13,6 +13,7 @@ import sys
 from importlib.metadata import version
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from side import SPARK_SETTINGS, Verbs, parse_work, process_tree, timed, write_options
 
@@ -48,7 +49,11 @@ def local_verbs(cores: int) -> Verbs:
     def cluster(table: str, sort: str, options: dict[str, str]) -> None:
         hudi_fast.HudiTable.open(table).services.cluster({**options, **sorted_by(sort)})
 
-    return Verbs(read, keep, write, compact, cluster)
+    def lookup(table: str, keys: list[str]) -> list[tuple[str, int]]:
+        rows = hudi_fast.HudiTable.open(table).to_arrow(filter=pc.field("uuid").isin(keys))
+        return list(zip(rows["uuid"].to_pylist(), rows["ts"].to_pylist(), strict=True))
+
+    return Verbs(read, keep, write, compact, cluster, lookup)
 
 
 def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
@@ -77,7 +82,12 @@ def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
     def cluster(table: str, sort: str, options: dict[str, str]) -> None:
         hudi_fast.HudiTable.open(table).services.cluster({**options, **sorted_by(sort)}, spark=spark)
 
-    return Verbs(read, keep, write, compact, cluster), {"spark": spark.version}
+    def lookup(table: str, keys: list[str]) -> list[tuple[str, int]]:
+        listed = ", ".join(f"'{key}'" for key in keys)
+        rows = hudi_fast.read(spark, table, filter=f"uuid IN ({listed})").collect()
+        return [(row["uuid"], row["ts"]) for row in rows]
+
+    return Verbs(read, keep, write, compact, cluster, lookup), {"spark": spark.version}
 
 
 def sorted_by(columns: str) -> dict[str, str]:

@@ -20,7 +20,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from data import BASE_OF, COLUMNS, expected_rows, make_data, read_rows
 from report import Result, machine, report
+from sides import SIDES, run_side
 
-HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parents[1]
-PYTHONS = {"hudi": PROJECT / ".venv-hudi" / "bin" / "python"}
-SCRIPTS = {"hudi": "hudi_side.py", "hudi_rs": "hudi_rs_side.py", "local": "our_side.py", "spark": "our_side.py"}
-SIDES = tuple(SCRIPTS)
 READERS = frozenset({"hudi_rs"})
 READS = ("incremental", "read")
 SMALL_RUNS = 7
@@ -310,20 +305,7 @@ def _logged_table(bench: Bench, codec: str, name: str, kind: str = MOR) -> Path:
 
 
 def _run_side(bench: Bench, side: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run the script of a side in a separate process; returns the JSON of its standard output."""
-    command = [str(PYTHONS.get(side, sys.executable)), str(HERE / SCRIPTS[side])]
-    for name, value in arguments.items():
-        if value is not None:
-            command += [f"--{name}", str(value)]
-    command += ["--version", bench.version] if side == "hudi" else ["--engine", side]
-    Path(arguments["out"]).parent.mkdir(parents=True, exist_ok=True)
-    log = bench.scratch / f"{side}.log"
-    with open(log, "wb") as errors:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, cwd=bench.scratch, check=False)
-    if done.returncode:
-        tail = log.read_bytes()[-4000:].decode(errors="replace")
-        raise SystemExit(f"{' '.join(command)}\nexited with {done.returncode}; last lines of {log}:\n{tail}")
-    return dict(json.loads(done.stdout))
+    return run_side(side, arguments, bench.scratch, bench.version)
 
 
 # ---- rows

@@ -4,7 +4,7 @@ Data flow of one run: copy the starting table, reset the peak memory counters of
 Parquet input to completed instant, and add up the peaks. The copy of the last run is kept for the comparison of rows. A
 compaction or clustering runs in the same way. A read needs no copy: it reads and drops all columns. An untimed second
 read stores the rows as Parquet for the comparison. An incremental read works like a read and covers all commits
-except the first.
+except the first. A lookup reads all columns of the rows with some keys, and its result names the rows that it found.
 
 Uses the standard library only, because the interpreter of Apache Hudi's virtual environment imports it, too.
 """
@@ -12,12 +12,13 @@ Uses the standard library only, because the interpreter of Apache Hudi's virtual
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ SPARK_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 ENGINES = ("local", "spark", "hudi_rs", "hudi_rs_simple", "delta_rs", "delta", "iceberg")
-OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "incremental", "insert", "read", "upsert")
+OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "incremental", "insert", "lookup", "read", "upsert")
 READS = ("incremental", "read")
 SERVICES = ("cluster", "compact")
 # Due after one commit; by default compaction is due after five commits and clustering after four.
@@ -72,8 +73,8 @@ class Work:
     """One measurement.
 
     Attributes:
-        operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read``, ``incremental``, ``compact`` or
-            ``cluster``.
+        operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read``, ``incremental``, ``lookup``,
+            ``compact`` or ``cluster``.
         rows: folder of Parquet files to write; None to read, compact or cluster.
         start: table to start from, copied for each run that changes it; None for a new table.
         out: folder for the table of the last run; for a read, folder for its rows.
@@ -86,24 +87,28 @@ class Work:
         warm_rows: small input for one warm-up run of the same operation, not timed; None for no warm-up.
         warm_start: starting table of the warm-up run; None for a new one.
         cores: number of threads.
+        keys: file with the keys of a lookup, one a line; None for other operations.
+        options: more options of writes and services.
     """
 
     operation: str
     rows: str | None
     start: str | None
     out: str
-    codec: str
-    table_type: str
-    index: str
-    metadata: str
-    sort: str
-    runs: int
-    warm_rows: str | None
-    warm_start: str | None
-    cores: int
+    codec: str = "default"
+    table_type: str = "COPY_ON_WRITE"
+    index: str = "default"
+    metadata: str = "true"
+    sort: str = ""
+    runs: int = 1
+    warm_rows: str | None = None
+    warm_start: str | None = None
+    cores: int = os.cpu_count() or 1
+    keys: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
 
 
-def _cannot(*_: object) -> None:
+def _cannot(*_: object) -> Any:
     raise SystemExit("This side can only read.")
 
 
@@ -117,6 +122,8 @@ class Verbs:
         write: ``write(rows, table, options)``; returns after the instant is completed.
         compact: ``compact(table, options)``; plans and runs a compaction; returns after the instant is completed.
         cluster: ``cluster(table, sort, options)``; the same for a clustering.
+        lookup: ``lookup(table, keys)``; reads all columns of the rows with these keys, and returns the key and the
+            ordering value of each.
     """
 
     read: Callable[[str, dict[str, str]], None]
@@ -124,6 +131,7 @@ class Verbs:
     write: Callable[[str, str, dict[str, str]], None] = _cannot
     compact: Callable[[str, dict[str, str]], None] = _cannot
     cluster: Callable[[str, str, dict[str, str]], None] = _cannot
+    lookup: Callable[[str, list[str]], list[tuple[str, int]]] = _cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +169,8 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
     parser.add_argument("--warm-rows")
     parser.add_argument("--warm-start")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--keys")
+    parser.add_argument("--options", type=json.loads, default={})
     parser.add_argument("--engine", choices=ENGINES, default="local")
     parser.add_argument("--version", default="1.2.0")
     arguments = vars(parser.parse_args())
@@ -190,11 +200,11 @@ def write_options(work: Work) -> dict[str, str]:
     if work.table_type == "MERGE_ON_READ":
         # Compaction is measured separately.
         options["hoodie.compact.inline"] = "false"
-    return options
+    return {**options, **work.options}
 
 
 def timed(work: Work, verbs: Verbs, processes: Callable[[], list[int]]) -> dict[str, Any]:
-    """Execute the work; returns a :class:`Run` as a dict.
+    """Execute the work; returns a :class:`Run` as a dict, and as ``found`` the rows of a lookup.
 
     Args:
         work: the measurement.
@@ -202,13 +212,13 @@ def timed(work: Work, verbs: Verbs, processes: Callable[[], list[int]]) -> dict[
         processes: returns the ids of the measured processes; called before and after each run.
     """
     _warm_up(work, verbs)
-    seconds, peaks, reset = [], [], True
+    seconds, peaks, reset, found = [], [], True, None
     for _ in range(work.runs):
         table = _table_for(work)
         done = [_reset_peak(pid) for pid in processes()]
         reset = reset and all(done)
         begin = time.perf_counter()
-        _act(work, verbs, work.rows, table)
+        found = _act(work, verbs, work.rows, table)
         seconds.append(time.perf_counter() - begin)
         peaks.append(sum(_peak_rss_mb(pid) for pid in processes()))
     if work.operation in READS:
@@ -216,10 +226,13 @@ def timed(work: Work, verbs: Verbs, processes: Callable[[], list[int]]) -> dict[
         Path(work.out).mkdir()
         verbs.keep(str(work.start), work.out, _read_options(work, str(work.start)))
     rounded = [round(each, 3) for each in seconds]
-    return asdict(Run(round(statistics.median(seconds), 3), rounded, round(max(peaks), 1), not reset))
+    run = asdict(Run(round(statistics.median(seconds), 3), rounded, round(max(peaks), 1), not reset))
+    return run if found is None else {**run, "found": found}
 
 
-def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> None:
+def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> list[tuple[str, int]] | None:
+    if work.operation == "lookup":
+        return verbs.lookup(table, Path(str(work.keys)).read_text().split())
     if work.operation in READS:
         verbs.read(table, _read_options(work, table))
     elif work.operation == "compact":
@@ -228,6 +241,7 @@ def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> None:
         verbs.cluster(table, work.sort, {**write_options(work), **CLUSTER_OPTIONS})
     else:
         verbs.write(str(rows), table, write_options(work))
+    return None
 
 
 def _read_options(work: Work, table: str) -> dict[str, str]:
@@ -243,16 +257,16 @@ def _read_options(work: Work, table: str) -> dict[str, str]:
 
 
 def _table_for(work: Work) -> str:
-    if work.operation in READS:
+    if work.operation in (*READS, "lookup"):
         return str(work.start)
     _place(work.start, Path(work.out))
     return work.out
 
 
 def _warm_up(work: Work, verbs: Verbs) -> None:
-    if work.operation in READS:
+    if work.operation in (*READS, "lookup"):
         if work.warm_start is not None:
-            verbs.read(work.warm_start, _read_options(work, work.warm_start))
+            _act(work, verbs, None, work.warm_start)
     elif work.warm_rows is not None or (work.operation in SERVICES and work.warm_start is not None):
         warm = Path(work.out).with_name(Path(work.out).name + "-warm")
         _place(work.warm_start, warm)
