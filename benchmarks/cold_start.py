@@ -5,7 +5,8 @@
     wheel with compiled kernels, wheel without ─► a virtual environment each ─► process by process ─► medians
 
 ``no cache`` is a machine that has never run the package: it has no kernels unless the wheel ships them. It has the
-bytecode that pip compiles. Each step is a process of its own, and its rows are checked.
+bytecode that pip compiles. Each step is a process of its own, and its rows are checked. ``benchmarks/start_up.py`` has
+the same processes as micro-benchmarks.
 
 Usage::
 
@@ -24,6 +25,8 @@ import time
 from pathlib import Path
 from statistics import median
 
+__all__ = ["STEPS", "command", "make_table"]
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 TABLE = "import pyarrow as pa, hudi_fast as hf; rows = pa.table({'id': ['a', 'b'], 'ts': [1, 1], 'fare': [1.5, 2.5]}); "
 OPTIONS = (
@@ -38,6 +41,20 @@ STEPS = {
     "read": "import hudi_fast as hf; assert hf.HudiTable.open('t').to_arrow().num_rows == 2",
     "hudi-fast info": "",
 }
+"""The program of each process, in a folder with a table ``t``; empty for the command line."""
+
+
+def command(step: str, executables: Path) -> list[str]:
+    """The command of a step, from a folder with ``python`` and ``hudi-fast``."""
+    if not STEPS[step]:
+        return [str(executables / "hudi-fast"), "info", "t"]
+    return [str(executables / "python"), "-c", STEPS[step]]
+
+
+def make_table(folder: Path, executables: Path, environment: dict[str, str]) -> None:
+    """Make the table ``t`` of two rows in a folder, in a process of its own."""
+    code = TABLE + OPTIONS + "hf.write(rows, 't', options)"
+    subprocess.run([executables / "python", "-c", code], cwd=folder, env=environment, check=True)
 
 
 def main() -> None:
@@ -49,12 +66,12 @@ def main() -> None:
     folder = given.keep or Path(tempfile.mkdtemp(prefix="cold-start-"))
     environments = {kind: _environment(folder / kind, levels) for kind, levels in (("shipped", "all"), ("jit", ""))}
     print(f"{'seconds, median (range)':28}{'shipped kernels':>24}{'jit, no cache':>24}{'jit, cached':>24}")
-    for step, program in STEPS.items():
+    for step in STEPS:
         columns = []
         for kind, cached in (("shipped", False), ("jit", False), ("jit", True)):
             if cached:
-                _run(environments[kind], step, program, cached)
-            found = sorted(_run(environments[kind], step, program, cached) for _ in range(given.runs))
+                _run(environments[kind], step, cached)
+            found = sorted(_run(environments[kind], step, cached) for _ in range(given.runs))
             columns.append(f"{median(found):10.2f} ({found[0]:.2f} to {found[-1]:.2f})")
         print(f"{step:28}" + "".join(f"{column:>24}" for column in columns), flush=True)
     if given.keep is None:
@@ -78,19 +95,16 @@ def _environment(folder: Path, levels: str) -> Path:
     return folder / "env" / "bin"
 
 
-def _run(executables: Path, step: str, program: str, cached: bool) -> float:
+def _run(executables: Path, step: str, cached: bool) -> float:
     """Seconds of a process, in a folder with a table ``t``."""
     with tempfile.TemporaryDirectory() as place:
         cache = executables.parent / "cache" if cached else Path(place) / "cache"
         environment = {"PATH": os.environ["PATH"], "HOME": place, "NUMBA_CACHE_DIR": str(cache)}
-        made = executables.parent / "t"
-        if not made.exists():
-            code = (TABLE + OPTIONS + "hf.write(rows, 't', options)").replace("'t', options", f"{str(made)!r}, options")
-            subprocess.run([executables / "python", "-c", code], env=environment, check=True)
-        shutil.copytree(made, Path(place) / "t")
-        command = [executables / "hudi-fast", "info", "t"] if not program else [executables / "python", "-c", program]
+        if not (executables.parent / "t").exists():
+            make_table(executables.parent, executables, environment)
+        shutil.copytree(executables.parent / "t", Path(place) / "t")
         begin = time.perf_counter()
-        subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command(step, executables), cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)
         return time.perf_counter() - begin
 
 

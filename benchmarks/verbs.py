@@ -26,7 +26,8 @@ BY_RECORD_INDEX = {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.
 BULK = {**OPTIONS, "hoodie.datasource.write.operation": "bulk_insert"}
 
 
-def _trips(count: int, first: int = 0, ts: int = 0) -> pa.Table:
+def trips(count: int, first: int = 0, ts: int = 0) -> pa.Table:
+    """Rows with the numbers from ``first`` on, a tenth of them in each partition."""
     rng = np.random.default_rng(first + 1)
     numbers = np.arange(first, first + count)
     keys = pc.binary_join_element_wise("key-0000-0000-0000", pc.cast(pa.array(numbers * 7919), pa.string()), "-")
@@ -49,13 +50,13 @@ class Writes:
 
     def setup_cache(self) -> str:
         folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
-        write(_trips(ROWS), f"{folder}/table", BULK)
+        write(trips(ROWS), f"{folder}/table", BULK)
         return folder
 
     def setup(self, folder: str, verb: str) -> None:
         warm_up()
         self.path = tempfile.mkdtemp(dir=folder)
-        rows = _trips(ROWS, ts=1)
+        rows = trips(ROWS, ts=1)
         if verb == "bulk_insert":
             self.rows, self.options = rows, BULK
             return
@@ -64,7 +65,7 @@ class Writes:
         if verb == "upsert 1 %":
             self.rows = rows.take(pa.array(np.arange(0, ROWS, 100)))
         elif verb.startswith("upsert 10 %"):
-            self.rows = pa.concat_tables([rows.take(pa.array(np.arange(0, ROWS, 10))), _trips(ROWS // 50, ROWS)])
+            self.rows = pa.concat_tables([rows.take(pa.array(np.arange(0, ROWS, 10))), trips(ROWS // 50, ROWS)])
         elif verb == "upsert 100 %":
             self.rows = rows
         else:
@@ -91,7 +92,7 @@ class Reads:
 
     def setup_cache(self) -> str:
         folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
-        write(_trips(ROWS), f"{folder}/table", BULK)
+        write(trips(ROWS), f"{folder}/table", BULK)
         return str(Path(folder) / "table")
 
     def setup(self, path: str) -> None:
@@ -128,8 +129,8 @@ class SmallUpsert:
         self.options = {**OPTIONS, "hoodie.metadata.enable": metadata != "no metadata table"}
         if metadata.startswith("record index"):
             self.options |= BY_RECORD_INDEX
-        write(_trips(1000), self.path, self.options)
-        self.rows = _trips(100, ts=1)
+        write(trips(1000), self.path, self.options)
+        self.rows = trips(100, ts=1)
         write(self.rows, self.path, self.options)
 
     def teardown(self, metadata: str) -> None:
@@ -146,14 +147,14 @@ class RecordIndex:
 
     def setup_cache(self) -> str:
         folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
-        write(_trips(ROWS), f"{folder}/table", {**BULK, **BY_RECORD_INDEX})
+        write(trips(ROWS), f"{folder}/table", {**BULK, **BY_RECORD_INDEX})
         return folder
 
     def setup(self, folder: str) -> None:
         warm_up()
         self.path = tempfile.mkdtemp(dir=folder)
         shutil.copytree(f"{folder}/table", self.path, dirs_exist_ok=True)
-        self.rows = _trips(ROWS, ts=1).take(pa.array(np.arange(0, ROWS, PARTITIONS)))
+        self.rows = trips(ROWS, ts=1).take(pa.array(np.arange(0, ROWS, PARTITIONS)))
         self.one = pc.field("uuid") == self.rows["uuid"][7].as_py()
 
     def teardown(self, folder: str) -> None:
@@ -173,7 +174,7 @@ class ManyFiles:
 
     def setup_cache(self) -> str:
         folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
-        rows = _trips(FILES * ROWS_PER_FILE)
+        rows = trips(FILES * ROWS_PER_FILE)
         # Rows are sorted by value_0, so each file holds a range of it.
         rows = rows.set_column(rows.column_names.index("value_0"), "value_0", pa.array(np.arange(rows.num_rows)))
         for first in range(0, rows.num_rows, PARTITIONS * ROWS_PER_FILE):
