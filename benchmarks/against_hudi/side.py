@@ -141,6 +141,8 @@ class Run:
     Attributes:
         seconds: median over the runs.
         all_seconds: seconds of every run.
+        cpu_seconds: median over the runs of the processor time of all processes of the side. It depends less
+            than ``seconds`` on what else the machine does.
         peak_rss_mb: maximum over the runs of the sum of the peak resident memory of all processes of the side. The
             processes may peak at different times, so it is an upper bound.
         peak_since_start: whether the peaks cover the whole life of the processes, because the counters could not be
@@ -149,6 +151,7 @@ class Run:
 
     seconds: float
     all_seconds: list[float]
+    cpu_seconds: float
     peak_rss_mb: float
     peak_since_start: bool
 
@@ -212,21 +215,23 @@ def timed(work: Work, verbs: Verbs, processes: Callable[[], list[int]]) -> dict[
         processes: returns the ids of the measured processes; called before and after each run.
     """
     _warm_up(work, verbs)
-    seconds, peaks, reset, found = [], [], True, None
+    seconds, cpu, peaks, reset, found = [], [], [], True, None
     for _ in range(work.runs):
         table = _table_for(work)
         done = [_reset_peak(pid) for pid in processes()]
         reset = reset and all(done)
-        begin = time.perf_counter()
+        cpu_before, begin = _cpu_seconds(processes()), time.perf_counter()
         found = _act(work, verbs, work.rows, table)
         seconds.append(time.perf_counter() - begin)
+        cpu.append(_cpu_seconds(processes()) - cpu_before)
         peaks.append(sum(_peak_rss_mb(pid) for pid in processes()))
     if work.operation in READS:
         shutil.rmtree(work.out, ignore_errors=True)
         Path(work.out).mkdir()
         verbs.keep(str(work.start), work.out, _read_options(work, str(work.start)))
     rounded = [round(each, 3) for each in seconds]
-    run = asdict(Run(round(statistics.median(seconds), 3), rounded, round(max(peaks), 1), not reset))
+    median, cpu_median = round(statistics.median(seconds), 3), round(statistics.median(cpu), 2)
+    run = asdict(Run(median, rounded, cpu_median, round(max(peaks), 1), not reset))
     return run if found is None else {**run, "found": found}
 
 
@@ -297,6 +302,18 @@ def _peak_rss_mb(pid: int) -> float:
     # A process that has just ended has no memory values.
     lines = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(lines[0].split()[1]) / 1024 if lines else 0.0
+
+
+def _cpu_seconds(pids: list[int]) -> float:
+    """Processor time of processes and of their children that have ended."""
+    ticks = 0
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def process_tree(root: int) -> list[int]:

@@ -1,8 +1,8 @@
 """Tables of the results of :mod:`benchmarks.scale.growth`, as text or in docs/benchmarks.md.
 
-A cell has the median and range of the seconds, the peak memory, and how both grew from the size before:
-``0.31 s (0.30–0.33) × 2.6, 310 MB × 1.1``. The head of its column says how the size grew. ``▲`` marks what grew more
-than 1.15 times as much as the size.
+A cell has the median and range of the seconds, the processor time and the peak memory, and how each grew from the size
+before: ``0.31 s (0.30–0.33) × 2.6, CPU 0.5 s × 2.4, 310 MB × 1.1``. The head of its column says how the size grew.
+``▲`` marks what grew more than 1.15 times as much as the size.
 
 Usage::
 
@@ -87,14 +87,18 @@ def _head(size: int, before: int) -> str:
 
 
 def _cell(one: Result, before: Result | None) -> str:
-    factors = {
-        name: "" if before is None else grown(before[name], one[name], before["size"], one["size"])
-        for name in ("seconds", "peak_rss_mb")
-    }
+    def factor(name: str) -> str:
+        return "" if before is None else grown(before[name], one[name], before["size"], one["size"])
+
     digits = 2 if one["seconds"] >= 0.1 else 3
     spread = f"({min(one['all_seconds']):.{digits}f}–{max(one['all_seconds']):.{digits}f})"
     memory = f"{one['peak_rss_mb']:,.0f}".replace(",", " ")
-    return f"{one['seconds']:.{digits}f} s {spread}{factors['seconds']}<br>{memory} MB{factors['peak_rss_mb']}"
+    figures = (
+        f"{one['seconds']:.{digits}f} s {spread}{factor('seconds')}",
+        f"CPU {one['cpu_seconds']:.2f} s{factor('cpu_seconds')}",
+        f"{memory} MB{factor('peak_rss_mb')}",
+    )
+    return "<br>".join(figures)
 
 
 def _line(cells: Sequence[str]) -> str:
