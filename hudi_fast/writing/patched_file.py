@@ -309,6 +309,7 @@ class PatchedFile:
         content, footer = self._patch.end()
         self._patch = None
         (made,) = footer.groups
+        assert made.rows == old.rows, (made.rows, old.rows)
         encoded = {chunk.column: chunk for chunk in made.chunks}
         with pa.BufferReader(content) as source:
             chunks = [

@@ -44,12 +44,12 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         reader = stack.enter_context(open_base(plan.storage, base))
         changes = _resolve(plan, work, incoming, reader)
         log = _change_log(plan, work, reader.num_rows, changes)
+        if log is not None:
+            stack.enter_context(log)
         unset = plan.unset if log is None and plan.rules.merger is None else None
         version = next_version(plan, work, base, reader, changes, len(work.inserts), unset)
         output = version.file
         stack.enter_context(output)
-        if log is not None:
-            stack.enter_context(log)
         carried = CarriedColumns.of(plan, work.partition, output.name)
         updates = _Updates(plan, work, incoming, changes, output.name)
         most = _rows_at_once(reader, incoming)

@@ -68,12 +68,12 @@ def compact_slice(work: CompactionWork, operation: CompactionOperation, token: T
         resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
         scanned = time.monotonic()
         changes = _change_log(plan, slice_, token, reader, resolved)
+        if changes is not None:
+            stack.enter_context(changes)
         unset = _NO_COLUMNS if changes is None and merge.rules.merger is None else None
         version = _next_version(plan, slice_, token, reader, resolved, unset)
         output = version.file
         stack.enter_context(output)
-        if changes is not None:
-            stack.enter_context(changes)
         _write(work, resolved, CarriedColumns.of(plan, slice_.partition, output.name), reader, version, changes)
         size = output.close()
         if changes is not None:
