@@ -13,7 +13,7 @@ archiving and compaction do not run inside a write.
 Usage::
 
     python -m benchmarks.scale.growth --scratch FOLDER [--axes rows,columns,...] [--sides local,spark,hudi]
-        [--runs 5] [--max rows=2000000,groups=100] [--json FILE]
+        [--steps load,upsert,...] [--runs 5] [--max rows=2000000,groups=100] [--json FILE]
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _measure(name: str, size: int, folder: Path, given: argparse.Namespace) -> l
     shape = axis.shape(size)
     tables, small = Tables.of(folder / "large", shape), Tables.of(folder / "small", _small(shape))
     found = []
-    for step_name in axis.steps:
+    for step_name in (one for one in axis.steps if one in given.steps):
         for side in given.sides:
             if axis.measured(step_name, size) and (side != "hudi" or size <= axis.hudi):
                 runs = min(given.runs, RUNS_OF_LARGEST) if side == "hudi" or size == axis.sizes[-1] else given.runs
@@ -194,6 +194,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scratch", type=Path, required=True, help="folder for data and tables; up to 12 GB")
     parser.add_argument("--axes", type=_names_of(AXES), default=list(AXES), help=", ".join(AXES))
+    parser.add_argument("--steps", type=_names_of(STEPS), default=list(STEPS), help=", ".join(STEPS))
     parser.add_argument("--sides", type=_names_of(SIDES), default=list(SIDES), help=", ".join(SIDES))
     parser.add_argument(
         "--runs", type=int, default=5, help="medians are printed; 3 at most for Hudi and the largest size"
