@@ -154,7 +154,8 @@ def main() -> None:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{given.cores}]").appName("spark-way")
-    arrow = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
+    batches = {"maxRecordsPerBatch": 65536, "maxBytesPerBatch": 2**31 - 1}  # as in a write of rows of known size
+    arrow = {f"spark.sql.execution.arrow.{name}": str(value) for name, value in batches.items()}
     for key, value in {**SPARK_SETTINGS, **arrow}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
