@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -37,9 +37,12 @@ __all__ = [
     "read_commit",
     "table_avro",
     "table_schema",
+    "without_large_commit",
 ]
 
 _MORE_LOOKS = 3
+_FILES_OF_A_KEPT_COMMIT = 1000
+"""Up to so many files the decoded commit has about 2 MB."""
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
@@ -133,6 +136,14 @@ def read_commit(storage: Storage, config: TableConfig, instant: Instant) -> Comm
     """The metadata of a completed commit."""
     path = f"{config.timeline_folder}/{instant.file_name}"
     return decode_commit_metadata(read_instant_body(storage, config, instant), path)
+
+
+def without_large_commit(state: TableState) -> TableState:
+    """The state without its decoded commit if that has many files, for a state that is kept for long."""
+    known = state._newest.known
+    if known is None or sum(map(len, known[1].partition_to_write_stats.values())) <= _FILES_OF_A_KEPT_COMMIT:
+        return state
+    return replace(state, _newest=_DecodedCommit())
 
 
 def commits_newest_first(state: TableState) -> Iterator[tuple[Instant, CommitMetadata]]:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 
 from hudi_fast.metadata_table.state import can_be_kept, metadata_of
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.table_state import TableState
+from hudi_fast.view.table_state import TableState, without_large_commit
 
 __all__ = ["keep_state", "last_state"]
 
@@ -33,7 +33,7 @@ def keep_state(state: TableState) -> None:
         return
     folder = state.storage.fs_path("")
     with _LOCK:
-        _STATES[folder] = state
+        _STATES[folder] = without_large_commit(state)
         _STATES.move_to_end(folder)
         while len(_STATES) > _TABLES or (len(_STATES) > 1 and _cached_bytes() > _CACHED_BYTES):
             _STATES.popitem(last=False)

@@ -14,6 +14,8 @@ from hudi_fast.metadata_table import state as state_module
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
+from hudi_fast.view import table_state
+from hudi_fast.view.table_state import commits_newest_first
 from hudi_fast.writing import last_states
 from hudi_fast.writing.last_states import keep_state, last_state
 from tests.support.instrumented_storage import RecordingStorage
@@ -193,6 +195,19 @@ def test_a_kept_state_reads_through_the_storage_of_the_call(tmp_path: Path) -> N
     assert lister.table.data_storage is storage
     assert lister.table.storage.fs is storage.fs
     assert state.view.archive is not known.view.archive
+
+
+def test_a_decoded_commit_of_many_files_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, kept in ((4, True), (3, False)):
+        monkeypatch.setattr(table_state, "_FILES_OF_A_KEPT_COMMIT", most)
+        upsert(tmp_path, range(40), most)  # one file in each of four partitions
+        known = last_state(Storage(tmp_path))
+        assert known is not None
+        list(commits_newest_first(known))
+        keep_state(known)
+        again = last_state(Storage(tmp_path))
+        assert again is not None
+        assert (again._newest.known is not None) is kept
 
 
 def test_blocks_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
