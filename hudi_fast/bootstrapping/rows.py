@@ -31,7 +31,7 @@ def copied_batches(storage: Storage, file: CopiedFile, schema: pa.Schema) -> Ite
         InvalidDataError: a value does not fit.
     """
     with open_base_file(storage, file.path, f"{storage.uri}/{file.path}") as reader:
-        stored = [name for name in schema.names if name in reader.schema.names]
+        stored = [name for name in schema.names if reader.has(name)]
         conforming = plan_conform(pa.schema([reader.schema.field(name) for name in stored]), schema)
         named = {name: text for name, text in file.values.items() if name not in stored}
         for batch in reader.batches(stored, _BATCH_ROWS):

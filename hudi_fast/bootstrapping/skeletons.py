@@ -87,7 +87,7 @@ def make_skeleton(plan: FilePlan, source: SourceFile, token: TaskToken) -> list[
 def _keys(plan: FilePlan, source: SourceFile, reader: BaseFileReader, task: int) -> Iterator[pa.Array]:
     """The record keys of a file, some rows at a time."""
     roots = list(dict.fromkeys(name.split(".")[0] for name in plan.key_config.record_key_fields))
-    stored = [name for name in roots if name in reader.schema.names]
+    stored = [name for name in roots if reader.has(name)]
     wanted = pa.schema([plan.schema.field(name) for name in roots])
     if not roots:  # keys are made up: only the number of rows matters
         for start in range(0, reader.num_rows, PART_ROWS):

@@ -103,7 +103,7 @@ def merged_batches(
         CorruptTableError: the file cannot be read.
         SchemaMismatchError: its columns do not fit ``schema``.
     """
-    columns = [name for name in schema.names if name in reader.schema.names]
+    columns = [name for name in schema.names if reader.has(name)]
     conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), schema)
     walk = _Walk(changes, replacement, batch_rows, frozenset(kept), observer)
     start = 0

@@ -60,4 +60,4 @@ def stored_table(reader: BaseFileReader, columns: pa.Schema) -> pa.Table:
 
 
 def _present(reader: BaseFileReader, columns: pa.Schema) -> pa.Schema:
-    return pa.schema([reader.schema.field(name) for name in columns.names if name in reader.schema.names])
+    return pa.schema([reader.schema.field(name) for name in columns.names if reader.has(name)])

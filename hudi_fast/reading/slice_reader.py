@@ -109,7 +109,7 @@ def hidden_rows(scan: SliceScan, slice_: FileSlice) -> npt.NDArray[np.int64]:
     assert scan.merge is not None
     assert scan.merge_columns is not None
     with open_base(scan.storage, slice_.base_file) as reader:
-        fill = _columns_from_path(scan, slice_.partition, [n for n in scan.schema.names if n in reader.schema.names])
+        fill = _columns_from_path(scan, slice_.partition, [n for n in scan.schema.names if reader.has(n)])
         columns = merge_schema(scan.merge, pa.schema([]), scan.merge_columns)
         columns = pa.schema([field for field in columns if field.name not in fill])
         changes = resolve_slice(scan.merge, blocks, columns, reader, slice_.base_file.instant).changes
@@ -120,7 +120,7 @@ def _read_base(scan: SliceScan, slice_: FileSlice, reader: BaseFileReader) -> It
     groups = _matching_groups(scan, reader)
     if groups is not None and not groups:
         return
-    columns = [name for name in scan.schema.names if name in reader.schema.names]
+    columns = [name for name in scan.schema.names if reader.has(name)]
     fill = _columns_from_path(scan, slice_.partition, columns)
     wanted = pa.schema([field for field in scan.schema if field.name not in fill])
     conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
@@ -133,7 +133,7 @@ def _read_with_log(
 ) -> Iterator[pa.RecordBatch]:
     assert scan.merge is not None
     assert scan.merge_columns is not None
-    stored = [] if reader is None else [name for name in scan.schema.names if name in reader.schema.names]
+    stored = [] if reader is None else [name for name in scan.schema.names if reader.has(name)]
     fill = _columns_from_path(scan, slice_.partition, stored)
     wanted = pa.schema([field.with_nullable(True) for field in scan.schema if field.name not in fill])
     columns = pa.schema([field for field in scan.merge_columns if field.name not in fill])

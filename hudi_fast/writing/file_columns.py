@@ -104,10 +104,10 @@ class CarriedColumns:
 
     def complete(self, table: pa.Table) -> pa.Table:
         """Rows of ``wanted`` with all columns of the file."""
-        count = table.num_rows
+        count, found = table.num_rows, dict(zip(table.column_names, table.columns, strict=True))
         columns = [
-            table.column(field.name)
-            if field.name in table.column_names
+            found[field.name]
+            if field.name in found
             else constant_column(self.constants[field.name], count)
             if field.name in self.constants
             else pa.nulls(count, field.type)

@@ -323,9 +323,13 @@ class BaseFileReader:
         """Its columns."""
         return self._schema
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.schema.names)
+
     def has(self, column: str) -> bool:
         """Whether the file has a column of that name."""
-        return column in self.schema.names
+        return column in self._names
 
     @property
     def num_rows(self) -> int:

@@ -80,7 +80,7 @@ class StitchedBaseFile(BaseFileReader):
 
     def has(self, column: str) -> bool:
         """Whether the file has a column of that name; does not open the source for columns of the skeleton."""
-        return column in self._skeleton.schema.names or column in self.schema.names
+        return self._skeleton.has(column) or super().has(column)
 
     @property
     def num_rows(self) -> int:

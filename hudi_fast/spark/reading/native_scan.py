@@ -138,7 +138,7 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
 
     def fits(base: BaseFile) -> bool:
         with open_base(scan.storage, base) as reader:
-            present = [name for name in wanted.names if name in reader.schema.names]
+            present = [name for name in wanted.names if reader.has(name)]
             if isinstance(reader, RenamedBase) and not (present and reader.only_renamed.issuperset(present)):
                 return False
             return fields_fit(reader.schema, wanted)
