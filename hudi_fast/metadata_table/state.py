@@ -5,14 +5,16 @@
     load_state ─► open_metadata ─► MetadataLister replaces the lister of folders
 
 A process that writes to a table again and again gives its last state as the known one. It is returned if the
-configuration, both timelines and the index definitions are still the same, because all else follows from them and from
-files that never change under their names.
+configurations, both timelines, the index definitions and the files of the metadata table are still the same, because
+all else follows from them and from files that never change under their names.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError
 from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.lister import MetadataLister
@@ -85,14 +87,19 @@ def _opened_by(storage: Storage, known: TableState) -> TableState:
 
 
 def _has_current_metadata(known: TableState) -> bool:
-    """Whether the metadata table's timeline and definitions are those of a state with a current data timeline."""
+    """Whether the metadata table is as it was in a state with a current data timeline.
+
+    Its files are listed, too: a commit on top of a damaged metadata table would hide that it is damaged.
+    """
     table = metadata_of(known)
     if table is None:
         return False
     try:
         return (
-            load_timeline(table.storage, table.config) == table.timeline
+            TableConfig.from_properties(load_properties(table.storage), table.storage.uri) == table.config
+            and load_timeline(table.storage, table.config) == table.timeline
             and load_definitions(table.data_storage, known.config) == table.definitions
+            and table.has_all_files()
         )
-    except HudiError:
+    except (HudiError, OSError):
         return False  # opening the metadata table says why it cannot be trusted

@@ -30,6 +30,7 @@ from hudi_fast.metadata_table.definitions import IndexDefinition, index_version,
 from hudi_fast.metadata_table.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
 from hudi_fast.metadata_table.trust import distrust_of
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -181,6 +182,18 @@ class MetadataTable:
             if logs.keys() <= {one.file_id for one in slices}:  # else the commit added file groups
                 caches.groups[partition] = tuple(_with_logs(one, logs.get(one.file_id, ())) for one in slices)
         return replace(self, timeline=self.timeline.with_instant(instant), _caches=caches)
+
+    def has_all_files(self) -> bool:
+        """Whether the files of the groups that were looked at still exist, with their sizes."""
+        with self._caches.lock:
+            known = dict(self._caches.groups)
+
+        def has_all(partition: str) -> bool:
+            found = {entry.path: entry.size for entry in self.storage.list_dir(partition)}
+            files = (file for one in known[partition] for file in (one.base_file, *one.log_files) if file is not None)
+            return all(found.get(file.path) == file.size for file in files)
+
+        return all(in_threads(has_all, list(known), 1 if self.storage.is_local else len(known)))
 
     def opened_by(self, storage: Storage) -> MetadataTable:
         """The same table, read through another storage of the data table."""

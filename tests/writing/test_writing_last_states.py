@@ -113,7 +113,10 @@ def test_a_write_after_another_process_has_written_opens_the_table_again(
     assert_rows(tmp_path, expected_after((range(40), 1), (range(40, 60), 2), (range(50, 55), 3)))
 
 
-@pytest.mark.parametrize("part", ["properties", "metadata table", "index definitions"])
+@pytest.mark.parametrize(
+    "part",
+    ["properties", "metadata table", "its properties", "a file of it", "the size of a file", "index definitions"],
+)
 def test_a_state_is_not_used_after_a_change_of_its(part: str, tmp_path: Path, opened: Counter[str]) -> None:
     upsert(tmp_path, range(40), 1)
     mine = last_state(Storage(tmp_path))
@@ -124,6 +127,16 @@ def test_a_state_is_not_used_after_a_change_of_its(part: str, tmp_path: Path, op
     elif part == "metadata table":
         timeline = tmp_path / ".hoodie/metadata/.hoodie/timeline"
         (timeline / "20990101000000000.clean.requested").write_bytes(b"")
+    elif part == "its properties":
+        file = tmp_path / ".hoodie/metadata/.hoodie/hoodie.properties"
+        file.write_text(file.read_text() + "hoodie.some=thing\n")
+    elif part in ("a file of it", "the size of a file"):
+        open_state(Storage(tmp_path), known=mine)
+        file = max((tmp_path / ".hoodie/metadata/files").iterdir())
+        content = file.read_bytes()
+        file.unlink()
+        if part == "the size of a file":
+            file.write_bytes(content + b"more")
     else:
         file = tmp_path / ".hoodie/.index_defs/index.json"
         file.write_text(file.read_text().replace('"text"', '"ts"', 1))
