@@ -38,7 +38,7 @@ class DmlEngine:
         self,
         columns: pa.Schema,
         make_engine: Callable[[WritePlan], Engine],
-        unset: frozenset[str] = frozenset(),
+        unset: frozenset[str],
     ) -> None:
         self._columns = columns
         self._make_engine = make_engine

@@ -52,8 +52,7 @@ def merged_rows(
     # A user function receives whole rows.
     schema = wanted if merge.rules.merger is None else columns
     if reader is not None:
-        keeps = merge.rules.merger is None and merge.config is not None
-        kept = kept_columns(merge.config, schema) if keeps and merge.config is not None else ()
+        kept = () if merge.config is None or merge.rules.merger is not None else kept_columns(merge.config, schema)
         make = entry_replacement(merge.rules, resolved.entries, resolved.changes, schema)
         for table in merged_batches(
             reader, schema, resolved.changes, make, batch_rows=batch_rows, replaced_only=ruled_out, kept=kept

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from hudi_fast.metadata_table.fold import Layer, fold
 from hudi_fast.metadata_table.layout import PartitionKind, group_file_id_prefix, group_numbers, kind_of
 from hudi_fast.metadata_table.records import flat_schema
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import read_commit
@@ -198,12 +198,7 @@ def _read(
     def read_group(number: int) -> pa.Table:
         return fold(kind, list(_layers(table, groups[number], queries[number], keep_blocks)))
 
-    numbers = sorted(queries)
-    if len(numbers) <= 1:
-        tables = [read_group(number) for number in numbers]
-    else:
-        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1, len(numbers))) as pool:
-            tables = list(pool.map(read_group, numbers))
+    tables = in_threads(read_group, sorted(queries), min(_MOST_THREADS, os.cpu_count() or 1))
     return pa.concat_tables([flat_schema(kind).empty_table(), *tables])
 
 

@@ -37,9 +37,6 @@ BATCH_BYTES = 64 << 20
 _KNOWN_BYTES = 16 << 20
 """Arrow bytes of a batch whose rows are counted: less, because some of them are wider than the average."""
 
-_UNLIMITED_BYTES = (1 << 31) - 1
-"""Spark's number for batches without a limit in bytes."""
-
 ARROW_GROWTH = 2
 """Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
 _PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "MapPartitions", "MapElements")
@@ -48,7 +45,7 @@ _PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "Ma
 _SCANNING_NODES = frozenset({"LogicalRelation", "RelationV2", "InMemoryRelation", "Project"})
 
 _UNLIMITED = (1 << 31) - 1
-"""Spark's number for executors without a limit."""
+"""Spark's number for no limit, of executors and of bytes in a batch."""
 
 _SHUFFLE_PARTITIONS = 200
 """Spark's default."""
@@ -136,7 +133,7 @@ def arrow_batches_of(spark: Any, row_bytes: int = 0) -> AbstractContextManager[N
     """
     rows, size = _BATCH_ROWS, BATCH_BYTES
     if row_bytes:
-        rows, size = min(_BATCH_ROWS, max(_FEWEST_ROWS, _KNOWN_BYTES // row_bytes)), _UNLIMITED_BYTES
+        rows, size = min(_BATCH_ROWS, max(_FEWEST_ROWS, _KNOWN_BYTES // row_bytes)), _UNLIMITED
     settings = {"maxRecordsPerBatch": rows, "maxBytesPerBatch": size}
     return session_conf(spark, {f"spark.sql.execution.arrow.{name}": str(value) for name, value in settings.items()})
 

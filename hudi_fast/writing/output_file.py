@@ -26,7 +26,7 @@ from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, FilePlan, Incoming
 
-__all__ = ["OutputFile", "Rows", "chunks", "dictionary_of", "new_rows"]
+__all__ = ["OutputFile", "Rows", "chunks", "dictionary_of", "new_rows", "with_new_meta"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -138,10 +138,27 @@ def new_rows(
     schema = writer_schema(plan) if schema is None else schema
     if not len(rows):  # a delete by key has no data columns
         return schema.empty_table()
+    data = incoming.take(rows, [name for name in schema.names if name not in META_COLUMNS])
+    return with_new_meta(plan, work, incoming, rows, file_name, first, data, schema)
+
+
+def with_new_meta(
+    plan: FilePlan,
+    work: FileGroupWork,
+    incoming: Incoming,
+    rows: Rows,
+    file_name: str,
+    first: int,
+    data: pa.Table,
+    schema: pa.Schema,
+) -> pa.Table:
+    """Data columns of incoming rows with new meta columns, in the order of ``schema``.
+
+    The first arguments are those of :func:`new_rows`; ``data`` has the data columns of ``schema``.
+    """
     has_keys = RECORD_KEY in schema.names
     keys = gather_array(incoming.key_array(), rows) if has_keys else pa.nulls(len(rows), pa.string())
     meta = new_meta_columns(plan, keys, work.partition, file_name, work.token.task, first)
-    data = incoming.take(rows, [name for name in schema.names if name not in META_COLUMNS])
     made = dict(zip(META_COLUMNS, meta, strict=True)) | dict(zip(data.column_names, data.columns, strict=True))
     return pa.Table.from_arrays([made[name] for name in schema.names], schema=schema)
 

@@ -28,8 +28,8 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.writing.change_log import ChangeLog, change_log_of
-from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
-from hudi_fast.writing.output_file import OutputFile, Rows, new_rows
+from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns
+from hudi_fast.writing.output_file import OutputFile, Rows, new_rows, with_new_meta
 from hudi_fast.writing.patched_file import PatchedFile, next_version
 from hudi_fast.writing.plan import PART_BYTES, PART_ROWS, FileGroupWork, Incoming, WritePlan
 
@@ -214,8 +214,4 @@ class _Updates:
         return Replaced(replace_rows(rows, gather(stored, kept), kept, np.zeros(0, dtype=np.int64)), kept=idle)
 
     def _with_meta(self, schema: pa.Schema, data: pa.Table, sources: Rows, first: int) -> pa.Table:
-        plan, work = self._plan, self._work
-        keys = gather_array(self._incoming.key_array(), sources)
-        meta = new_meta_columns(plan, keys, work.partition, self._name, work.token.task, first)
-        made = dict(zip(META_COLUMNS, meta, strict=True)) | dict(zip(data.column_names, data.columns, strict=True))
-        return pa.Table.from_arrays([made[field.name] for field in schema], schema=schema)
+        return with_new_meta(self._plan, self._work, self._incoming, sources, self._name, first, data, schema)

@@ -192,7 +192,9 @@ def test_a_state_is_not_given_to_another_kind_of_storage(tmp_path: Path) -> None
     upsert(tmp_path, range(3), 1)
     assert last_state(RecordingStorage(tmp_path)) is None
     keep_state(open_state(RecordingStorage(tmp_path)))
-    assert type(last_state(Storage(tmp_path)).storage) is Storage  # type: ignore[union-attr]
+    kept = last_state(Storage(tmp_path))
+    assert kept is not None
+    assert type(kept.storage) is Storage
 
 
 def test_a_kept_state_reads_through_the_storage_of_the_call(tmp_path: Path) -> None:
