@@ -20,6 +20,7 @@ __all__ = [
     "checked_arrow_types",
     "collect",
     "estimated_bytes",
+    "first_rows",
     "frame_of",
     "is_local",
     "numbers_of",
@@ -106,6 +107,15 @@ def collect(df: Any) -> pa.Table:
             return df.toArrow()
         batches = df._collect_as_arrow()
         return pa.Table.from_batches(batches, None if batches else arrow_schema(df))
+
+
+def first_rows(df: Any, count: int) -> pa.Table:
+    """Collect the first rows on the driver, at most ``count``.
+
+    A limit starts all tasks of the DataFrame and shuffles their rows. Where the rows are only read from files, one task
+    opens files until it has enough rows.
+    """
+    return collect((df.coalesce(1) if reads_files(df) else df).limit(count))
 
 
 def frame_of(spark: Any, table: pa.Table) -> Any:

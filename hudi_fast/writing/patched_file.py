@@ -61,11 +61,9 @@ _PATCH_BYTES = 64 << 20
 _LEAST_SHARE = 8
 """Bytes are copied if they are at least this share, as a divisor, of the file's."""
 
-_LEAST_BYTES = 256 << 10
-"""Columns are copied in files of at least this size: below it, joining costs more than encoding."""
-
-_LARGEST_GROUP = 2 * ROW_GROUP_MEMORY
-"""Bytes of a row group, before compression, up to which columns are copied: the others are in memory as a whole."""
+_LEAST_GROUP, _LARGEST_GROUP = 512 << 10, 2 * ROW_GROUP_MEMORY
+"""Bytes of a row group, before compression, whose columns are copied. Less of them are encoded faster than joined; more
+are too many for the memory, where encoded row groups of such files are."""
 
 _SMALL_SHARE = 16
 """A row group below this share, as a divisor, of a full one is encoded again."""
@@ -147,7 +145,7 @@ def kept_parts(
         return None
     stored = plan.config.populate_meta_fields
     columns: frozenset[str] = frozenset()
-    if stored and unset is not None and base.size >= _LEAST_BYTES:
+    if stored and unset is not None:
         columns = unset | kept_columns(plan.config, plan.file_schema)
     kept = _kept(plan.files.parquet, reader, changes, appended, columns)
     if kept is None or reader.schema != plan.file_schema:
@@ -373,7 +371,7 @@ def _kept(
         else Kept.ALL
         if not updated
         else Kept.COLUMNS
-        if columns and group.total_byte_size <= _LARGEST_GROUP
+        if columns and _LEAST_GROUP <= group.total_byte_size <= _LARGEST_GROUP
         else Kept.NOTHING
         for group, least, updated, gone in zip(
             groups, _least_bytes(settings, groups, appended), replaced, dropped, strict=True

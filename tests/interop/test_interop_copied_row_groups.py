@@ -83,7 +83,7 @@ def test_hudi_reads_copied_row_groups_and_writes_on(request, tmp_path, peer, ver
 def test_hudi_reads_row_groups_with_copied_keys_and_writes_on(
     request, tmp_path, monkeypatch, peer, version, first, kind
 ):
-    monkeypatch.setattr(patched_file, "_LEAST_BYTES", 0)
+    monkeypatch.setattr(patched_file, "_LEAST_GROUP", 0)
     options = {**trip_options(version), **SMALL_GROUPS, **GZIP, "hoodie.datasource.write.table.type": kind}
     sides = Sides(request.getfixturevalue(peer), tmp_path / "trips", options)
     rows = trips(range(ROWS), cities=1)

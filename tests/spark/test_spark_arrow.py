@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
@@ -12,6 +13,7 @@ from hudi_fast.spark import arrow
 from hudi_fast.spark.arrow import (
     arrow_batches_of,
     estimated_bytes,
+    first_rows,
     is_local,
     numbers_of,
     parallelism,
@@ -63,6 +65,18 @@ def test_a_scan_of_files_costs_little_at_first(spark, tmp_path):
     assert not reads_files(scan.where("id > 5"))
     assert not reads_files(scan.groupBy("id").count())
     assert not reads_files(scan.join(scan, "id"))
+
+
+@pytest.mark.parametrize(("asked", "files"), [(5, 1), (25, 2), (200, 5)])
+def test_first_rows_open_no_more_files_than_needed(spark, tmp_path, asked, files):
+    for number in range(5):
+        pq.write_table(pa.table({"id": [number] * 20}), tmp_path / f"{number}.parquet")
+    found = first_rows(spark.read.parquet(str(tmp_path)), asked)
+    assert found.num_rows == min(asked, 100)
+    assert len(set(found["id"].to_pylist())) == files
+    assert first_rows(spark.read.parquet(str(tmp_path)).where("id = 4"), asked)["id"].to_pylist() == [4] * min(
+        asked, 20
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.spark.arrow import session_conf
 from hudi_fast.spark.writing.workload import TASK_BYTES, count_rows, task_count
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
@@ -186,6 +187,31 @@ def test_rows_are_counted_by_partition(spark, tmp_path):
     rows = batch(range(50))
     plan = draft_plan(load_state(Storage(tmp_path / "t")), WriteOptions.from_options(PARTITIONED), rows.schema)
     assert count_rows(frame(spark, rows), plan) == ({"p0": 13, "p1": 13, "p2": 12, "p3": 12}, 3)
+
+
+def test_rows_of_many_files_are_counted_in_few_tasks(spark, tmp_path):
+    hf.write(batch(range(4)), tmp_path / "t", PARTITIONED)
+    rows = batch(range(50))
+    plan = draft_plan(load_state(Storage(tmp_path / "t")), WriteOptions.from_options(PARTITIONED), rows.schema)
+    frame(spark, rows).repartition(9).write.parquet(str(tmp_path / "rows"))
+    with session_conf(spark, {"spark.sql.files.openCostInBytes": str(128 << 20)}):  # a task for each file
+        scan = spark.read.parquet(str(tmp_path / "rows"))
+        assert count_rows(scan, plan) == ({"p0": 13, "p1": 13, "p2": 12, "p3": 12}, 9)
+        counted, _ = count_rows(scan.where("id < 'k0005'"), plan)
+    assert counted == {"p0": 2, "p1": 1, "p2": 1, "p3": 1}
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+
+
+@pytest.mark.parametrize(("most", "plan"), [(50, "driver"), (49, "fused")])
+def test_rows_of_large_files_are_counted_before_they_are_collected(spark, tmp_path, monkeypatch, most, plan):
+    rows = batch(range(50))
+    frame(spark, rows).repartition(9).write.parquet(str(tmp_path / "rows"))
+    monkeypatch.setattr("hudi_fast.spark.writing.engine._WORTH_COUNTING", 0)
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.TINY", 1 << 40)
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.DRIVER_ROWS", most)
+    hf.write(batch(range(4)), tmp_path / "t", PARTITIONED)
+    result = hf.write(spark.read.parquet(str(tmp_path / "rows")), tmp_path / "t", PARTITIONED)
+    assert (result.plan, result.updates, result.inserts) == (plan, 4, 46)
 
 
 def test_tasks_follow_the_size_of_the_input(spark):

@@ -206,7 +206,7 @@ def test_a_compaction_copies_row_groups_that_its_log_leaves_alone(tmp_path):
 @pytest.fixture
 def copies_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies keys in small files, too."""
-    monkeypatch.setattr(patched_file, "_LEAST_BYTES", 0)
+    monkeypatch.setattr(patched_file, "_LEAST_GROUP", 0)
 
 
 def kept_chunks(old: Path, new: Path) -> list[set[str]]:
@@ -367,7 +367,7 @@ def test_an_update_by_condition_copies_the_columns_that_it_does_not_set(table):
 
 def test_keys_of_small_files_are_encoded_again(table):
     (old,) = base_files(table.path)
-    assert old.stat().st_size < patched_file._LEAST_BYTES
+    assert pq.read_metadata(old).row_group(0).total_byte_size < patched_file._LEAST_GROUP
     table.upsert(newer(range(ROWS)))
     assert pq.read_metadata(base_files(table.path)[-1]).num_row_groups < pq.read_metadata(old).num_row_groups
 

@@ -32,6 +32,7 @@ from hudi_fast.spark.arrow import (
     arrow_schema,
     collect,
     estimated_bytes,
+    first_rows,
     is_local,
     parallelism,
     reads_files,
@@ -82,8 +83,12 @@ _ROW_BYTES = 256
 _MOST_GROWTH = 16
 """Ratio of the size of rows in memory to Spark's estimate that compressed files hardly exceed."""
 
-_SAMPLE_ROWS, _ENCODED_ROWS = 2000, 20_000
-"""Rows that are collected to measure the size of a row in memory, and in a base file."""
+_SAMPLE_ROWS, _ENCODED_ROWS, _ENCODED_BYTES = 2000, 20_000, 128 << 20
+"""Rows that are collected to measure the size of a row in memory, and in a base file; fewer of those if rows are wide."""
+
+_WORTH_COUNTING = 8 << 20
+"""Rows of files of this size are counted before they are collected: Spark counts from the footers of Parquet files, while
+a limit moves all rows through one task."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,9 @@ class SparkEngine:
     def prepare(self, plan: WritePlan) -> None:
         """Choose the physical plan; rows collected on the driver are checked here, others by the tasks."""
         if self._choice is None:
-            self._df = self._source.select(*[f"`{name}`" for name in columns_for(plan, self._source.columns)])
+            wanted = columns_for(plan, self._source.columns)
+            if list(wanted) != self._source.columns:
+                self._df = self._source.select(*[f"`{name}`" for name in wanted])
             with explained_job_errors(self._df.sparkSession, plan.storage.uri):
                 self._choice = self._choose(plan)
         if self._local is not None:
@@ -246,11 +253,11 @@ class SparkEngine:
             return _Choice("routed", f"changed rows go to their file groups; {why}")
         rows, new = count_changes(self._df, plan)
         shares = {name: new[name] / count for name, count in rows.items()}
-        sample = self._sampled(_SAMPLE_ROWS) if changes.source is None else collect(changes.source.limit(_SAMPLE_ROWS))
+        sample = self._sampled(_SAMPLE_ROWS) if changes.source is None else first_rows(changes.source, _SAMPLE_ROWS)
         measured = max(_bytes_of_a_row(sample), plan.files.average_record_size)
         self._profile = WorkloadProfile(rows, measured, shares)
         if self._needs_row_size(plan, max(new.values(), default=0)):
-            sample = collect(self._df.filter(F.col(ACTION) == F.lit(INSERT)).limit(_ENCODED_ROWS))
+            sample = first_rows(self._df.filter(F.col(ACTION) == F.lit(INSERT)), _encoded_rows(measured))
             self._row_size = encoded_row_size(plan, sample) if sample.num_rows else None
         partitions = sum(count > 0 for count in new.values())
         shape = f"{sum(rows.values()):,} changed rows go to their file groups, {sum(new.values()):,} of them are new"
@@ -279,7 +286,7 @@ class SparkEngine:
     def _sampled(self, count: int) -> pa.Table:
         """The first rows, to measure their size; Spark's estimate of it ignores filters."""
         if self._sample is None or self._sample_of < count:
-            self._sample, self._sample_of = collect(self._df.limit(count)), count
+            self._sample, self._sample_of = first_rows(self._df, count), count
         return self._sample
 
     def _measured_row_size(self, plan: WritePlan, profile: WorkloadProfile) -> float | None:
@@ -289,7 +296,7 @@ class SparkEngine:
         """
         if not self._needs_row_size(plan, profile.largest):
             return None
-        sample = self._sampled(_ENCODED_ROWS)
+        sample = self._sampled(_encoded_rows(profile.row_bytes))
         return encoded_row_size(plan, sample) if sample.num_rows else None
 
     def _needs_row_size(self, plan: WritePlan, largest: int) -> bool:
@@ -326,6 +333,9 @@ class SparkEngine:
             if first.num_rows < _SAMPLE_ROWS or first.nbytes > bound:
                 return first, first.num_rows < _SAMPLE_ROWS
             most = min(most, 2 * bound * first.num_rows // max(1, first.nbytes))
+        if estimate is not None and estimate > _WORTH_COUNTING and reads_files(self._df):
+            few = self._df.count() <= most
+            return (collect(self._df), True) if few else (self._sampled(_SAMPLE_ROWS), False)
         rows = collect(self._df.limit(most + 1))
         return rows, rows.num_rows <= most
 
@@ -344,7 +354,8 @@ class SparkEngine:
                     f"hudi_fast.plan=broadcast takes at most {DRIVER_ROWS} rows and {bound} bytes; the input is larger."
                 )
             self._too_large = f"more than {DRIVER_ROWS:,} rows or {bound:,} bytes of input"
-            self._sample, self._sample_of = rows.slice(0, _ENCODED_ROWS), _ENCODED_ROWS
+            if rows.num_rows > self._sample_of:
+                self._sample, self._sample_of = rows.slice(0, _ENCODED_ROWS), min(rows.num_rows, _ENCODED_ROWS)
             return None
         self._local = LocalEngine(rows)
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
@@ -363,6 +374,11 @@ def _assumed_width(schema: pa.Schema) -> float:
     """Bytes that Spark takes for a row whose strings a query makes; infinite without columns of variable width."""
     fixed = [pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type) for field in schema]
     return float("inf") if all(fixed) else 8 + sum(8 if one else 20 for one in fixed)
+
+
+def _encoded_rows(row_bytes: int) -> int:
+    """The number of rows that are collected to measure their size in a base file."""
+    return min(_ENCODED_ROWS, max(_SAMPLE_ROWS, _ENCODED_BYTES // row_bytes))
 
 
 def _bytes_of_a_row(sample: pa.Table) -> int:

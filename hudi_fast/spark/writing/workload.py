@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from hudi_fast.spark.arrow import parallelism, running_parallelism
+from hudi_fast.spark.arrow import estimated_bytes, parallelism, reads_files, running_parallelism, session_conf
 from hudi_fast.spark.writing.columns import partition_text
 from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
 from hudi_fast.writing.plan import WritePlan
@@ -27,6 +27,9 @@ _PATH, _NEW, _TASK = "__hudi_fast_path", "__hudi_fast_new", "__hudi_fast_task"
 TASKS_PER_CORE = 2
 TASK_BYTES = 128 << 20
 """Arrow bytes of incoming rows for one task; a task with less costs more to start than to execute."""
+
+_COUNTED_BYTES = 1 << 30
+"""Estimated bytes of files for one task that counts their rows: it reads the partition columns only."""
 
 _LEAST_BYTES = 32 << 20
 """Arrow bytes of a task for which an executor may have to be started."""
@@ -44,8 +47,14 @@ def count_rows(df: Any, plan: WritePlan) -> tuple[dict[str, int], int]:
     """
     made = partition_text(df, plan.key_config, plan.input_schema)
     path = F.lit("") if made is None else made
-    counted = df.select(path.alias(_PATH), F.spark_partition_id().alias(_TASK)).groupBy(_PATH)
-    found = counted.agg(F.count(F.lit(1)), F.max(_TASK)).collect()
+    counted = df.select(path.alias(_PATH), F.spark_partition_id().alias(_TASK))
+    settings: dict[str, str] = {}
+    if reads_files(df):  # little work for each file: fewer tasks, and no plan to adapt
+        tasks = max(parallelism(df.sparkSession) * TASKS_PER_CORE, (estimated_bytes(df) or 0) // _COUNTED_BYTES)
+        counted = counted.coalesce(tasks)
+        settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
+    with session_conf(df.sparkSession, settings):
+        found = counted.groupBy(_PATH).agg(F.count(F.lit(1)), F.max(_TASK)).collect()
     rows = {row[0]: row[1] for row in found if row[0] is not None}
     return {"": 0} | rows if made is None else rows, 1 + max((row[2] for row in found), default=-1)
 
