@@ -26,7 +26,9 @@ from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, kept_columns
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["log_rows", "merged_rows"]
+__all__ = ["folded_log_rows", "log_rows", "merged_rows"]
+
+Rows = npt.NDArray[np.int64]
 
 
 def merged_rows(
@@ -61,6 +63,22 @@ def merged_rows(
     yield from _taken(resolved.entries, wanted, resolved.entries.row[resolved.appended], batch_rows)
 
 
+def folded_log_rows(
+    merge: SliceMerge, blocks: list[LogBlock], wanted: pa.Schema, columns: pa.Schema, batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, Rows]]:
+    """The newest row of each key in the log, and its entry number (:class:`ResolvedSlice`).
+
+    The base file is not read, so some of the rows may lose against stored rows. Merged rows must not have values of
+    stored rows. ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``.
+    """
+    resolved = resolve_slice(merge, blocks, columns, None)
+    for first in range(0, len(resolved.appended), batch_rows):
+        numbers = resolved.appended[first : first + batch_rows]
+        for batch in resolved.entries.take(resolved.entries.row[numbers], wanted.names).to_batches():
+            yield batch, numbers[: batch.num_rows]
+            numbers = numbers[batch.num_rows :]
+
+
 def log_rows(
     merge: SliceMerge, blocks: list[LogBlock], wanted: pa.Schema, columns: pa.Schema, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
@@ -72,8 +90,6 @@ def log_rows(
     yield from _taken(entries, wanted, entries.row[~entries.deletes], batch_rows)
 
 
-def _taken(
-    entries: LogEntries, wanted: pa.Schema, rows: npt.NDArray[np.int64], batch_rows: int
-) -> Iterator[pa.RecordBatch]:
+def _taken(entries: LogEntries, wanted: pa.Schema, rows: Rows, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for first in range(0, len(rows), batch_rows):
         yield from entries.take(rows[first : first + batch_rows], wanted.names).to_batches()

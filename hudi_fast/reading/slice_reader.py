@@ -8,8 +8,8 @@
 
 An incremental query whose log files hold partial rows reads the whole slice (:mod:`hudi_fast.reading.whole_slice`).
 
-Callers that read base files themselves request only the rows from the log (``SliceScan.base_rows``), and the numbers of
-the base rows that these replace (:func:`hidden_rows`).
+Callers that read base files themselves request only the rows from the log, and the numbers of the base rows that these
+replace (:func:`log_rows_of_slice`, :func:`hidden_rows`). One of the two reads keys of the base file, not both.
 
 Old files lack columns and hold narrower types; each batch is converted to the requested schema right after reading. A
 filter skips row groups by their statistics; log rows that replace rows of a skipped row group are still read.
@@ -17,9 +17,10 @@ filter skips row groups by their statistics; log rows that replace rows of a ski
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import LogBlock
 from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.log_scan import visible_blocks
-from hudi_fast.merging.merged_slice import log_rows, merged_rows
+from hudi_fast.merging.merged_slice import folded_log_rows, log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.conditions import RowFilter
@@ -42,7 +43,9 @@ from hudi_fast.view.base_files import open_base
 from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["SliceScan", "hidden_rows", "read_slice"]
+__all__ = ["HiddenRows", "SliceScan", "hidden_rows", "log_rows_of_slice", "read_slice"]
+
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -95,25 +98,67 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
             yield from _read_base(scan, slice_, reader)
 
 
-def hidden_rows(scan: SliceScan, slice_: FileSlice) -> npt.NDArray[np.int64]:
-    """int64[h], ascending: rows of the base file that the log replaces or deletes.
+class HiddenRows(NamedTuple):
+    """Rows of the files of a slice that are no rows of the slice.
+
+    Attributes:
+        stored: int64[h], ascending: rows of the base file that the log replaces or deletes.
+        logged: int64[l], ascending: entries of the log that lose against stored rows.
+    """
+
+    stored: Rows
+    logged: Rows
+
+
+def hidden_rows(scan: SliceScan, slice_: FileSlice) -> HiddenRows:
+    """The rows of a slice's base file and log that its merged rows do not have.
 
     Reads only the columns that merging needs.
 
     Raises:
         CorruptTableError: one of the slice's files cannot be read.
     """
+    none = np.zeros(0, dtype=np.int64)
     blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
     if not blocks or slice_.base_file is None or scan.unmerged:
-        return np.zeros(0, dtype=np.int64)
+        return HiddenRows(none, none)
     assert scan.merge is not None
     assert scan.merge_columns is not None
     with open_base(scan.storage, slice_.base_file) as reader:
         fill = _columns_from_path(scan, slice_.partition, [n for n in scan.schema.names if reader.has(n)])
         columns = merge_schema(scan.merge, pa.schema([]), scan.merge_columns)
         columns = pa.schema([field for field in columns if field.name not in fill])
-        changes = resolve_slice(scan.merge, blocks, columns, reader, slice_.base_file.instant).changes
-    return np.union1d(changes.replaced, changes.dropped)
+        resolved = resolve_slice(scan.merge, blocks, columns, reader, slice_.base_file.instant)
+    changes = resolved.changes
+    remaining = ~resolved.entries.deletes
+    remaining[changes.sources] = False
+    remaining[resolved.appended] = False
+    return HiddenRows(np.union1d(changes.replaced, changes.dropped), np.flatnonzero(remaining))
+
+
+def log_rows_of_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[tuple[pa.RecordBatch, Rows | None]]:
+    """The rows that the log brings to a slice, without those of the base file that it does not change.
+
+    Each batch has the numbers of its entries: those in ``hidden_rows(...).logged`` are no rows of the slice. A batch
+    without numbers has been merged with the base file: all of its rows are.
+
+    Raises:
+        CorruptTableError: one of the slice's files cannot be read.
+    """
+    blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
+    if scan.merge is None or scan.unmerged or not _loses_or_wins(scan.merge, blocks):
+        yield from ((batch, None) for batch in read_slice(replace(scan, base_rows=False), slice_))
+        return
+    assert scan.merge_columns is not None
+    stored = []
+    if scan.config.drop_partition_columns and slice_.base_file is not None:
+        with open_base(scan.storage, slice_.base_file) as reader:
+            stored = [name for name in scan.schema.names if reader.has(name)]
+    fill = _columns_from_path(scan, slice_.partition, stored)
+    wanted, columns = _columns_of_log(scan, fill)
+    for batch, numbers in folded_log_rows(scan.merge, blocks, wanted, columns, scan.batch_rows):
+        for finished in _finish(replace(scan, filter=None), batch, fill):
+            yield finished, numbers
 
 
 def _read_base(scan: SliceScan, slice_: FileSlice, reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
@@ -135,9 +180,7 @@ def _read_with_log(
     assert scan.merge_columns is not None
     stored = [] if reader is None else [name for name in scan.schema.names if reader.has(name)]
     fill = _columns_from_path(scan, slice_.partition, stored)
-    wanted = pa.schema([field.with_nullable(True) for field in scan.schema if field.name not in fill])
-    columns = pa.schema([field for field in scan.merge_columns if field.name not in fill])
-    wanted = wanted if len(wanted) else pa.schema([columns.field(0)])  # a table without columns has no rows
+    wanted, columns = _columns_of_log(scan, fill)
     if scan.unmerged:
         if reader is not None and scan.base_rows:
             yield from _read_base(scan, slice_, reader)
@@ -151,9 +194,22 @@ def _read_with_log(
         yield from _finish(scan, batch, fill)
 
 
+def _columns_of_log(scan: SliceScan, fill: Collection[str]) -> tuple[pa.Schema, pa.Schema]:
+    """The columns to return of log rows, and those to read; without the columns ``fill``, which paths give."""
+    assert scan.merge_columns is not None
+    wanted = pa.schema([field.with_nullable(True) for field in scan.schema if field.name not in fill])
+    columns = pa.schema([field for field in scan.merge_columns if field.name not in fill])
+    return wanted if len(wanted) else pa.schema([columns.field(0)]), columns  # a table without columns has no rows
+
+
 def _log_decides(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
     """Whether the rows from the log do not depend on the base file."""
-    return not (merge.rules.compares or merge.rules.blends or has_partial_rows(blocks))
+    return not merge.rules.compares and _loses_or_wins(merge, blocks)
+
+
+def _loses_or_wins(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
+    """Whether a row of the log either is a row of the slice as it is, or no row of it."""
+    return not (merge.rules.blends or has_partial_rows(blocks))
 
 
 def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:

@@ -9,7 +9,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.reading.scan import ScanQuery, plan_scan
-from hudi_fast.reading.slice_reader import hidden_rows, read_slice
+from hudi_fast.reading.slice_reader import hidden_rows, log_rows_of_slice, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.support.golden import golden_names
@@ -29,12 +29,19 @@ def rows_of_slice(scan, one):
 
 
 def in_two_parts(scan, one):
-    hidden = hidden_rows(scan, one)
+    hidden, beaten = hidden_rows(scan, one)
     assert (np.diff(hidden) > 0).all()
+    assert (np.diff(beaten) > 0).all()
     stored = rows_of_slice(replace(scan, merge=None), one)
     kept = np.ones(stored.num_rows, dtype=np.bool_)
     kept[hidden] = False
-    return pa.concat_tables([stored.filter(pa.array(kept)), rows_of_slice(replace(scan, base_rows=False), one)])
+    brought = [
+        batch if numbers is None else batch.filter(pa.array(np.isin(numbers, beaten, invert=True)))
+        for batch, numbers in log_rows_of_slice(scan, one)
+    ]
+    logged = pa.Table.from_batches(brought, scan.output)
+    assert_same_rows(logged, rows_of_slice(replace(scan, base_rows=False), one), ignore=())
+    return pa.concat_tables([stored.filter(pa.array(kept)), logged])
 
 
 @pytest.mark.parametrize("positions", [False, True])
@@ -63,17 +70,21 @@ def test_hidden_rows_are_those_that_the_log_replaces_or_deletes(tmp_path, mode):
     stored = rows_of_slice(replace(plan.scan, merge=None), one)["id"]
     brought = rows_of_slice(replace(plan.scan, base_rows=False), one)["id"]
     older = ["k00003"] if mode == "COMMIT_TIME_ORDERING" else []
-    assert sorted(pc.take(stored, hidden_rows(plan.scan, one)).to_pylist()) == sorted(
+    assert sorted(pc.take(stored, hidden_rows(plan.scan, one).stored).to_pylist()) == sorted(
         ["k00002", "k00005", "k00006", *older]
     )
     assert sorted(brought.to_pylist()) == sorted(["k00002", "k00005", *older])
+    logged = pa.Table.from_batches([batch for batch, _ in log_rows_of_slice(plan.scan, one)])["id"]
+    numbers = np.concatenate([numbers for _, numbers in log_rows_of_slice(plan.scan, one)])
+    beaten = logged.filter(pa.array(np.isin(numbers, hidden_rows(plan.scan, one).logged))).to_pylist()
+    assert beaten == ([] if older else ["k00003"])
 
 
 def test_slices_without_log_files_hide_and_bring_nothing(tmp_path):
     hf.write(plain_rows(range(4)), tmp_path / "t", mor_options())
     plan = planned(tmp_path / "t")
     for one in plan.slices:
-        assert not len(hidden_rows(plan.scan, one))
+        assert not any(map(len, hidden_rows(plan.scan, one)))
         assert not rows_of_slice(replace(plan.scan, base_rows=False), one).num_rows
 
 
@@ -82,6 +93,6 @@ def test_rows_of_a_log_that_is_not_merged_hide_nothing(tmp_path):
     hf.write(plain_rows([1, 3], ts=2, partitions=1), tmp_path / "t", mor_options())
     plan = planned(tmp_path / "t", ["id"], unmerged=True)
     (one,) = plan.slices
-    assert not len(hidden_rows(plan.scan, one))
+    assert not any(map(len, hidden_rows(plan.scan, one)))
     brought = rows_of_slice(replace(plan.scan, base_rows=False), one)
     assert sorted(brought["id"].to_pylist()) == ["k00001", "k00003"]

@@ -147,9 +147,20 @@ def test_large_logs_are_merged_by_the_core(spark, tmp_path):
     hf.write(plain_rows([1], ts=2), tmp_path / "t", mor_options())
     read = hf.read(spark, tmp_path / "t")
     text = plan_text(read)
-    assert text.count("LeftAnti") == 1  # the slice with one changed row
-    assert text.count("MapInArrow") == 3
+    assert text.count("LeftAnti") == 2  # the slice with one changed row: its base file, and its log
+    assert text.count("MapInArrow") == 4  # hidden rows of both, one broadcast in the end
     assert_same_rows(collect(read), hf.HudiTable.open(tmp_path / "t").to_arrow(), ignore=())
+
+
+def test_hidden_rows_are_read_once(spark, tmp_path):
+    hf.write(plain_rows(range(4000), ts=5), tmp_path / "t", mor_options())
+    hf.write(plain_rows([1, 2], ts=7), tmp_path / "t", mor_options())
+    hf.write(plain_rows([3, 4000], ts=4), tmp_path / "t", mor_options())
+    read = hf.read(spark, tmp_path / "t")
+    assert_same_rows(collect(read), hf.HudiTable.open(tmp_path / "t").to_arrow(), ignore=())
+    query = read._jdf.queryExecution()
+    assert query.toRdd().count() == 4001
+    assert query.executedPlan().toString().partition("Initial Plan")[0].count("ReusedExchange") == 1
 
 
 def test_the_way_depends_on_the_share_and_the_sum_of_logs(beside):

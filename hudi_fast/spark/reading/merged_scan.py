@@ -4,17 +4,19 @@
 
     the core's reader ─ slices ─► read_slice in Python workers ─► rows
 
-    Spark's scan  ───┬─ base files ─► Spark's scan, left anti join ─► rows that the log does not change ────┐
-                     │                          ▲ broadcast                                                 ├─► union
-                     ├─ slices ─► hidden_rows: numbers of rows that the log replaces or deletes             │
-                     └─ slices ─► read_slice without base rows ─► rows of the log ──────────────────────────┘
+    Spark's scan  ───┬─ base files ─► Spark's scan ──► left anti join ─► rows that the log does not change ─┐
+                     │                                      ▲ broadcast                                     │
+                     ├─ slices ─► hidden_rows: rows of both that are no rows of the slice                   ├─► union
+                     │                                      ▼ broadcast                                     │
+                     └─ slices ─► log_rows_of_slice ─► left anti join ─► rows of the log ───────────────────┘
 
 In the second case only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes
-filters down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. Every
-executor keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name, and the row
-number in the file (less than 2**32), which Spark's scan also provides. If several slices have names with one CRC-32,
-only one of them is read this way. Each branch reads a slice independently; the branches agree because the table state
-pins the slice.
+filters down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. The
+keys of a base file are read once: where log rows may lose against stored ones, the hidden rows name those, too. Every
+executor keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name, and below
+2**31 the row number in the file, which Spark's scan also provides, or above it an entry number of the log. If several
+slices have names with one CRC-32, only one of them is read this way. Each branch reads a slice independently; the
+branches agree because the table state pins the slice.
 
 Compared with the core's reader a log row costs more, a base row less: :func:`beside_scan` chooses.
 """
@@ -23,15 +25,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, read_slice
+from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, log_rows_of_slice, read_slice
 from hudi_fast.spark.arrow import numbers_of, parallelism
 from hudi_fast.spark.reading.native_scan import NarrowSlices, native_scan
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
@@ -40,6 +43,9 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["beside_scan", "core_scan", "scan_with_logs"]
 
 _ROW = "__hudi_fast_row"
+_ENTRY = 1 << 31
+"""Flag of the numbers of log entries; those of base rows are below it."""
+
 _LOG_SHARE = 0.2
 """Maximum ratio of log bytes to base file bytes.
 
@@ -88,14 +94,17 @@ def scan_with_logs(
         narrow: as in :func:`hudi_fast.spark.reading.native_scan.native_scan`.
     """
     more = {} if file_name is None else {file_name: F.col("_metadata.file_name")}
-    brought = core_scan(spark, replace(scan, base_rows=False), slices, file_name)
     if scan.unmerged:
+        brought = core_scan(spark, replace(scan, base_rows=False), slices, file_name)
         return native_scan(spark, scan, slices, more, narrow).unionByName(brought)
     code = F.shiftleft(F.crc32(F.col("_metadata.file_name")), 32)
     numbered = {**more, _ROW: code.bitwiseOR(F.col("_metadata.row_index"))}
     base = native_scan(spark, scan, slices, numbered, narrow)
     hidden = F.broadcast(_hidden(spark, scan, slices))
-    return base.join(hidden, _ROW, "left_anti").drop(_ROW).unionByName(brought)
+    brought = _brought(spark, scan, slices, file_name)
+    if scan.merge is not None and scan.merge.rules.compares:  # else no row of the log loses
+        brought = brought.join(hidden, _ROW, "left_anti")
+    return base.join(hidden, _ROW, "left_anti").unionByName(brought).drop(_ROW)
 
 
 def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None = None) -> Any:
@@ -107,31 +116,68 @@ def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_nam
         slices: at least one.
         file_name: name of an additional column with the base file's name; None to omit it.
     """
-    target = spark_arrow(scan.output)
-    schema = spark_schema(scan.output)
-    if file_name is not None:
-        schema = schema.add(file_name, "string")
-        target = target.append(pa.field(file_name, pa.string()))
+    form = _Form.of(scan.output, file_name)
     wanted = scan if scan.filter is not None else replace(scan, schema=scan.output)
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
-        base = slices[number].base_file
         for rows in read_slice(wanted, slices[number]):
-            columns = as_spark(rows, target)
-            if file_name is not None:
-                columns.append(pa.repeat(pa.scalar(None if base is None else base.name, pa.string()), rows.num_rows))
-            yield pa.RecordBatch.from_arrays(columns, schema=target)
+            yield form.batch(rows, slices[number])
 
     few_rows = scan.filter is not None or not scan.base_rows
     size = sum(one.weight if scan.base_rows else _log_bytes(one) for one in slices)
-    return _in_workers(spark, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, schema, size)
+    return _in_workers(spark, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, form.schema, size)
+
+
+def _brought(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None) -> Any:
+    """The rows of the logs, with :data:`_ROW`: null for rows that do not lose against stored ones."""
+    form = _Form.of(scan.output, file_name)
+    target = form.target.append(pa.field(_ROW, pa.int64()))
+    wanted = replace(scan, schema=scan.output)
+
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        for rows, entries in log_rows_of_slice(wanted, slices[number]):
+            made = form.batch(rows, slices[number])
+            row = pa.nulls(rows.num_rows, pa.int64()) if entries is None else _codes(slices[number], entries + _ENTRY)
+            yield pa.RecordBatch.from_arrays([*made.columns, row], schema=target)
+
+    size = sum(map(_log_bytes, slices))
+    return _in_workers(spark, slices, _LIGHT_TASK_BYTES, read, form.schema.add(_ROW, "long"), size)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The form of rows that return to Spark.
+
+    Attributes:
+        schema: Spark's.
+        target: the same columns in Arrow.
+        file_name: name of the column with the base file's name; None to omit it.
+    """
+
+    schema: StructType
+    target: pa.Schema
+    file_name: str | None
+
+    @classmethod
+    def of(cls, output: pa.Schema, file_name: str | None) -> Self:
+        schema, target = spark_schema(output), spark_arrow(output)
+        if file_name is None:
+            return cls(schema, target, None)
+        return cls(schema.add(file_name, "string"), target.append(pa.field(file_name, pa.string())), file_name)
+
+    def batch(self, rows: pa.RecordBatch, slice_: FileSlice) -> pa.RecordBatch:
+        """Rows of a slice in this form."""
+        columns = as_spark(rows, self.target)
+        if self.file_name is not None:
+            name = None if slice_.base_file is None else slice_.base_file.name
+            columns.append(pa.repeat(pa.scalar(name, pa.string()), rows.num_rows))
+        return pa.RecordBatch.from_arrays(columns, schema=self.target)
 
 
 def _hidden(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Any:
     def read(number: int) -> Iterator[pa.RecordBatch]:
-        rows = hidden_rows(scan, slices[number]).view(np.uint64)
-        rows |= np.uint64(_file_code(slices[number]) << 32)
-        yield pa.record_batch([pa.array(rows.view(np.int64))], names=[_ROW])
+        stored, logged = hidden_rows(scan, slices[number])
+        yield pa.record_batch([_codes(slices[number], np.concatenate([stored, logged + _ENTRY]))], names=[_ROW])
 
     return _in_workers(spark, slices, _LIGHT_TASK_BYTES, read, StructType().add(_ROW, "long"), 0)
 
@@ -153,6 +199,12 @@ def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: 
 
 def _log_bytes(one: FileSlice) -> int:
     return sum(log.size for log in one.log_files)
+
+
+def _codes(one: FileSlice, numbers: npt.NDArray[np.int64]) -> pa.Array:
+    """Numbers below 2**32 of a slice, as numbers of the table."""
+    codes = numbers.view(np.uint64) | np.uint64(_file_code(one) << 32)
+    return pa.array(codes.view(np.int64))
 
 
 def _file_code(one: FileSlice) -> int:

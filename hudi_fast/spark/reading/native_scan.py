@@ -105,11 +105,14 @@ def _scan_files(
         # Spark lists each file; by default with one task per file.
         with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
             frame = reader.parquet(*(scan.storage.absolute(file.path) for file in _planned(scan, slices)))
+    added = [column.alias(name) for name, column in more.items()]
+    if frame.columns == scan.output.names:  # each column by itself takes calls of the JVM
+        return frame.select("*", *added) if added else frame
     columns = []
     for field, name in zip(spark_schema(scan.output), stored, strict=True):
         column = F.lit(None).cast(field.dataType) if name is None else F.col(f"`{name}`")
         columns.append(column if name == field.name else column.alias(field.name))
-    return frame.select(*columns, *(column.alias(name) for name, column in more.items()))
+    return frame.select(*columns, *added)
 
 
 def _planned(scan: SliceScan, slices: Sequence[FileSlice]) -> list[PlannedFile]:

@@ -84,11 +84,11 @@ _MOST_GROWTH = 16
 """Ratio of the size of rows in memory to Spark's estimate that compressed files hardly exceed."""
 
 _SAMPLE_ROWS, _ENCODED_ROWS, _ENCODED_BYTES = 2000, 20_000, 128 << 20
-"""Rows that are collected to measure the size of a row in memory, and in a base file; fewer of those if rows are wide."""
+"""Rows that are collected to measure the size of a row in memory, and in a base file: fewer, if they are wide."""
 
 _WORTH_COUNTING = 8 << 20
-"""Rows of files of this size are counted before they are collected: Spark counts from the footers of Parquet files, while
-a limit moves all rows through one task."""
+"""Rows of files of this size are counted before they are collected: Spark counts those of Parquet files from footers,
+while a limit moves all rows through one task."""
 
 
 @dataclass(frozen=True)
