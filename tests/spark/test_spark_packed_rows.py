@@ -34,14 +34,18 @@ OPTIONS = {
 }
 
 
-def received(spark: Any, path: Path, rows: pa.Table, only_stored: bool) -> list[pa.RecordBatch]:
+def received(spark: Any, path: Path, rows: pa.Table, key: str, only_stored: bool) -> list[pa.RecordBatch]:
     """What the tasks of a write get; new keys of p0 have two files, those of other partitions no place."""
     view = load_state(Storage(path)).view
     slices = [one for name in ("p0", "p1") for one in latest_slices(view, name)]
     plan = draft_plan(load_state(Storage(path)), WriteOptions.from_options(OPTIONS), rows.schema)
     buckets = Buckets(slices, [2, 0], 3, {"p0": InsertPlace(0.0, (), 2, 2)}, uncounted=4)
-    df = frame(spark, rows).withColumn("key", F.nullif(F.col("id"), F.lit("k0021"))).withColumn("path", F.col("part"))
-    sent = packed_rows(df, "key", "path", plan, buckets, partial(places_of_keys, plan, slices), only_stored)
+    df = frame(spark, rows).withColumn("path", F.col("part"))
+    added = ["path"]
+    if key != "id":
+        df, added = df.withColumn(key, F.nullif(F.col("id"), F.lit(""))), [key, "path"]
+    find = partial(places_of_keys, plan, slices)
+    sent = packed_rows(df, key, "path", added, plan, buckets, find, only_stored)
     assert sent.rdd.getNumPartitions() == 3
     got: list[pa.RecordBatch] = []
 
@@ -50,20 +54,23 @@ def received(spark: Any, path: Path, rows: pa.Table, only_stored: bool) -> list[
         return Answer()
 
     values = pa.array([row[0] for row in sent.collect()], pa.binary())
-    unpacking(df, ("key", "path"), keep)(iter([pa.RecordBatch.from_arrays([values], ["bytes"])]))
+    unpacking(df, added, keep)(iter([pa.RecordBatch.from_arrays([values], ["bytes"])]))
     return got
 
 
+@pytest.mark.parametrize("key", ["id", "key"])
 @pytest.mark.parametrize("only_stored", [False, True])
-def test_a_batch_has_the_rows_of_one_bucket(spark, tmp_path, only_stored):
+def test_a_batch_has_the_rows_of_one_bucket(spark, tmp_path, only_stored, key):
     hf.write(batch(range(40)), tmp_path / "t", OPTIONS)
     rows = batch([*range(20, 60), *range(50, 60)], ts=200)
-    got = received(spark, tmp_path / "t", rows, only_stored)
+    ids = pa.array(["" if one == "k0021" else one for one in rows["id"].to_pylist()])
+    rows = rows.set_column(rows.column_names.index("id"), "id", ids)
+    got = received(spark, tmp_path / "t", rows, key, only_stored)
     placed = [row for one in got for row in one.to_pylist()]
     bucket_of: dict[str, set[int]] = {}
     for row in placed:
         bucket_of.setdefault(row["id"], set()).add(row[BUCKET])
-        stored = row["number"] < 40 and row["part"] in ("p0", "p1") and row["id"] != "k0021"
+        stored = row["number"] < 40 and row["part"] in ("p0", "p1") and row["id"]
         if stored:
             assert row[BUCKET] == ("p0", "p1").index(row["part"])
             assert row[STORED_ROW] == row["number"] // PARTS
@@ -76,7 +83,7 @@ def test_a_batch_has_the_rows_of_one_bucket(spark, tmp_path, only_stored):
     kept = [
         row
         for row in rows.to_pylist()
-        if not only_stored or (row["number"] < 40 and row["part"] in ("p0", "p1")) or row["id"] == "k0021"
+        if not only_stored or (row["number"] < 40 and row["part"] in ("p0", "p1")) or not row["id"]
     ]
     order = itemgetter("id", "v")
     assert sorted(sent, key=order) == sorted(kept, key=order)

@@ -170,12 +170,13 @@ def test_partitions_that_are_computed(spark, tmp_path, plan, field, generator):
 @pytest.fixture
 def collected(monkeypatch):
     """The tables that the engine collects on the driver."""
-    tables = []
+    tables, collect_rows = [], arrow.collect
 
     def collect(df):
-        tables.append(arrow.collect(df))
+        tables.append(collect_rows(df))
         return tables[-1]
 
+    monkeypatch.setattr(arrow, "collect", collect)
     monkeypatch.setattr("hudi_fast.spark.writing.engine.collect", collect)
     return tables
 

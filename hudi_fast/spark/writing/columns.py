@@ -29,7 +29,16 @@ from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import arrow_types
 from hudi_fast.spark.writing.routing import addresses
 
-__all__ = ["arrow_type", "by_partition", "content_hash", "key_text", "nested_column", "partition_text", "task_address"]
+__all__ = [
+    "arrow_type",
+    "by_partition",
+    "content_hash",
+    "key_column",
+    "key_text",
+    "nested_column",
+    "partition_text",
+    "task_address",
+]
 
 Compute = Callable[[KeyConfig, pa.Table], pa.Array]
 
@@ -64,6 +73,16 @@ def key_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
         return texts[0]
     parts = [F.concat(F.lit(f"{name}:"), _or_gap(name, text)) for name, text in zip(fields, texts, strict=True)]
     return F.when(F.coalesce(*texts).isNotNull(), F.concat_ws(",", *parts))
+
+
+def key_column(df: Any, config: KeyConfig, schema: pa.Schema) -> str | None:
+    """The column whose text is the record key as it is, but for empty text; None if keys are made from columns."""
+    if len(config.record_key_fields) != 1 or config.kind == "GLOBAL_DELETE" or _is_prefixed_complex(config):
+        return None
+    (name,) = config.record_key_fields
+    if name not in df.columns or {".", "`"} & set(name):
+        return None
+    return name if isinstance(_spark_type(df, name), T.StringType) and _all_exact(df, schema, [name]) else None
 
 
 def by_partition(rows: Any, path: str) -> Any:

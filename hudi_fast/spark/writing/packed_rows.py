@@ -13,7 +13,7 @@ converted to Arrow again. The bytes of a batch pass as one value. Spark must bou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
@@ -68,6 +69,7 @@ def packed_rows(
     rows: Any,
     key: str,
     path: str,
+    added: Sequence[str],
     plan: WritePlan,
     buckets: Buckets,
     find: Find,
@@ -78,8 +80,9 @@ def packed_rows(
 
     Args:
         rows: in lanes.
-        key: name of the column of record keys.
+        key: name of the column of record keys; empty text is no key.
         path: name of the column of partition paths.
+        added: columns that are not sent, because they serve the lookup only.
         plan: the write.
         buckets: of the write.
         find: the lookup; its slices are those of ``buckets``.
@@ -91,13 +94,13 @@ def packed_rows(
         A DataFrame with one column: Arrow bytes of rows of one bucket. Each partition is a task; its rows are sorted by
         bucket. A key that several slices hold is in the bucket of each.
     """
-    schema = _sent_schema(rows, (key, path))
+    schema = _sent_schema(rows, added)
     attempts = task_attempts(rows.sparkSession)
     address = np.array(addresses(buckets.tasks), dtype=np.int32)
 
     def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
         keys, paths = (lot.table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
-        keys, table = single_chunk(keys), lot.table.drop_columns([key, path])
+        keys, table = _without_empty(single_chunk(keys)), lot.table.drop_columns([*added])
         places = _with_new(find(keys, paths, attempts), len(keys))
         if only_stored:
             places = places.take((places.slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[places.rows])
@@ -125,15 +128,15 @@ def packed_rows(
     return sent.sortWithinPartitions(BUCKET).select(_BYTES)
 
 
-def unpacking(rows: Any, dropped: tuple[str, str], work: Work) -> Work:
+def unpacking(rows: Any, added: Sequence[str], work: Work) -> Work:
     """The function of a task over the rows of :func:`packed_rows`, from its function over Arrow batches of rows.
 
     Args:
         rows: as for :func:`packed_rows`.
-        dropped: names of its columns of record keys and partition paths, which are not sent.
+        added: its columns that are not sent.
         work: picklable.
     """
-    schema = _sent_schema(rows, dropped)
+    schema = _sent_schema(rows, added)
 
     def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -143,9 +146,9 @@ def unpacking(rows: Any, dropped: tuple[str, str], work: Work) -> Work:
     return lambda batches: work(unpacked(batches))
 
 
-def _sent_schema(rows: Any, dropped: tuple[str, str]) -> pa.Schema:
+def _sent_schema(rows: Any, added: Sequence[str]) -> pa.Schema:
     routing = [pa.field(STORED_ROW, pa.int32()), pa.field(BUCKET, pa.int32())]
-    return pa.schema([*arrow_schema(rows.drop(*dropped)), *routing])
+    return pa.schema([*arrow_schema(rows.drop(*added)), *routing])
 
 
 def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch], whole: bool) -> Iterator[CollectedRows]:
@@ -162,6 +165,12 @@ def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch], whole: bool) -> It
                 count = size = 0
         if (rows := buffer.take()) is not None:
             yield rows
+
+
+def _without_empty(keys: pa.Array) -> pa.Array:
+    """Keys, string[n], with nulls for empty text."""
+    lengths = np.diff(varlen_buffers(keys).offsets)
+    return pc.if_else(pc.equal(keys, ""), None, keys) if len(lengths) and not lengths.all() else keys
 
 
 def _with_new(places: KeyPlaces, count: int) -> KeyPlaces:

@@ -34,6 +34,7 @@ from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
 from hudi_fast.spark.writing.columns import (
     arrow_type,
     content_hash,
+    key_column,
     key_text,
     nested_column,
     partition_text,
@@ -156,20 +157,23 @@ def _run_packed(
     """Look keys up in lanes, which send rows on as bytes; then write."""
     uncounted = _first_uncounted(routes, files)
     buckets = Buckets(routes.slices, routes.owners, routes.tasks, insert_places(files, len(routes.slices)), uncounted)
-    rows = rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema))
+    key, added = key_column(rows, plan.key_config, plan.input_schema), [_PATH]
+    if key is None:
+        key, added = _KEY, [_KEY, _PATH]
+        rows = rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema))
     find: Find
     if routes.lanes is not None:
-        rows = by_lanes(rows, _KEY, _PATH, routes.lanes)
+        rows = by_lanes(rows, key, _PATH, routes.lanes)
         find = partial(places_of_keys, plan, routes.slices)
     else:
         lanes = max(_lookup_tasks(routes.tasks), -(-profile.total // KEYS_AT_ONCE))
-        rows = by_index_lanes(rows, _KEY, plan, lanes, profile.total)
+        rows = by_index_lanes(rows, key, plan, lanes, profile.total)
         find = partial(places_by_index, plan, routes.slices)
     only_stored = plan.operation == "delete" and routes.complete
     combines = plan.operation == "upsert" and plan.index.is_global
-    packed = packed_rows(rows, _KEY, _PATH, plan, buckets, find, only_stored, combines)
+    packed = packed_rows(rows, key, _PATH, added, plan, buckets, find, only_stored, combines)
     work = write_buckets(plan, routes.slices, None if routes.complete else uncounted)
-    return run_tasks(packed, plan, unpacking(rows, (_KEY, _PATH), work))
+    return run_tasks(packed, plan, unpacking(rows, added, work))
 
 
 def _routes(
