@@ -72,11 +72,10 @@ def folded_log_rows(
     stored rows. ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``.
     """
     resolved = resolve_slice(merge, blocks, columns, None)
-    for first in range(0, len(resolved.appended), batch_rows):
-        numbers = resolved.appended[first : first + batch_rows]
-        for batch in resolved.entries.take(resolved.entries.row[numbers], wanted.names).to_batches():
-            yield batch, numbers[: batch.num_rows]
-            numbers = numbers[batch.num_rows :]
+    start = 0
+    for batch in _taken(resolved.entries, wanted, resolved.entries.row[resolved.appended], batch_rows):
+        yield batch, resolved.appended[start : start + batch.num_rows]
+        start += batch.num_rows
 
 
 def log_rows(

@@ -139,6 +139,7 @@ def hidden_rows(scan: SliceScan, slice_: FileSlice) -> HiddenRows:
 def log_rows_of_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[tuple[pa.RecordBatch, Rows | None]]:
     """The rows that the log brings to a slice, without those of the base file that it does not change.
 
+    ``scan`` has no filter.
     Each batch has the numbers of its entries: those in ``hidden_rows(...).logged`` are no rows of the slice. A batch
     without numbers has been merged with the base file: all of its rows are.
 
@@ -157,7 +158,7 @@ def log_rows_of_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[tuple[pa.R
     fill = _columns_from_path(scan, slice_.partition, stored)
     wanted, columns = _columns_of_log(scan, fill)
     for batch, numbers in folded_log_rows(scan.merge, blocks, wanted, columns, scan.batch_rows):
-        for finished in _finish(replace(scan, filter=None), batch, fill):
+        for finished in _finish(scan, batch, fill):
             yield finished, numbers
 
 

@@ -62,8 +62,8 @@ _LEAST_SHARE = 8
 """Bytes are copied if they are at least this share, as a divisor, of the file's."""
 
 _LEAST_GROUP, _LARGEST_GROUP = 512 << 10, 2 * ROW_GROUP_MEMORY
-"""Bytes of a row group, before compression, whose columns are copied. Less of them are encoded faster than joined; more
-are too many for the memory, where encoded row groups of such files are."""
+"""Columns of a row group are copied if it has at least and at most so many bytes before compression. A smaller one is
+encoded faster than it is joined. A larger one would take too much memory while its other columns are encoded."""
 
 _SMALL_SHARE = 16
 """A row group below this share, as a divisor, of a full one is encoded again."""

@@ -74,9 +74,8 @@ def test_first_rows_open_no_more_files_than_needed(spark, tmp_path, asked, files
     found = first_rows(spark.read.parquet(str(tmp_path)), asked)
     assert found.num_rows == min(asked, 100)
     assert len(set(found["id"].to_pylist())) == files
-    assert first_rows(spark.read.parquet(str(tmp_path)).where("id = 4"), asked)["id"].to_pylist() == [4] * min(
-        asked, 20
-    )
+    filtered = first_rows(spark.read.parquet(str(tmp_path)).where("id = 4"), asked)
+    assert filtered["id"].to_pylist() == [4] * min(asked, 20)
 
 
 @pytest.mark.parametrize(

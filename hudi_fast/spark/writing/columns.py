@@ -69,7 +69,7 @@ def key_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
     if not _all_exact(df, schema, fields):
         return _computed(df, config, schema, fields, record_keys)
     texts = [F.nullif(nested_column(name).cast("string"), F.lit("")) for name in fields]
-    if len(fields) == 1 and config.kind != "GLOBAL_DELETE" and not _is_prefixed_complex(config):
+    if _is_one_text(config):
         return texts[0]
     parts = [F.concat(F.lit(f"{name}:"), _or_gap(name, text)) for name, text in zip(fields, texts, strict=True)]
     return F.when(F.coalesce(*texts).isNotNull(), F.concat_ws(",", *parts))
@@ -77,7 +77,7 @@ def key_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
 
 def key_column(df: Any, config: KeyConfig, schema: pa.Schema) -> str | None:
     """The column whose text is the record key as it is, but for empty text; None if keys are made from columns."""
-    if len(config.record_key_fields) != 1 or config.kind == "GLOBAL_DELETE" or _is_prefixed_complex(config):
+    if not _is_one_text(config):
         return None
     (name,) = config.record_key_fields
     if name not in df.columns or {".", "`"} & set(name):
@@ -121,6 +121,11 @@ def task_address(task: Any, tasks: int) -> Any:
 def nested_column(name: str) -> Any:
     """The column called ``name``; a dot selects a field of a struct."""
     return F.col(".".join(f"`{part}`" for part in name.split(".")))
+
+
+def _is_one_text(config: KeyConfig) -> bool:
+    """Whether a record key is the text of one field, without the name of the field."""
+    return len(config.record_key_fields) == 1 and config.kind != "GLOBAL_DELETE" and not _is_prefixed_complex(config)
 
 
 def _holds_map(kind: Any) -> bool:

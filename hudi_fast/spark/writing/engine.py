@@ -127,7 +127,7 @@ class SparkEngine:
         """Choose the physical plan; rows collected on the driver are checked here, others by the tasks."""
         if self._choice is None:
             wanted = columns_for(plan, self._source.columns)
-            if list(wanted) != self._source.columns:
+            if wanted != self._source.columns:
                 self._df = self._source.select(*[f"`{name}`" for name in wanted])
             with explained_job_errors(self._df.sparkSession, plan.storage.uri):
                 self._choice = self._choose(plan)
@@ -354,8 +354,9 @@ class SparkEngine:
                     f"hudi_fast.plan=broadcast takes at most {DRIVER_ROWS} rows and {bound} bytes; the input is larger."
                 )
             self._too_large = f"more than {DRIVER_ROWS:,} rows or {bound:,} bytes of input"
-            if rows.num_rows > self._sample_of:
-                self._sample, self._sample_of = rows.slice(0, _ENCODED_ROWS), min(rows.num_rows, _ENCODED_ROWS)
+            if complete or rows.num_rows > self._sample_of:
+                known = _ENCODED_ROWS if complete else min(rows.num_rows, _ENCODED_ROWS)
+                self._sample, self._sample_of = rows.slice(0, _ENCODED_ROWS), known
             return None
         self._local = LocalEngine(rows)
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
