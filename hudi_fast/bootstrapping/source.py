@@ -136,7 +136,7 @@ def folder_schema(source: SourceFolder, from_folders: Sequence[str]) -> pa.Schem
 def _stored_schema(storage: Storage, path: str) -> pa.Schema:
     with open_base_file(storage, path, f"{storage.uri}/{path}") as reader:
         schema = reader.schema
-        leaves = [reader.metadata.schema.column(at).physical_type for at in range(reader.metadata.num_columns)]
+        leaves = [kind for _, kind in reader.leaves]
     meta = [name for name in schema.names if name.startswith(_META_PREFIX)]
     if meta:
         raise InvalidDataError(

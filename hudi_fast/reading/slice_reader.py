@@ -68,7 +68,7 @@ class SliceScan:
     schema: pa.Schema
     output: pa.Schema
     filter: RowFilter | None
-    batch_rows: int = 65536
+    batch_rows: int = 32768
     merge: SliceMerge | None = None
     merge_columns: pa.Schema | None = None
     unmerged: bool = False

@@ -65,6 +65,9 @@ _MAGIC = b"PAR1"
 
 Result = TypeVar("Result")
 
+_READ_AHEAD = 64 << 10
+"""Bytes that are read at once of a column chunk on local disk. An object store is asked for the whole chunk."""
+
 _GROUP_ROWS = 64 << 20
 """Maximum rows that Arrow writes into one row group."""
 
@@ -349,8 +352,19 @@ class BaseFileReader:
     @cached_property
     def column_numbers(self) -> dict[str, int]:
         """The number of each leaf column, by its dotted Parquet path."""
-        schema = self.metadata.schema
-        return {schema.column(number).path: number for number in range(self.metadata.num_columns)}
+        return {path: number for number, (path, _) in enumerate(self.leaves)}
+
+    @cached_property
+    def leaves(self) -> list[tuple[str, str]]:
+        """Dotted path and physical type of each leaf column, in their order in the file."""
+        metadata = self.metadata
+        numbers = range(metadata.num_columns)
+        if metadata.num_row_groups:
+            chunks = metadata.row_group(0)
+            return [(one.path_in_schema, one.physical_type) for one in map(chunks.column, numbers)]
+        # Only here: `schema` and the footer refer to each other. A footer with its bloom filter would stay in memory
+        # until Python next collects cycles.
+        return [(one.path, one.physical_type) for one in map(metadata.schema.column, numbers)]
 
     @property
     def location(self) -> tuple[Storage, str]:
@@ -468,7 +482,11 @@ def open_base_file(
     display_path = display_path or path
     with _explained(display_path, storage):
         source = storage.open_input(path, size)
-        file = storage.reread(path, lambda: pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us"))
+        buffered = _READ_AHEAD if storage.is_local else 0
+        file = storage.reread(
+            path,
+            lambda: pq.ParquetFile(source, buffer_size=buffered, pre_buffer=False, coerce_int96_timestamp_unit="us"),
+        )
         return BaseFileReader(display_path, file, (storage, path))
 
 

@@ -90,7 +90,7 @@ def _fits(scan: SliceScan, source: SourceFile) -> bool:
         return False
     wanted = [name for name in scan.config.partition_fields if name in scan.output.names]
     with open_source(scan.storage, source) as reader:
-        if "INT96" in {reader.metadata.schema.column(at).physical_type for at in range(reader.metadata.num_columns)}:
+        if any(kind == "INT96" for _, kind in reader.leaves):
             return False
         stored = reader.schema
     if wanted:  # Spark reads all of them from the path, and none from the file

@@ -1,0 +1,63 @@
+"""An open base file: its leaf columns, reading in small parts, and the memory of its footer."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_fast.formats.parquet.base_file import open_base_file
+from hudi_fast.storage.base import Storage
+from tests.formats.format_files import DistantStorage
+
+LEAVES = [("key", "BYTE_ARRAY"), ("list.list.element", "INT64"), ("when", "INT96")]
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def write_file(folder: Path, rows: int) -> str:
+    columns = {
+        "key": pa.array([f"key {number}" for number in range(rows)], pa.string()),
+        "list": pa.array([[number] for number in range(rows)], pa.list_(pa.int64())),
+        "when": pa.array(range(rows), pa.timestamp("us")),
+    }
+    pq.write_table(pa.table(columns), folder / "base.parquet", use_deprecated_int96_timestamps=True)
+    return "base.parquet"
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_leaves_are_columns_as_stored(tmp_path: Path, rows: int) -> None:
+    with open_base_file(Storage(str(tmp_path)), write_file(tmp_path, rows)) as reader:
+        assert reader.leaves == LEAVES
+        assert reader.column_numbers == {"key": 0, "list.list.element": 1, "when": 2}
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_closed_file_does_not_keep_its_footer(tmp_path: Path) -> None:
+    """A footer has a bloom filter of 400 KB or more, and a write may look up keys in thousands of files."""
+    with open_base_file(Storage(str(tmp_path)), write_file(tmp_path, 3)) as reader:
+        footer = weakref.ref(reader.metadata)
+        assert [batch.num_rows for batch in reader.batches(["key"])] == [3]
+        assert reader.column_numbers["key"] == 0
+    del reader
+    assert footer() is None
+
+
+@pytest.mark.parametrize("storage", [Storage, DistantStorage])
+def test_rows_are_equal_however_much_is_read_at_once(tmp_path: Path, storage: type[Storage]) -> None:
+    """A column chunk of 800 000 bytes is read from local disk in parts."""
+    path = write_file(tmp_path, 100_000)
+    with open_base_file(storage(str(tmp_path)), path) as reader:
+        found = pa.Table.from_batches(reader.batches(["list", "key"], 30_000))
+    assert found.equals(pq.read_table(tmp_path / path).select(["list", "key"]))
