@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hudi_fast.api import bootstrap, delete, merge, plan_write, read, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.errors import (
+        CatalogError,
         CommitConflictError,
         CommitError,
         CommitStateUnknownError,
@@ -62,6 +63,7 @@ __all__ = [
     "AddColumn",
     "AlterResult",
     "BootstrapResult",
+    "CatalogError",
     "ChangeType",
     "ClusteringResult",
     "CommitConflictError",

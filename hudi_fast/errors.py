@@ -25,6 +25,7 @@ A message names the table, instant and file where they apply, what was expected,
 from __future__ import annotations
 
 __all__ = [
+    "CatalogError",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
@@ -148,6 +149,10 @@ class ServiceTakenError(CommitConflictError):
 
 class CommitStateUnknownError(CommitError):
     """Storage did not confirm whether the completed instant was written."""
+
+
+class CatalogError(HudiError):
+    """A catalog, such as a Hive metastore, refuses a call, does not answer, or holds something else than expected."""
 
 
 class LockError(HudiError):

@@ -23,7 +23,8 @@ OUTSIDE = {
     "config": set(),
     "errors": set(),
     "storage": {"pyarrow"},
-    "locking": {"numpy", "kazoo", "thrift"},
+    "locking": {"numpy", "kazoo"},
+    "hive": {"thriftpy2"},
 }
 PLAIN = {"pyarrow", "numpy"}
 

@@ -10,6 +10,7 @@
     cleanup     clean, archive, repair
     recovery    rollback, savepoint, restore
     maintenance index, validate, upgrade, services
+    catalogs    sync
     kernels     warm-up
 
 Each command parses its arguments, calls one method of :class:`hudi_fast.HudiTable` or one function of the library, and
@@ -26,7 +27,18 @@ from typing import TextIO
 
 import click
 
-from hudi_fast.cli import cleanup, compaction, incremental, inspect, kernels, maintenance, recovery, rows, schema
+from hudi_fast.cli import (
+    catalogs,
+    cleanup,
+    compaction,
+    incremental,
+    inspect,
+    kernels,
+    maintenance,
+    recovery,
+    rows,
+    schema,
+)
 from hudi_fast.errors import HudiError
 
 __all__ = ["cli", "main"]
@@ -85,6 +97,6 @@ def cli(storage_pairs: tuple[str, ...]) -> None:
     """Read, write and maintain Apache Hudi tables natively."""
 
 
-for group in (inspect, schema, rows, incremental, compaction, cleanup, recovery, maintenance, kernels):
+for group in (inspect, schema, rows, incremental, compaction, cleanup, recovery, maintenance, catalogs, kernels):
     for command in group.COMMANDS:
         cli.add_command(command)

@@ -21,6 +21,7 @@ from hudi_fast.config.catalog.lock import LOCK_OPTIONS
 from hudi_fast.config.catalog.read import QUERY_OPTIONS
 from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.catalog.stream import STREAM_OPTIONS
+from hudi_fast.config.catalog.sync import SYNC_OPTIONS
 from hudi_fast.config.catalog.write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -57,6 +58,7 @@ _SECTIONS = (
     ("hudi_fast only", ENGINE_OPTIONS),
     ("Reading", QUERY_OPTIONS),
     ("Streaming", STREAM_OPTIONS),
+    ("Catalogs", SYNC_OPTIONS),
     ("Supported for certain values only", LIMITED_OPTIONS),
 )
 _INTRO = """\

@@ -34,6 +34,7 @@ from hudi_fast.config.catalog.lock import LOCK_OPTIONS
 from hudi_fast.config.catalog.read import QUERY_OPTIONS
 from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.catalog.stream import STREAM_OPTIONS
+from hudi_fast.config.catalog.sync import SYNC_OPTIONS
 from hudi_fast.config.catalog.write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -72,6 +73,7 @@ OPTIONS: tuple[Option, ...] = (
     *BOOTSTRAP_OPTIONS,
     *QUERY_OPTIONS,
     *STREAM_OPTIONS,
+    *SYNC_OPTIONS,
     *LIMITED_OPTIONS,
     *ACCEPTED_OPTIONS,
 )

@@ -25,13 +25,10 @@ import random
 import threading
 import time
 import uuid
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
-from pathlib import Path
-from urllib.parse import urlsplit
 
 from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.errors import ConfigError, LockError, UnsupportedFeatureError
+from hudi_fast.errors import LockError
+from hudi_fast.hive.site import metastore_addresses
 from hudi_fast.locking.hive_calls import LockGoneError, Metastore
 from hudi_fast.storage.base import Storage
 
@@ -43,14 +40,7 @@ _JITTER = random.SystemRandom()  # leaves the caller's seeded `random` untouched
 _FRESH_SECONDS = 1.0
 _CHECK_ATTEMPTS = 3
 _RELEASE_SECONDS = 3.0
-_PORT = 9083
-_URIS_KEY = "hive.metastore.uris"
-_UNSUPPORTED = (
-    "hive.metastore.sasl.enabled",
-    "hive.metastore.use.SSL",
-    "hive.metastore.thrift.compact.protocol.enabled",
-    "hive.metastore.thrift.framed.transport.enabled",
-)
+_URIS_KEY = "hoodie.write.lock.hivemetastore.uris"
 
 
 def open_hive_metastore(storage: Storage, options: LockOptions) -> HiveMetastoreLock:
@@ -60,14 +50,8 @@ def open_hive_metastore(storage: Storage, options: LockOptions) -> HiveMetastore
         ConfigError: no metastore is given, or it is not ``thrift://host:port``.
         UnsupportedFeatureError: ``hive-site.xml`` requires authentication, encryption or another protocol.
     """
-    site = _hive_site()
-    for key in _UNSUPPORTED:
-        if site.get(key, "").lower() == "true":
-            raise UnsupportedFeatureError(
-                f"A lock in a Hive metastore with {key}=true in hive-site.xml is not supported; use another lock "
-                "provider."
-            )
-    store = Metastore(_addresses(options.hive_uris or site.get(_URIS_KEY, "")), _ANSWER_SECONDS)
+    addresses = metastore_addresses(options.hive_uris, _URIS_KEY, "A lock")
+    store = Metastore(addresses, _ANSWER_SECONDS)
     return HiveMetastoreLock(store, options.hive_database or "", options.hive_table or "", options.heartbeat_ms / 1000)
 
 
@@ -230,35 +214,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # in a container the user may have no name
         return str(os.getuid())
-
-
-def _addresses(uris: str) -> list[tuple[str, int]]:
-    found = []
-    for uri in filter(None, (each.strip() for each in uris.split(","))):
-        try:
-            parts = urlsplit(uri)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
-        if host is None or parts.scheme != "thrift":
-            raise ConfigError(f"hoodie.write.lock.hivemetastore.uris has {uri!r}; expected thrift://host:port.")
-        found.append((host, port or _PORT))
-    if not found:
-        raise ConfigError(
-            "A lock in a Hive metastore needs hoodie.write.lock.hivemetastore.uris=thrift://host:port, or a "
-            f"hive-site.xml with {_URIS_KEY} in the folder HIVE_CONF_DIR."
-        )
-    return found
-
-
-def _hive_site() -> Mapping[str, str]:
-    """The properties of ``hive-site.xml``; empty without the file."""
-    folder = os.environ.get("HIVE_CONF_DIR")
-    path = Path(folder, "hive-site.xml") if folder else None
-    if path is None or not path.is_file():
-        return {}
-    try:
-        root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
-        raise ConfigError(f"{path} is not valid XML: {error}.") from error
-    return {(each.findtext("name") or "").strip(): (each.findtext("value") or "").strip() for each in root}

@@ -65,7 +65,7 @@ def _in_storage(storage: Storage, options: LockOptions) -> LockProvider:
 
 
 def _hive_metastore(storage: Storage, options: LockOptions) -> LockProvider:
-    import_extra("thrift", "hive", "A lock in a Hive metastore")
+    import_extra("thriftpy2", "hive", "A lock in a Hive metastore")
     from hudi_fast.locking.hive_metastore import open_hive_metastore
 
     return open_hive_metastore(storage, options)

@@ -5,6 +5,7 @@
     before   hoodie.prewrite.cleaner.policy: clean, or roll failed writes back
     after    clean ─► archive           a single writer still holds the table's lock, and they use its state
              compaction ─► log compaction ─► clustering                            without the lock of the write
+             catalogs: Hive metastore
 
 The write is visible before the services after it run, and stays if one of them fails. Asynchronous cleaning and
 archiving (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run after the write, too: Apache Hudi also waits
@@ -20,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 
+from hudi_fast.catalogs.open_catalog import open_catalog
 from hudi_fast.errors import HudiError, HudiWarning, LockTimeoutError, ServiceTakenError
 from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.services.archiving.run import archive_after_write
@@ -35,6 +37,7 @@ from hudi_fast.services.compaction.plan import schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
+from hudi_fast.services.syncing.run import sync_after_write
 from hudi_fast.timeline.instant import instant_from_ms
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import TableSession, without_waiting
@@ -68,25 +71,32 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
             clean_before_write(session)
     with session.keeping_turn():
         result = write()
-        if result is None or not result.instant or not settings.services.enabled:
+        if result is None or not result.instant:
             return result
-        _run_due(session, result.instant, _WITHIN_TURN)
-    _run_due(session, result.instant, _AFTER_TURN)
+        if settings.services.enabled:
+            _run_due(session, result.instant, _WITHIN_TURN)
+    if settings.services.enabled:
+        _run_due(session, result.instant, _AFTER_TURN)
+    sync_after_write(session, result.instant)
     return result
 
 
 def check_inline(settings: Settings) -> None:
-    """Refuse services after the write that could not be planned, before anything is written.
+    """Refuse services after the write that could not be planned, and catalogs that could not be called.
+
+    Nothing is written before.
 
     Raises:
-        ConfigError: an option of the strategy is wrong.
-        UnsupportedFeatureError: an unknown strategy.
+        ConfigError: an option of the strategy is wrong, or a catalog has no address.
+        UnsupportedFeatureError: an unknown strategy, or a catalog that is not supported.
     """
     options = settings.compaction
     if options.inline or options.schedule_inline or settings.write.table_type == "MERGE_ON_READ":
         strategies_of(options)
     if settings.clustering.inline or settings.clustering.schedule_inline:
         plan_strategy_of(settings.clustering)
+    for kind in settings.sync.catalogs:
+        open_catalog(kind, settings.sync).close()
 
 
 def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> None:

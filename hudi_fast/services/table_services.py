@@ -10,6 +10,7 @@ from hudi_fast.services.indexing.verbs import IndexVerbs
 from hudi_fast.services.recovery.verbs import RecoveryVerbs
 from hudi_fast.services.repairing.verbs import RepairVerbs
 from hudi_fast.services.scheduling.verbs import SchedulingVerbs
+from hudi_fast.services.syncing.verbs import SyncVerbs
 from hudi_fast.services.upgrading.verbs import UpgradeVerbs
 from hudi_fast.services.validation.verbs import ValidationVerbs
 
@@ -27,6 +28,7 @@ class TableServices(
     RepairVerbs,
     UpgradeVerbs,
     SchedulingVerbs,
+    SyncVerbs,
 ):
     """The services of one table. Each call opens the table again.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hudi_fast.storage.base import Storage
@@ -28,4 +29,6 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
     backend = spark_adapter().SparkBackend(
         spark, unit_bytes=limit if small_on_driver else 0, record_bytes=limit, files_are_local=storage.is_local
     )
+    if settings.sync.catalogs:
+        settings = replace(settings, sync=spark_adapter().sync_defaults(spark, settings.sync))
     return TableSession(storage, settings, backend)

@@ -17,6 +17,7 @@ from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.option_values import written_options
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.stream_options import SinkOptions
+from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
@@ -50,6 +51,7 @@ class Settings:
         clean: retention and trigger of cleaning.
         archive: trigger and file settings of archiving.
         services: whether services run before and after a write, and whether a failed service fails the write.
+        sync: catalogs to sync after a write.
         waits: whether to wait for a service of the same kind that another process runs.
     """
 
@@ -60,6 +62,7 @@ class Settings:
     clean: CleanOptions = field(default_factory=CleanOptions)
     archive: ArchiveOptions = field(default_factory=ArchiveOptions)
     services: ServiceOptions = field(default_factory=ServiceOptions)
+    sync: SyncOptions = field(default_factory=SyncOptions)
     waits: bool = True
 
     @classmethod
@@ -84,6 +87,7 @@ class Settings:
             clean=CleanOptions.of(values),
             archive=ArchiveOptions.of(values),
             services=ServiceOptions.of(values),
+            sync=SyncOptions.of(values),
         )
 
     def check_storage(self, storage: Storage) -> None:

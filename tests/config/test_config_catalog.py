@@ -18,6 +18,7 @@ from hudi_fast.config.catalog import (
     read,
     services,
     stream,
+    sync,
     write,
 )
 from hudi_fast.config.option_descriptor import Kind, Option
@@ -26,7 +27,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 
 MODULES = (
     *(accepted, archive, bootstrap, cdc, clean, clustering, files, index),
-    *(limited, lock, read, services, stream, write),
+    *(limited, lock, read, services, stream, sync, write),
 )
 DEFINED = [
     option

@@ -107,7 +107,7 @@ def test_a_value_that_means_nothing_is_refused_by_key(key, value, said):
         ("hoodie.sql.insert.mode", "strict"),
         ("hoodie.write.table.version", 5),
         ("hoodie.table.base.file.format", "ORC"),
-        ("hoodie.datasource.hive_sync.enable", "true"),
+        ("hoodie.meta.sync.client.tool.class", "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"),
         ("hoodie.precommit.validators", "com.example.Validator"),
     ],
 )

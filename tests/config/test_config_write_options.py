@@ -14,6 +14,7 @@ from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.stream_options import SinkOptions
+from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.config.write_options import PartitionSpec, WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
@@ -32,8 +33,8 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
-    beside = (BootstrapOptions, CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions)
-    classes = (WriteOptions, MetadataOptions, SinkOptions, LockOptions, *beside)
+    services = (CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions, SyncOptions)
+    classes = (WriteOptions, MetadataOptions, SinkOptions, LockOptions, BootstrapOptions, *services)
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key

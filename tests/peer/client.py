@@ -165,6 +165,10 @@ class RealHudi:
             answer = self._ask("sql", statement=statement, out=out, tables=paths, rows=files)
         return _take_result(answer, out)
 
+    def sync(self, options: Mapping[str, Any]) -> None:
+        """Sync a Hive metastore with ``HiveSyncTool``; the options name table, base path and metastore."""
+        self._ask("sync", options=_texts(options))
+
     def stream_in(
         self,
         source: str | os.PathLike[str],

@@ -4,9 +4,9 @@ Data flow: one JSON object per line on stdin, one JSON object per line back on t
 process began. Rows travel beside the pipe, as Parquet files that the request names. Spark, Ivy and log4j print to
 descriptor 1 whenever they like, so it is pointed at stderr (the caller's log file) before Spark starts.
 
-Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``hfile``, ``stop``) and the arguments of the function
-of that name here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The first line,
-before any request, is the answer to ``info``: the peer is ready. End of input ends the process.
+Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``hfile``, ``sync``, ``stop``) and the arguments of the
+function of that name here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The
+first line, before any request, is the answer to ``info``: the peer is ready. End of input ends the process.
 
 Usage: ``python -m tests.peer.server <hudi version> <scratch folder>``, with the checkout on the import path.
 """
@@ -111,6 +111,16 @@ class Peer:
         """What this release's reader of HFiles says of one: all entries, and those of ``keys``; see `hfile_scan`."""
         return scan_hfile(self.spark._jvm, self.version, path, keys)
 
+    def sync(self, options: dict) -> dict:
+        """Run Hudi's own tool that syncs a Hive metastore."""
+        jvm = self.spark._jvm
+        properties = jvm.java.util.Properties()
+        for key, value in options.items():
+            properties.setProperty(key, value)
+        configuration = jvm.org.apache.hadoop.conf.Configuration(self.spark._jsc.hadoopConfiguration())
+        jvm.org.apache.hudi.hive.HiveSyncTool(properties, configuration).syncHoodieTable()
+        return {}
+
     def stream_in(self, source: str, columns: str, path: str, options: dict, checkpoint: str) -> dict:
         """Stream the Parquet files of a folder, one in a batch, into a table through Hudi's sink, up to the last."""
         files = self.spark.readStream.schema(columns).option("maxFilesPerTrigger", "1").parquet(source)
@@ -182,7 +192,7 @@ def serve(peer: Peer, answers: int) -> None:
         while data:
             data = data[os.write(answers, data) :]
 
-    names = ("info", "write", "read", "sql", "hfile", "memory", "stream_in", "stream_out")
+    names = ("info", "write", "read", "sql", "hfile", "memory", "sync", "stream_in", "stream_out")
     operations = {name: getattr(peer, name) for name in names}
     answer({"ok": True, "result": peer.info()})
     for line in sys.stdin:

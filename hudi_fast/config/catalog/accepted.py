@@ -11,11 +11,8 @@ __all__ = ["ACCEPTED_GROUPS", "ACCEPTED_OPTIONS", "ACCEPTED_PREFIXES"]
 
 ACCEPTED_PREFIXES = (
     ("hoodie.metrics", "Metrics are not reported."),
-    ("hoodie.datasource.hive_sync.", "Catalogs are not synced."),
-    ("hoodie.meta.sync.", "Catalogs are not synced."),
-    ("hoodie.meta_sync.", "Catalogs are not synced."),
-    ("hoodie.datasource.meta", "Catalogs are not synced."),
-    ("hoodie.gcp.", "Catalogs are not synced."),
+    ("hoodie.gcp.", "BigQuery is not synced."),
+    ("hoodie.meta.sync.datahub.", "DataHub is not synced."),
     ("hoodie.write.commit.callback.", "Commit callbacks are disabled."),
     ("hoodie.embed.timeline.server", "hudi_fast has no timeline server."),
     ("hoodie.filesystem.", "The file view is always in memory."),

@@ -103,11 +103,6 @@ _HOOKS = (
     _only("hoodie.precommit.validators", "Classes of checks before a commit.", ""),
     _off("hoodie.write.commit.callback.on", "Call a service after a commit."),
     _never("hoodie.client.init.callback.classes", "User-defined class to call at the start of a write."),
-    _off("hoodie.datasource.hive_sync.enable", "Sync the table to a Hive metastore after a write."),
-    _off(
-        "hoodie.datasource.meta.sync.enable", "Sync the table to a catalog after a write.", "hoodie.meta.sync.enabled"
-    ),
-    _never("hoodie.meta.sync.client.tool.class", "Class that syncs the table to a catalog."),
     _never("hoodie.index.class", "User-defined index class."),
     _off("hoodie.metaserver.enabled", "Store the timeline on a metadata server.", families=BOTH),
 )

@@ -1,0 +1,1 @@
+"""Catalogs: a Hive metastore or AWS Glue, and what they hold of a table."""

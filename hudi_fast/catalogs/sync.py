@@ -1,0 +1,248 @@
+"""Bring the entries of a table in a catalog up to date.
+
+::
+
+    TableState ─► catalog_tables ─► for each: is it in the catalog?
+        no                                    create ─► all partitions
+        yes, at another location              replace ─► all partitions
+        yes, and knows the newest write       nothing to do
+        yes                                   columns, properties ─► partitions of the commits since
+    then the newest write is recorded among its properties, by which the next sync begins where this one ended
+
+A sync reads a constant number of entries and those of the partitions that were written. A sync that fails on its way is
+repeated by the next one, because the newest write is recorded last.
+
+Sources: ``HiveSyncTool``, ``HoodieSyncClient#getPartitionEvents`` (Apache Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from hudi_fast.catalogs.described import PATH_KEY, catalog_tables, is_old
+from hudi_fast.catalogs.entries import Catalog, CatalogColumn, CatalogPartition, CatalogTable
+from hudi_fast.catalogs.partition_values import default_extractor, partition_values
+from hudi_fast.catalogs.written_partitions import SyncPoint, current_point, partitions_since
+from hudi_fast.config.sync_options import SyncOptions
+from hudi_fast.errors import CatalogError
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["SyncedTable", "sync_table"]
+
+_REQUESTED_KEY = "last_commit_time_sync"
+_COMPLETION_KEY = "last_commit_completion_time_sync"
+_WRITER = {"hudi_writer_version": "1.2.0"}
+"""The release of Apache Hudi whose tables hudi_fast writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedTable:
+    """What a sync did to one table of a catalog.
+
+    Attributes:
+        name: ``database.table``.
+        action: ``created``, ``replaced``, ``updated``, or ``unchanged`` if the catalog knew the newest write.
+        added: number of added partitions.
+        moved: number of partitions with a new location.
+        dropped: number of dropped partitions.
+    """
+
+    name: str
+    action: str
+    added: int = 0
+    moved: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionChanges:
+    added: Sequence[CatalogPartition] = ()
+    moved: Sequence[CatalogPartition] = ()
+    dropped: Sequence[tuple[str, ...]] = ()
+
+
+def sync_table(catalog: Catalog, state: TableState, options: SyncOptions) -> list[SyncedTable]:
+    """Bring all entries of a table up to date.
+
+    Args:
+        catalog: the catalog.
+        state: the table.
+        options: names and attributes of the entries.
+
+    Raises:
+        CatalogError: the catalog refuses or does not answer; or a column cannot change to its new type there.
+        ConfigError: a partition path does not fit the partition columns.
+        InvalidDataError: the table has no schema yet.
+        UnsupportedFeatureError: a column has a type that catalogs do not have.
+    """
+    wanted = list(catalog_tables(state, options))
+    database = wanted[0].database
+    if not catalog.has_database(database):
+        if not options.creates_database:
+            raise CatalogError(
+                f"{catalog.name} has no database {database!r}. Create it, or set "
+                "hoodie.datasource.hive_sync.auto_create_database=true."
+            )
+        catalog.create_database(database)
+    return [_sync_one(catalog, state, one, options) for one in wanted]
+
+
+def _sync_one(catalog: Catalog, state: TableState, wanted: CatalogTable, options: SyncOptions) -> SyncedTable:
+    name, newest = f"{wanted.database}.{wanted.name}", current_point(state)
+    stored = catalog.table(wanted.database, wanted.name)
+    known, has_changed = None, True
+    if stored is None:
+        action = "created"
+        catalog.create_table(wanted)
+    elif _folder(stored.location) != _folder(wanted.location):
+        action = "replaced"
+        catalog.replace_table(wanted)
+    else:
+        known = _point_of(stored) if options.incremental else None
+        if known is not None and known == newest:
+            return SyncedTable(name, "unchanged")
+        action, has_changed = _update(catalog, stored, wanted, options)
+    table = _required(catalog, wanted)
+    changes = _partition_changes(catalog, table, state, known, options)
+    catalog.drop_partitions(table, changes.dropped)
+    catalog.add_partitions(table, changes.added)
+    catalog.move_partitions(table, changes.moved)
+    has_changed = has_changed or bool(changes.added or changes.moved or changes.dropped)
+    if newest is not None and (has_changed or not options.only_if_changed):
+        catalog.update_table(_recorded(table, wanted.location, newest, is_old(state.config)))
+    return SyncedTable(name, action, len(changes.added), len(changes.moved), len(changes.dropped))
+
+
+# ---- the table
+
+
+def _update(catalog: Catalog, stored: CatalogTable, wanted: CatalogTable, options: SyncOptions) -> tuple[str, bool]:
+    """Change columns, formats and properties where they differ; the action, and whether anything changed."""
+    try:
+        columns, has_new_columns = _changed_columns(stored, wanted, options)
+    except CatalogError:
+        if not options.recreates_table:
+            raise
+        catalog.replace_table(wanted)
+        return "replaced", True
+    changed = replace(
+        stored,
+        columns=columns,
+        input_format=wanted.input_format,
+        output_format=wanted.output_format,
+        serde=wanted.serde,
+        serde_properties={**stored.serde_properties, **wanted.serde_properties},
+        properties={**stored.properties, **wanted.properties},
+    )
+    if changed == stored:
+        return "updated", False
+    catalog.update_table(changed, cascade=has_new_columns and bool(wanted.partition_columns))
+    return "updated", True
+
+
+def _changed_columns(
+    stored: CatalogTable, wanted: CatalogTable, options: SyncOptions
+) -> tuple[tuple[CatalogColumn, ...], bool]:
+    """The columns to store, and whether names or types among them differ from the stored ones."""
+    before = {one.name.lower(): one for one in stored.columns}
+    types = {one.name.lower(): one.type.lower() for one in wanted.columns}
+    for name, column in before.items():
+        if name in types and not _may_become(column.type.lower(), types[name]):
+            raise CatalogError(
+                f"{stored.database}.{stored.name} has the column {name!r} of type {column.type}, which cannot become "
+                f"{types[name]}. Drop it from the catalog, or set "
+                "hoodie.datasource.hive_sync.recreate_table_on_error=true."
+            )
+    differs = {name: one.type.lower() for name, one in before.items()} != types
+    if not differs and not options.has_comments:
+        return tuple(stored.columns), False
+    kept = {name: one.comment for name, one in before.items()}
+    columns = tuple(replace(one, comment=one.comment or kept.get(one.name.lower(), "")) for one in wanted.columns)
+    return (columns, True) if differs else (tuple(map(_lower, columns)), False)
+
+
+def _lower(column: CatalogColumn) -> CatalogColumn:
+    return replace(column, name=column.name.lower())
+
+
+def _may_become(before: str, after: str) -> bool:
+    """Whether Apache Hudi lets a type of a catalog change (``HiveSchemaUtil#isSchemaTypeUpdateAllowed``)."""
+    if before == after or (before, after) in {("int", "bigint"), ("float", "double")}:
+        return True
+    return "struct" in before and "struct" in after
+
+
+def _required(catalog: Catalog, wanted: CatalogTable) -> CatalogTable:
+    found = catalog.table(wanted.database, wanted.name)
+    if found is None:
+        raise CatalogError(f"{catalog.name} lost {wanted.database}.{wanted.name} while it was synced.")
+    return found
+
+
+def _point_of(table: CatalogTable) -> SyncPoint | None:
+    requested = table.properties.get(_REQUESTED_KEY)
+    return None if requested is None else SyncPoint(requested, table.properties.get(_COMPLETION_KEY))
+
+
+def _recorded(table: CatalogTable, location: str, newest: SyncPoint, old: bool) -> CatalogTable:
+    times = {_REQUESTED_KEY: newest.requested} if old else {_REQUESTED_KEY: newest.requested, **_WRITER}
+    if newest.completion is not None:
+        times[_COMPLETION_KEY] = newest.completion
+    return replace(
+        table,
+        location=location,
+        serde_properties={**table.serde_properties, PATH_KEY: location},
+        properties={**table.properties, **times},
+    )
+
+
+# ---- partitions
+
+
+def _partition_changes(
+    catalog: Catalog, table: CatalogTable, state: TableState, known: SyncPoint | None, options: SyncOptions
+) -> _PartitionChanges:
+    """The differences between the partitions of the table and those of the catalog."""
+    if options.without_partitions or not table.partition_columns:
+        return _PartitionChanges()
+    since = partitions_since(state, known)
+    if since is None:
+        here = _with_values(state.view.lister.partitions(), table, state, options)
+        there = catalog.partitions(table, None)
+        dropped = [one.values for one in there if one.values not in here]
+    else:
+        here = _with_values((path for path in since.written if path not in since.dropped), table, state, options)
+        gone = _with_values(since.dropped, table, state, options)
+        there = catalog.partitions(table, [*here, *gone])
+        dropped = [one.values for one in there if one.values in gone]
+    known_folders = {one.values: _folder(one.location) for one in there}
+    added = [one for values, one in here.items() if values not in known_folders]
+    moved = [one for values, one in here.items() if known_folders.get(values, "") not in ("", _folder(one.location))]
+    return _PartitionChanges(added, moved, dropped)
+
+
+def _with_values(
+    paths: Iterable[str], table: CatalogTable, state: TableState, options: SyncOptions
+) -> dict[tuple[str, ...], CatalogPartition]:
+    """Partitions by their values, at their folders."""
+    config, columns = state.config, table.partition_columns
+    extractor = options.extractor or default_extractor(len(columns), config.hive_style)
+    found = {}
+    for path in paths:
+        values = partition_values(extractor, path)
+        if values and len(values) != len(columns):
+            raise CatalogError(
+                f"The partition path {path!r} has {len(values)} values, and {table.database}.{table.name} has the "
+                f"partition columns {[one.name for one in columns]}. Set "
+                "hoodie.datasource.hive_sync.partition_extractor_class."
+            )
+        if values:
+            found[values] = CatalogPartition(values, f"{state.storage.uri.rstrip('/')}/{path}")
+    return found
+
+
+def _folder(location: str) -> str:
+    """A location without its scheme, which catalogs change."""
+    _, has_host, rest = location.partition("://")
+    return (rest if has_host else location.removeprefix("file:")).rstrip("/")

@@ -1,0 +1,1 @@
+"""The connection to a Hive metastore, which locks and catalogs share."""

@@ -1,0 +1,137 @@
+"""Calls of a Hive metastore over Thrift.
+
+::
+
+    client.call("get_table", "db", "trips") ─► binary protocol ─► metastore ─► a Table, or a declared exception
+
+``hive_metastore.thrift`` beside this module declares the calls and their structs; thriftpy2 makes the classes from it
+when they are first needed. After a failure the connection is closed, and the next call connects to the first address
+that accepts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hudi_fast.storage.extras import import_extra
+
+__all__ = ["HiveClient", "UnknownCallError", "hive_module", "message_of"]
+
+_DECLARED = Path(__file__).with_name("hive_metastore.thrift")
+
+
+class UnknownCallError(ConnectionError):
+    """The metastore does not know the call."""
+
+
+@cache
+def hive_module() -> ModuleType:
+    """The structs, enums and exceptions of ``hive_metastore.thrift``, as attributes.
+
+    Raises:
+        ConfigError: thriftpy2 is not installed.
+    """
+    thriftpy2 = import_extra("thriftpy2", "hive", "A Hive metastore")
+    module: ModuleType = thriftpy2.load(str(_DECLARED), module_name="hudi_fast_hive_metastore_thrift")
+    return module
+
+
+def message_of(error: Exception) -> str:
+    """The message of a declared exception."""
+    return str(getattr(error, "message", None) or error)
+
+
+class HiveClient:
+    """A connection to the first metastore that accepts one. Thread-safe: calls are serialised.
+
+    Args:
+        addresses: hosts and ports.
+        seconds: maximum wait for a connection, and for a response.
+    """
+
+    def __init__(self, addresses: Sequence[tuple[str, int]], seconds: float) -> None:
+        self._addresses = tuple(addresses)
+        self._seconds = seconds
+        self._mutex = threading.Lock()
+        self._client: Any = None
+
+    @property
+    def name(self) -> str:
+        """Hosts and ports, for messages."""
+        return ",".join(f"{host}:{port}" for host, port in self._addresses)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of ``ThriftHiveMetastore``; its declared exceptions are raised as they are.
+
+        Args:
+            method: its name.
+            arguments: its arguments, in order.
+
+        Returns:
+            Its result; None for ``void``.
+
+        Raises:
+            ConfigError: thriftpy2 is not installed.
+            UnknownCallError: the metastore does not have the method.
+            ConnectionError: there was no answer, so it is unknown whether the call was executed.
+        """
+        types = hive_module()
+        from thriftpy2.thrift import TApplicationException, TException
+
+        with self._mutex:
+            try:
+                if self._client is None:
+                    self._client = self._connected(types)
+                return getattr(self._client, method)(*arguments)
+            except TApplicationException as error:  # the connection stays usable
+                kind = UnknownCallError if error.type == TApplicationException.UNKNOWN_METHOD else ConnectionError
+                raise kind(
+                    f"The Hive metastore at {self.name} failed at {method}: {error.message or 'see its log'}."
+                ) from error
+            except (OSError, TException, EOFError, ValueError) as error:
+                if isinstance(error, tuple(types.__thrift_meta__["exceptions"])):
+                    raise
+                self._disconnect()
+                raise ConnectionError(
+                    f"The Hive metastore at {self.name} did not answer {method}: {type(error).__name__} "
+                    f"{message_of(error)}".rstrip()
+                ) from error
+            except BaseException:
+                self._disconnect()  # the next call must not read the late response to this one
+                raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._mutex:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(OSError):
+                client.close()
+
+    def _connected(self, types: ModuleType) -> Any:
+        from thriftpy2.protocol import TCyBinaryProtocol
+        from thriftpy2.thrift import TClient
+        from thriftpy2.transport import TCyBufferedTransport, TSocket
+
+        for place, address in enumerate(self._addresses, 1):
+            try:
+                connection = socket.create_connection(address, self._seconds)
+            except OSError:
+                if place == len(self._addresses):
+                    raise
+                continue
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            handle = TSocket(*address)
+            handle.set_handle(connection)
+            return TClient(types.ThriftHiveMetastore, TCyBinaryProtocol(TCyBufferedTransport(handle)))
+        raise ConnectionError("no address")

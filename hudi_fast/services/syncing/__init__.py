@@ -1,0 +1,1 @@
+"""Syncing catalogs with the table, after a write and on request."""
