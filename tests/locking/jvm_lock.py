@@ -28,7 +28,18 @@ from tests.locking.contention import LinePeer
 from tests.peer.client import PROJECT, java_command
 from tests.servers.maven_jars import MavenError, maven_jars
 
-__all__ = ["CACHE", "LAST_AWS", "hudi_aws_jars", "hudi_bundle", "jvm_lock", "peer_pyspark_jars"]
+__all__ = [
+    "CACHE",
+    "LAST_AWS",
+    "compiled_classes",
+    "escaped_property",
+    "expanded_jars",
+    "hudi_aws_jars",
+    "hudi_bundle",
+    "java_program",
+    "jvm_lock",
+    "peer_pyspark_jars",
+]
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 LAST_AWS = "0.15.0"
@@ -87,26 +98,34 @@ def jvm_lock(
         bundle, spark = hudi_bundle(version), peer_pyspark_jars()
     except (MavenError, FileNotFoundError) as error:
         pytest.skip(f"Apache Hudi's jars cannot be had: {error}")
-    class_path = _expanded([*jars, bundle, f"{spark}/*"])
-    classes = _compiled([Path(__file__).with_name("LockPeer.java"), *sources], class_path)
+    class_path = expanded_jars([*jars, bundle, f"{spark}/*"])
+    classes = compiled_classes([Path(__file__).with_name("LockPeer.java"), *sources], class_path)
     with tempfile.TemporaryDirectory(prefix="jvm-lock-") as scratch:
         file, logging = Path(scratch, "lock.properties"), Path(scratch, "log4j2.properties")
-        file.write_text("".join(f"{_escaped(key)}={_escaped(str(value))}\n" for key, value in properties.items()))
+        file.write_text(
+            "".join(f"{escaped_property(key)}={escaped_property(str(value))}\n" for key, value in properties.items())
+        )
         logging.write_text(LOGGING.replace("{file}", f"{scratch}/log"))
-        command = [_java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={scratch}"]
+        command = [
+            java_program(),
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            f"-Djava.io.tmpdir={scratch}",
+        ]
         command += [f"-Dlog4j2.configurationFile={logging}", "-cp", ":".join([str(classes), *class_path])]
         with LinePeer([*command, "LockPeer", provider_class, str(file)]) as peer:
             yield peer
 
 
-def _java() -> str:
+def java_program() -> str:
     command = java_command()
     if command is None:
         raise FileNotFoundError("Java is not installed, neither below JAVA_HOME nor on the path.")
     return command
 
 
-def _expanded(jars: Sequence[Path | str]) -> list[str]:
+def expanded_jars(jars: Sequence[Path | str]) -> list[str]:
     """Paths of jars; the compiler's module does not know ``/*`` as the commands do."""
     paths = []
     for jar in map(str, jars):
@@ -114,7 +133,7 @@ def _expanded(jars: Sequence[Path | str]) -> list[str]:
     return paths
 
 
-def _compiled(sources: Sequence[Path], class_path: Sequence[str]) -> Path:
+def compiled_classes(sources: Sequence[Path], class_path: Sequence[str]) -> Path:
     """A folder with the classes of the sources: made once for these texts and these jars.
 
     The compiler is a module of the Java that runs the tests; its command ``javac`` need not be installed.
@@ -124,7 +143,15 @@ def _compiled(sources: Sequence[Path], class_path: Sequence[str]) -> Path:
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix="new-", dir=folder.parent))
-        compiler = [_java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-proc:none", "-d", str(fresh)]
+        compiler = [
+            java_program(),
+            "-m",
+            "jdk.compiler/com.sun.tools.javac.Main",
+            "-nowarn",
+            "-proc:none",
+            "-d",
+            str(fresh),
+        ]
         done = subprocess.run(
             [*compiler, "-cp", ":".join(class_path), *map(str, sources)], capture_output=True, text=True, check=False
         )
@@ -137,6 +164,6 @@ def _compiled(sources: Sequence[Path], class_path: Sequence[str]) -> Path:
     return folder
 
 
-def _escaped(text: str) -> str:
+def escaped_property(text: str) -> str:
     """A key or value of a Java properties file."""
     return "".join("\\" + char if char in "\\:=#! " else char for char in text)
