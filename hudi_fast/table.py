@@ -21,11 +21,10 @@ from hudi_fast.writing.alter_verbs import SchemaVerbs
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from hudi_fast.merging.rules import Merger
     from hudi_fast.reading.dataset import Scan
-    from hudi_fast.reading.scan import ScanPlan, ScanQuery
+    from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery
     from hudi_fast.services.table_services import TableServices
     from hudi_fast.view.table_state import TableState
     from hudi_fast.writing.flow import WriteResult
@@ -36,7 +35,8 @@ Moment = str | date | int
 """An instant, or a date and time, as :func:`~hudi_fast.config.read_options.normalise_instant` takes it."""
 
 Keys = Any
-"""Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``, or a ``pyarrow.compute`` filter."""
+"""Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``; or a filter, SQL text
+or a ``pyarrow.compute`` expression."""
 
 
 class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
@@ -170,7 +170,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     def to_arrow(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
+        filter: Filter | None = None,
         as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> pa.Table:
@@ -178,7 +178,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
         Args:
             columns: columns to read, in this order; None for all.
-            filter: keeps the rows for which it is true.
+            filter: keeps the rows for which it is true: SQL text (``"fare > 5 and city = 'Oslo'"``), or a
+                ``pyarrow.compute`` expression.
             as_of: instant or date and time to travel to (``20240101120000000``, ``2024-01-01 12:00:00``, ...), or a
                 ``datetime`` without zone.
             query_type: ``snapshot``, or ``read_optimized``: only the base files; log files are ignored.
@@ -194,7 +195,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     def to_batches(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
+        filter: Filter | None = None,
         as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> pa.RecordBatchReader:
@@ -209,7 +210,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     def scan(
         self,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
+        filter: Filter | None = None,
         as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> Scan:
@@ -229,7 +230,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         begin: Moment,
         end: Moment | None = None,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
+        filter: Filter | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> pa.Table:
         """Incremental query: the rows written by the commits after ``begin`` up to ``end``; meta columns first.
@@ -241,7 +242,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
                 :meth:`to_arrow` takes for ``as_of``; ``earliest`` for the first commit.
             end: inclusive; None for the newest.
             columns: columns to read, in this order; None for all.
-            filter: keeps the rows for which it is true.
+            filter: keeps the rows for which it is true: SQL text (``"fare > 5 and city = 'Oslo'"``), or a
+                ``pyarrow.compute`` expression.
             options: further options of the query: ``hoodie.datasource.read.incr.*``, ...
 
         Raises:
@@ -290,10 +292,10 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return self.write(data, "bulk_insert", options)
 
     def delete(self, keys_or_filter: Keys, options: Mapping[str, Any] | None = None) -> WriteResult:
-        """Delete rows by key, or by a ``pyarrow.compute`` expression."""
+        """Delete rows by key; or by a filter, SQL text or a ``pyarrow.compute`` expression."""
         import pyarrow.compute as pc
 
-        if isinstance(keys_or_filter, pc.Expression):
+        if isinstance(keys_or_filter, pc.Expression | str):
             return self._delete_where(keys_or_filter, options)
         return self.write(keys_or_filter, "delete", options)
 
@@ -342,7 +344,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         last = None if end is None else normalise_instant(end, "end")
         return history_table(self._storage, config, load_timeline(self._storage, config), first, last, archived)
 
-    def files(self, filter: pc.Expression | None = None) -> pa.Table:
+    def files(self, filter: Filter | None = None) -> pa.Table:
         """One row per file slice that a snapshot query with this filter reads."""
         from hudi_fast.metadata_table.state import open_state
         from hudi_fast.reading.inspecting.table import files_table
@@ -353,7 +355,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return files_table(plan.state, plan.slices)
 
     def explain(
-        self, filter: pc.Expression | None = None, as_of: Moment | None = None, query_type: str = "snapshot"
+        self, filter: Filter | None = None, as_of: Moment | None = None, query_type: str = "snapshot"
     ) -> pa.Table:
         """Explain data skipping: one row per step, with the file counts before and after it.
 
@@ -382,7 +384,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return stats_table(open_state(self._storage))
 
     def _plan(
-        self, columns: Sequence[str] | None, filter_: pc.Expression | None, as_of: Moment | None, query_type: str
+        self, columns: Sequence[str] | None, filter_: Filter | None, as_of: Moment | None, query_type: str
     ) -> ScanPlan:
         from hudi_fast.reading.scan import plan_scan
 
@@ -406,7 +408,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         begin: Moment,
         end: Moment | None,
         columns: Sequence[str] | None = None,
-        filter_: pc.Expression | None = None,
+        filter_: Filter | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> ScanPlan:
         from hudi_fast.reading.incremental.query import incremental_options, plan_query

@@ -25,6 +25,7 @@ OUTSIDE = {
     "storage": {"pyarrow"},
     "locking": {"numpy", "kazoo"},
     "hive": {"thriftpy2"},
+    "sql": {"pyarrow", "sqlglot"},
 }
 PLAIN = {"pyarrow", "numpy"}
 

@@ -13,15 +13,8 @@ if TYPE_CHECKING:
 
     from hudi_fast.table import HudiTable
 
-__all__ = ["COMMANDS", "condition_on"]
+__all__ = ["COMMANDS"]
 
-_META_COLUMNS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
 _TIME = "TIME"
 
 
@@ -93,7 +86,7 @@ def files(path: str, condition: str | None, by_partition: bool, limit: int | Non
     if by_partition:
         table = opened.partitions()
     else:
-        table = opened.files(None if condition is None else condition_on(condition, opened))
+        table = opened.files(None if condition is None else condition)
     shown = table if limit is None else table.slice(0, limit)
     hidden = ["base_file"] if by_partition else ["base_file", "base_bytes"]
     if not by_partition and table.column("pending").null_count == table.num_rows:
@@ -108,21 +101,11 @@ def files(path: str, condition: str | None, by_partition: bool, limit: int | Non
 def explain(path: str, condition: str, as_json: bool) -> None:
     """Show how a condition skips files of the table at PATH: the indexes used, and the files read."""
     opened = open_table(path)
-    show_table("Steps", opened.explain(condition_on(condition, opened)), as_json, hidden=[])
+    show_table("Steps", opened.explain(condition), as_json, hidden=[])
 
 
 COMMANDS = (info, history, files, explain)
 """The commands of this module."""
-
-
-def condition_on(text: str, table: HudiTable) -> Any:
-    """Parse a condition on the table's columns, including Hudi's meta columns."""
-    import pyarrow as pa
-
-    from hudi_fast.cli.filter_text import parse_where
-
-    meta = [pa.field(name, pa.string()) for name in _META_COLUMNS if table.config.populate_meta_fields]
-    return parse_where(text, pa.schema([*meta, *table.schema]))
 
 
 def _show_history(table: pa.Table) -> None:

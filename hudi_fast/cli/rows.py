@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hudi_fast.cli.inspect import condition_on
 from hudi_fast.cli.shared import (
     json_option,
     open_table,
@@ -87,7 +86,7 @@ def read(
     wanted = table.schema.names if columns is None and printed and not meta else None
     if columns is not None:
         wanted = [name.strip() for name in columns.split(",")]
-    where = None if condition is None else condition_on(condition, table)
+    where = condition
     if changes is None:
         reader = table.to_batches(wanted, where, as_of, query)
     else:
@@ -149,7 +148,7 @@ def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str,
     from hudi_fast.cli.progress import progress_line
 
     options, table = options_of(pairs), open_table(path)
-    target = _file_rows(keys) if keys is not None else condition_on(condition or "", table)
+    target = _file_rows(keys) if keys is not None else condition or ""
     with progress_line(f"Deleting from {path}"):
         result = table.delete(target, options)
     _show_result(result, as_json)
@@ -179,7 +178,7 @@ def update(path: str, settings: tuple[str, ...], condition: str | None, pairs: t
             raise click.UsageError(f"--set takes COLUMN=VALUE, got {text!r}.")
         values[name.strip()] = value
     options, table = options_of(pairs), open_table(path)
-    where = None if condition is None else condition_on(condition, table)
+    where = condition
     with progress_line(f"Updating {path}"):
         result = table.update(where, values, options)
     _show_result(result, as_json)

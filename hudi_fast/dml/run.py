@@ -22,6 +22,7 @@ from hudi_fast.dml.matching_columns import resolved_spec
 from hudi_fast.dml.statement import MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import roots
 from hudi_fast.errors import ConfigError
+from hudi_fast.reading.scan import filter_of
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import Engine
@@ -103,12 +104,12 @@ def merge_locally(session: TableSession, source: pa.Table, spec: MergeSpec) -> W
 
 
 def update_locally(session: TableSession, where: Any, set_: Mapping[str, Any]) -> WriteResult:
-    """Update the rows that a filter selects.
+    """Update the rows that a filter selects: an expression, SQL text, or None for all rows.
 
     Raises:
         ConfigError: the filter or a value is missing, or does not fit the table.
     """
-    return _select(session, check_update(set_), check_condition(where, "where"))
+    return _select(session, check_update(set_), filter_of(where, session.state))
 
 
 def delete_locally(session: TableSession, where: Any) -> WriteResult:
@@ -117,7 +118,7 @@ def delete_locally(session: TableSession, where: Any) -> WriteResult:
     Raises:
         ConfigError: the filter is missing, or does not fit the table.
     """
-    return _select(session, Clause(MATCHED, "delete"), check_condition(where, "where"))
+    return _select(session, Clause(MATCHED, "delete"), filter_of(where, session.state))
 
 
 def check_update(set_: Any) -> Clause:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
     from hudi_fast.dml.statement import Merge
     from hudi_fast.merging.rules import Merger
+    from hudi_fast.reading.scan import Filter
     from hudi_fast.storage.base import Storage
     from hudi_fast.writing.flow import WriteResult
     from hudi_fast.writing.session import TableSession
@@ -41,12 +40,12 @@ class DmlVerbs:
         return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
 
     def update(
-        self, where: pc.Expression | None, set: Mapping[str, Any], options: Mapping[str, Any] | None = None
+        self, where: Filter | None, set: Mapping[str, Any], options: Mapping[str, Any] | None = None
     ) -> WriteResult:
         """Set columns of the rows that a filter selects.
 
         Args:
-            where: a ``pyarrow.compute`` expression over the table's columns; None for all rows.
+            where: SQL text or a ``pyarrow.compute`` expression over the table's columns; None for all rows.
             set: column -> value: a literal, an expression over the table's columns, or text: a column's name, or a
                 literal as SQL writes it (``"'text'"``).
             options: ``hoodie.*`` keys as for a write.
@@ -59,7 +58,7 @@ class DmlVerbs:
 
         return update_locally(self._dml_session(options), where, set)
 
-    def _delete_where(self, where: pc.Expression, options: Mapping[str, Any] | None) -> WriteResult:
+    def _delete_where(self, where: Filter, options: Mapping[str, Any] | None) -> WriteResult:
         from hudi_fast.dml.run import delete_locally
 
         return delete_locally(self._dml_session(options), where)

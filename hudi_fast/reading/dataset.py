@@ -22,7 +22,16 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.reading.scan import ScanPlan, ScanQuery, output_schema, plan_scan, scan_batches, scan_table
+from hudi_fast.reading.scan import (
+    Filter,
+    ScanPlan,
+    ScanQuery,
+    filter_of,
+    output_schema,
+    plan_scan,
+    scan_batches,
+    scan_table,
+)
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["Scan"]
@@ -45,11 +54,11 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         self,
         state: TableState,
         columns: Sequence[str] | None = None,
-        filter: pc.Expression | None = None,
+        filter: Filter | None = None,
         query: ScanQuery | None = None,
     ) -> None:
-        self._state, self._query, self._filter = state, query, filter
-        self._output = output_schema(state, columns, filter, query)
+        self._state, self._query, self._filter = state, query, filter_of(filter, state)
+        self._output = output_schema(state, columns, self._filter, query)
         files = pafs.PyFileSystem(_NoFiles(state.storage.uri))
         format_ = ds.ParquetFileFormat()
         super().__init__([format_.make_fragment(_NAME, filesystem=files)], self._output, format_, filesystem=files)
@@ -68,7 +77,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
 
     # ---- rows
 
-    def scanner(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> ds.Scanner:
+    def scanner(self, columns: Columns = None, filter: Filter | None = None, **options: Any) -> ds.Scanner:
         """A scanner of these columns and rows; it can be read once.
 
         Args:
@@ -82,36 +91,32 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         return ds.Scanner.from_batches(self._reader(columns, filter))
 
     def to_batches(
-        self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
+        self, columns: Columns = None, filter: Filter | None = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
         """Batches in no particular order; memory is bounded by the file slices in flight. See :meth:`scanner`."""
         yield from self.scanner(columns, filter).to_batches()
 
-    def to_table(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> pa.Table:
+    def to_table(self, columns: Columns = None, filter: Filter | None = None, **options: Any) -> pa.Table:
         """All rows as a table; see :meth:`scanner`."""
         if isinstance(columns, Mapping):
             return self.scanner(columns, filter).to_table()
         return scan_table(self._plan(columns, filter))
 
-    def head(
-        self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
-    ) -> pa.Table:
+    def head(self, num_rows: int, columns: Columns = None, filter: Filter | None = None, **options: Any) -> pa.Table:
         """The first rows that are read; reading stops then."""
         return self.scanner(columns, filter).head(num_rows)
 
-    def take(
-        self, indices: Any, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
-    ) -> pa.Table:
+    def take(self, indices: Any, columns: Columns = None, filter: Filter | None = None, **options: Any) -> pa.Table:
         """Rows by their numbers in :meth:`to_table`."""
         return self.to_table(columns, filter).take(indices)
 
-    def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:
+    def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
         """Number of rows."""
         return sum(batch.num_rows for batch in self._reader([], filter))
 
     # ---- other datasets
 
-    def filter(self, expression: pc.Expression) -> Scan:
+    def filter(self, expression: Filter) -> Scan:
         """A scan with an additional filter."""
         return Scan(self._state, self._output.names, self._both(expression), self._query)
 
@@ -127,7 +132,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         """The rows joined in memory, like ``pyarrow.Table.join_asof``."""
         return ds.InMemoryDataset(self.to_table().join_asof(right_dataset.to_table(), *args, **options))
 
-    def get_fragments(self, filter: pc.Expression | None = None) -> NoReturn:
+    def get_fragments(self, filter: Filter | None = None) -> NoReturn:
         """Not supported: the files of a table are not its rows."""
         raise self._refused("lists no fragments; HudiTable.files() lists file slices")
 
@@ -137,17 +142,18 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
 
     # ----
 
-    def _plan(self, columns: Sequence[str] | None, filter_: pc.Expression | None) -> ScanPlan:
+    def _plan(self, columns: Sequence[str] | None, filter_: Filter | None) -> ScanPlan:
         wanted = self._output.names if columns is None else columns
         return plan_scan(self._state, wanted, self._both(filter_), query=self._query)
 
-    def _reader(self, columns: Sequence[str] | None, filter_: pc.Expression | None) -> pa.RecordBatchReader:
+    def _reader(self, columns: Sequence[str] | None, filter_: Filter | None) -> pa.RecordBatchReader:
         return scan_batches(self._plan(columns, filter_))
 
-    def _both(self, filter_: pc.Expression | None) -> pc.Expression | None:
-        if filter_ is None or self._filter is None:
-            return self._filter if filter_ is None else filter_
-        return self._filter & filter_
+    def _both(self, filter_: Filter | None) -> pc.Expression | None:
+        more = filter_of(filter_, self._state)
+        if more is None or self._filter is None:
+            return self._filter if more is None else more
+        return self._filter & more
 
     def _refused(self, why: str) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(f"A scan of {self._state.storage.uri} {why}.")

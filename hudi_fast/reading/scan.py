@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,9 +39,11 @@ from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slic
 from hudi_fast.view.table_state import TableState, table_schema
 
 __all__ = [
+    "Filter",
     "ScanPlan",
     "ScanQuery",
     "check_filter",
+    "filter_of",
     "narrowed",
     "output_schema",
     "plan_scan",
@@ -48,6 +51,9 @@ __all__ = [
     "scan_batches",
     "scan_table",
 ]
+
+Filter: TypeAlias = pc.Expression | str
+"""A condition of rows: a ``pyarrow.compute`` expression, or SQL text as after ``WHERE``."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ class _Asked:
 def output_schema(
     state: TableState,
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,
+    filter: Filter | None = None,
     query: ScanQuery | None = None,
 ) -> pa.Schema:
     """The columns that :func:`plan_scan` with these arguments returns. Checks the arguments and lists no files.
@@ -120,13 +126,13 @@ def output_schema(
         UnsupportedFeatureError: as :func:`plan_scan`.
         ConfigError: as :func:`plan_scan`.
     """
-    return _asked(state, columns, filter, query or ScanQuery()).scan.output
+    return _asked(state, columns, filter_of(filter, state), query or ScanQuery()).scan.output
 
 
 def plan_scan(
     state: TableState,
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,
+    filter: Filter | None = None,
     threads: int | None = None,
     query: ScanQuery | None = None,
     condition: Condition | None = None,
@@ -136,7 +142,7 @@ def plan_scan(
     Args:
         state: the table, current or at an earlier time.
         columns: columns in the requested order; None for all, meta columns first.
-        filter: condition of the rows.
+        filter: condition of the rows, SQL text or an expression.
         threads: slices to read in parallel; None for one per processor, and more for small slices of an object store.
         query: treatment of log files; None for a merged snapshot.
         condition: condition of the rows that the caller keeps, if not the filter; used to skip files.
@@ -146,7 +152,7 @@ def plan_scan(
         ConfigError: an unknown column.
         FileGoneError: files of the state were rolled back or cleaned before they were listed.
     """
-    query = query or ScanQuery()
+    query, filter = query or ScanQuery(), filter_of(filter, state)
     asked = _asked(state, columns, filter, query)
     scan, row_filter = asked.scan, asked.row_filter
     workers = threads or os.cpu_count() or 1
@@ -189,8 +195,6 @@ def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expressi
     if duplicates:
         raise ConfigError(f"columns names {duplicates} more than once.")
     output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
-    if filter is not None and not isinstance(filter, pc.Expression):
-        raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
     row_filter = None if filter is None else RowFilter.of(filter, full)
     used = frozenset() if row_filter is None else row_filter.columns
     schema = pa.schema([*output, *(field for field in full if field.name in used and field.name not in output.names)])
@@ -227,6 +231,29 @@ def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
     """All rows as a stream, in no particular order."""
     batches = in_threads(plan.slices, lambda one: read_slice(plan.scan, one), plan.threads)
     return pa.RecordBatchReader.from_batches(plan.scan.output, batches)
+
+
+def filter_of(filter: Any, state: TableState) -> pc.Expression | None:
+    """A filter that a caller gave, as an expression.
+
+    Args:
+        filter: a ``pyarrow.compute`` expression, a condition in SQL, or None.
+        state: the table.
+
+    Raises:
+        ConfigError: anything else, or a condition that does not fit the table.
+        UnsupportedFeatureError: a function in SQL that has no counterpart here.
+    """
+    if filter is None or isinstance(filter, pc.Expression):
+        return filter
+    if isinstance(filter, str):
+        from hudi_fast.sql.filters import sql_filter  # sqlglot takes 0.1 s to import
+
+        return sql_filter(filter, readable_schema(state))
+    raise ConfigError(
+        "A filter is SQL text such as \"id = 1\", or a pyarrow.compute expression such as field('id') == 1; got "
+        f"{filter!r}."
+    )
 
 
 def readable_schema(state: TableState) -> pa.Schema:

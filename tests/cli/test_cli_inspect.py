@@ -89,7 +89,7 @@ def test_info_tells_when_the_table_was_last_served(run, table):
         (["history", "{table}", "--end", "2024-13-01"], "time format: end='2024-13-01'"),
         (["history", "{table}/p0"], "No Hudi table at"),
         (["history", "{table}", "--plot", "x.jpg"], ".png, .svg, .pdf"),
-        (["files", "{table}", "--where", "nope = 1"], "Column 'nope' does not exist"),
+        (["files", "{table}", "--where", "nope = 1"], "column 'nope' does not exist"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_1(run, table, arguments, said):

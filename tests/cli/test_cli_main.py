@@ -142,7 +142,7 @@ def test_delete_takes_a_file_of_keys(run, table, tmp_path):
     [
         (["info", "{tmp}/none"], "No Hudi table at"),
         (["read", "{table}", "--columns", "nope"], "nope"),
-        (["read", "{table}", "--where", "nope = 1"], "Column 'nope' does not exist"),
+        (["read", "{table}", "--where", "nope = 1"], "column 'nope' does not exist"),
         (["read", "{table}", "--as-of", "yesterday"], "yyyyMMddHHmmss"),
         (["read", "{table}", "--output", "{tmp}/x.txt"], ".parquet"),
         (["write", "{table}", "--input", "{tmp}/none.parquet"], "{tmp}/none.parquet does not exist"),

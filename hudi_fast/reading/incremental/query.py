@@ -30,7 +30,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.incremental.commit_range import ChangeRange, readable_until, resolve_range
-from hudi_fast.reading.scan import ScanPlan, ScanQuery, check_filter, plan_scan, readable_schema
+from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery, check_filter, filter_of, plan_scan, readable_schema
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, load_state
@@ -162,7 +162,7 @@ def plan_view(
 def plan_incremental(
     view: IncrementalView,
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,
+    filter: Filter | None = None,
     threads: int | None = None,
     query: ScanQuery | None = None,
 ) -> ScanPlan:
@@ -174,10 +174,8 @@ def plan_incremental(
         ConfigError: files of the range are missing, or an unknown column.
         UnsupportedFeatureError: as for a snapshot.
     """
-    rows = view.row_filter()
+    rows, filter = view.row_filter(), filter_of(filter, view.state)
     if rows is not None and filter is not None:
-        if not isinstance(filter, pc.Expression):
-            raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
         full = readable_schema(view.state)
         check_filter(filter, full, full.names)  # alone, for a clear message
         rows = rows & filter
@@ -207,7 +205,7 @@ def plan_query(
     storage: Storage,
     options: Mapping[str, Any],
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,
+    filter: Filter | None = None,
 ) -> ScanPlan:
     """:func:`plan_incremental` with user options.
 

@@ -1,0 +1,1 @@
+"""SQL text: conditions on rows, parsed with Spark's grammar."""
