@@ -95,7 +95,13 @@ def sql_filter(text: str, schema: pa.Schema) -> pc.Expression:
     translation = _Translation(text, schema)
     tree = _parsed(text)
     translation.check(tree)
-    return translation.condition(tree)
+    found = translation.condition(tree)
+    try:
+        schema.empty_table().filter(found)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ConfigError(f"In {text!r}: the types do not fit ({reason}).") from None
+    return found
 
 
 def _parsed(text: str) -> Any:
@@ -184,7 +190,7 @@ class _Translation:
         if kind == "Escape":
             return self._like(node.this, node.this.expression, node.expression)
         if kind == "RegexpLike":
-            return pc.match_substring_regex(self._text_of(node.this), self._literal_text(node.expression))
+            return pc.match_substring_regex(self._text_of(node.this), self._pattern(node.expression))
         if kind in ("StartsWith", "EndsWith", "Contains"):
             match = {"StartsWith": pc.starts_with, "EndsWith": pc.ends_with, "Contains": pc.match_substring}[kind]
             return match(self._text_of(node.this), self._literal_text(node.expression))
@@ -289,6 +295,15 @@ class _Translation:
         if type(node).__name__ != "Literal" or not node.is_string:
             raise self._unsupported(node, "a pattern that is not a literal")
         return str(node.this)
+
+    def _pattern(self, node: Any) -> str:
+        """A regular expression, in the grammar of RE2."""
+        text = self._literal_text(node)
+        try:
+            pc.match_substring_regex(pa.array([""]), text)
+        except pa.ArrowInvalid as error:
+            raise self._wrong(node, f"{text!r} is not a regular expression of RE2 ({error})") from None
+        return text
 
     def _type(self, node: Any) -> pa.DataType:
         to = node.args["to"]

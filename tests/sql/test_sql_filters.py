@@ -153,6 +153,8 @@ def test_comparisons_agree_with_python_and_leave_nulls_out(
         ("point = 1", "struct"),
         ("id = 99999999999999999999", "int64"),
         ("name = 'open", "is not a condition"),
+        ("day = price", r"the types do not fit .*date32.*decimal"),
+        ("name rlike '('", "at character 1: '.' is not a regular expression of RE2"),
         ("id like 'x'", "expected text, found a value of type int64"),
     ],
 )
