@@ -282,7 +282,7 @@ def test_several_writers_take_the_lock_for_each_section(table: Storage) -> None:
     [
         (ZOOKEEPER, {"zookeeper__url": "h:1", "zookeeper__base_path": "/l"}, "kazoo", "zookeeper"),
         (DYNAMODB, {"dynamodb__table": "l", "dynamodb__partition_key": "k"}, "boto3.session", "aws"),
-        (HIVE, {"hivemetastore__database": "d", "hivemetastore__table": "t"}, "thrift", "hive"),
+        (HIVE, {"hivemetastore__database": "d", "hivemetastore__table": "t"}, "thriftpy2", "hive"),
     ],
 )
 def test_a_package_that_is_missing_is_named(

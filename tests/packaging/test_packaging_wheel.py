@@ -62,7 +62,7 @@ def modules_of_the_checkout() -> set[str]:
 
 
 def data_of_the_checkout() -> set[str]:
-    found = (path for path in (CHECKOUT / "hudi_fast").rglob("*") if path.suffix in {".avsc", ".typed"})
+    found = (path for path in (CHECKOUT / "hudi_fast").rglob("*") if path.suffix in {".avsc", ".thrift", ".typed"})
     return {"hudi_fast/kernels/_runtime.c", *(path.relative_to(CHECKOUT).as_posix() for path in found)}
 
 
