@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hudi_fast.api import bootstrap, delete, merge, plan_write, read, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
+    from hudi_fast.checking import CheckResult, Finding, check
     from hudi_fast.errors import (
         CatalogError,
         CommitConflictError,
@@ -65,6 +66,7 @@ __all__ = [
     "BootstrapResult",
     "CatalogError",
     "ChangeType",
+    "CheckResult",
     "ClusteringResult",
     "CommitConflictError",
     "CommitError",
@@ -75,6 +77,7 @@ __all__ = [
     "DropColumn",
     "DuplicateKeyError",
     "FileGoneError",
+    "Finding",
     "HudiError",
     "HudiTable",
     "HudiWarning",
@@ -98,6 +101,7 @@ __all__ = [
     "WriteResult",
     "accelerate",
     "bootstrap",
+    "check",
     "delete",
     "merge",
     "plan_write",
@@ -115,8 +119,10 @@ _MODULES = {
     ),
     "AlterResult": "hudi_fast.writing.alter",
     "BootstrapResult": "hudi_fast.bootstrapping.run",
+    "CheckResult": "hudi_fast.checking",
     "ClusteringResult": "hudi_fast.services.clustering.work",
     "CompactionResult": "hudi_fast.services.compaction.work",
+    "Finding": "hudi_fast.checking",
     "HudiTable": "hudi_fast.table",
     "RepairPlan": "hudi_fast.services.repairing.findings",
     "RepairResult": "hudi_fast.services.repairing.findings",
@@ -126,6 +132,7 @@ _MODULES = {
     "WriteResult": "hudi_fast.writing.flow",
     "accelerate": "hudi_fast.spark.dropin.accelerate",
     "bootstrap": "hudi_fast.api",
+    "check": "hudi_fast.checking",
     "delete": "hudi_fast.api",
     "merge": "hudi_fast.api",
     "plan_write": "hudi_fast.api",

@@ -1,8 +1,10 @@
-"""The command for catalogs: ``sync``."""
+"""The commands for catalogs, ``sync``, and for jobs that move, ``check``."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -10,6 +12,8 @@ from hudi_fast.cli.shared import json_option, option_option, options_of, path_ar
 
 __all__ = ["COMMANDS"]
 
+_FILE = click.Path(exists=True, dir_okay=False)
+_PAIR = re.compile(r"\s*=\s*|\s+")
 _HIVE = "hoodie.datasource.hive_sync."
 
 
@@ -45,5 +49,37 @@ def sync(
     show_table("Tables of the catalog", pa.Table.from_pylist([asdict(one) for one in synced]), as_json, hidden=[])
 
 
-COMMANDS = (sync,)
+@click.command(short_help="Tell which options and SQL statements of a job are honoured.")
+@click.option("--options", "options_file", metavar="FILE", type=_FILE, help="File of key=value lines, or key value.")
+@click.option("--sql", "sql_file", metavar="FILE", type=_FILE, help="Script of SQL statements.")
+@option_option
+@json_option
+def check(options_file: str | None, sql_file: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Tell which options and SQL statements of a job hudi_fast honours, and what to do about the others.
+
+    The exit code is 1 if something is missed, refused or unknown.
+    """
+    import hudi_fast as hf
+
+    options = options_of(pairs)
+    if options_file is not None:
+        options = {**_pairs_of(Path(options_file).read_text(encoding="utf-8")), **options}
+    script = None if sql_file is None else Path(sql_file).read_text(encoding="utf-8")
+    if not options and script is None:
+        raise click.UsageError("Name options with --option or --options, or a script with --sql.")
+    found = hf.check(options, script)
+    show_table("Options and statements", found.to_arrow(), as_json, hidden=[])
+    if not found.is_ready:
+        raise click.exceptions.Exit(1)
+
+
+def _pairs_of(text: str) -> dict[str, str]:
+    """Options of a properties file, or of ``spark-defaults.conf``."""
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (_PAIR.split(line, maxsplit=1) for line in lines if line and not line.startswith("#"))
+    found = {one[0]: one[1] if len(one) > 1 else "" for one in pairs}
+    return {key.removeprefix("spark."): value for key, value in found.items() if "hoodie." in key}
+
+
+COMMANDS = (sync, check)
 """The commands of this module."""

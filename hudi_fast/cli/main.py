@@ -10,7 +10,7 @@
     cleanup     clean, archive, repair
     recovery    rollback, savepoint, restore
     maintenance index, validate, upgrade, services
-    catalogs    sync
+    catalogs    sync, check
     kernels     warm-up
 
 Each command parses its arguments, calls one method of :class:`hudi_fast.HudiTable` or one function of the library, and

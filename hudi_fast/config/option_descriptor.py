@@ -56,6 +56,7 @@ class Option:
         exclusive: whether the bounds themselves are excluded.
         families: the calls that use the option: ``read``, ``write`` or both.
         honoured: False if the option has no effect and the result is correct without it.
+        loss: of an option that is not honoured: what its user misses; a warning says so if the option is set.
     """
 
     key: str
@@ -71,6 +72,7 @@ class Option:
     exclusive: bool = False
     families: tuple[str, ...] = WRITE
     honoured: bool = True
+    loss: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from hudi_fast.config.catalog.accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
+from hudi_fast.config.catalog.accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES, MISSED_OPTIONS
 from hudi_fast.config.catalog.archive import ARCHIVE_OPTIONS
 from hudi_fast.config.catalog.bootstrap import BOOTSTRAP_OPTIONS
 from hudi_fast.config.catalog.cdc import CDC_OPTIONS
@@ -60,6 +60,7 @@ _SECTIONS = (
     ("Streaming", STREAM_OPTIONS),
     ("Catalogs", SYNC_OPTIONS),
     ("Supported for certain values only", LIMITED_OPTIONS),
+    ("Ignored with a warning", MISSED_OPTIONS),
 )
 _INTRO = """\
 # Options

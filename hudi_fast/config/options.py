@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hudi_fast.config.catalog.accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES
+from hudi_fast.config.catalog.accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES, MISSED_OPTIONS
 from hudi_fast.config.catalog.archive import ARCHIVE_OPTIONS
 from hudi_fast.config.catalog.bootstrap import BOOTSTRAP_OPTIONS
 from hudi_fast.config.catalog.cdc import CDC_OPTIONS
@@ -75,6 +75,7 @@ OPTIONS: tuple[Option, ...] = (
     *STREAM_OPTIONS,
     *SYNC_OPTIONS,
     *LIMITED_OPTIONS,
+    *MISSED_OPTIONS,
     *ACCEPTED_OPTIONS,
 )
 """All options with a key of their own; keys below ``ACCEPTED_PREFIXES`` are not listed."""
@@ -116,7 +117,7 @@ def resolve(options: Mapping[str, Any], family: str, *, free_prefix: str = "") -
         UnsupportedFeatureError: an unsupported value that could change the result.
 
     Warns:
-        HudiWarning: an unknown ``hoodie.`` key, with the closest known key.
+        HudiWarning: an unknown ``hoodie.`` key, with the closest known key; or an option whose effect would be missed.
     """
     found: dict[Option, tuple[str, Any]] = {}
     for key, raw in options.items():
@@ -125,6 +126,8 @@ def resolve(options: Mapping[str, Any], family: str, *, free_prefix: str = "") -
             _check_unknown(key, free_prefix)
         elif family in option.families and option.honoured:
             _add(found, option, key, raw)
+        elif option.loss and option.parse(raw, key):
+            warnings.warn(f"{key}={raw} has no effect: {option.loss}", HudiWarning, stacklevel=2)
     for option, (spelling, value) in found.items():
         option.check_supported(value, spelling)
     return {option: value for option, (_, value) in found.items()}
@@ -151,7 +154,7 @@ def _check_unknown(key: str, free_prefix: str) -> None:
         raise ConfigError(f"Unknown option {key}.{_closest(key)} Options of hudi_fast: {known}.")
     elif not (free_prefix and key.startswith(free_prefix)):
         rule = f", or with {free_prefix!r} for extra commit metadata" if free_prefix else ""
-        raise ConfigError(f"Unknown option {key}.{_closest(key)} Keys start with hoodie. or hudi_fast.{rule}.")
+        raise ConfigError(f"Unknown option {key}.{_closest(key)} Keys start with `hoodie.` or `hudi_fast.`{rule}.")
 
 
 def _closest(key: str) -> str:

@@ -141,18 +141,20 @@ def merge_on(session: TableSession, source: Any, spec: MergeSpec) -> WriteResult
         )
 
 
-def update_on(spark: Any, session: TableSession, where: Any, set_: Mapping[str, Any]) -> WriteResult:
-    """Update the rows that SQL text or a Column selects."""
-    return _select(spark, session, check_update(set_), where)
+def update_on(
+    spark: Any, session: TableSession, where: Any, set_: Mapping[str, Any], alias: str = "target"
+) -> WriteResult:
+    """Update the rows that SQL text or a Column selects; ``alias`` may prefix columns."""
+    return _select(spark, session, check_update(set_), where, alias)
 
 
-def delete_where_on(spark: Any, session: TableSession, where: Any) -> WriteResult:
-    """Delete the rows that SQL text or a Column selects."""
-    return _select(spark, session, Clause(MATCHED, "delete"), where)
+def delete_where_on(spark: Any, session: TableSession, where: Any, alias: str = "target") -> WriteResult:
+    """Delete the rows that SQL text or a Column selects; ``alias`` may prefix columns."""
+    return _select(spark, session, Clause(MATCHED, "delete"), where, alias)
 
 
-def _select(spark: Any, session: TableSession, clause: Clause, where: Any) -> WriteResult:
-    spec = MergeSpec(clauses=(clause,))
+def _select(spark: Any, session: TableSession, clause: Clause, where: Any, alias: str) -> WriteResult:
+    spec = MergeSpec(clauses=(clause,), aliases=(alias, "source" if alias.lower() != "source" else "target"))
     _check_spoken(spec)
     options = session.settings.write
     with _fitting(session):
@@ -251,7 +253,7 @@ def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> _Rows
     with _refusing("The change does not fit the table"):
         condition: Condition = Anything()
         if where is not None:
-            condition = understand_filter(spark, spark_schema(plan.schema), where).condition
+            condition = understand_filter(spark, spark_schema(plan.schema), where, spec.aliases[0]).condition
         stored, slices = _stored_rows(spark, plan, plan.schema.names, condition)
         rows = stored.alias(spec.aliases[0])
         rows = (rows if where is None else rows.filter(where)).withColumn(_CLAUSE, F.lit(0))

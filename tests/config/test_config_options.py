@@ -126,7 +126,7 @@ def test_a_value_that_would_change_the_result_is_refused_by_key_and_value(key, v
         ("hoodie.clean.automatic", "true"),
         ("hoodie.cleaner.commits.retained", "10"),
         ("hoodie.archive.automatic", True),
-        ("hoodie.metrics.on", "true"),
+        ("hoodie.metrics.on", "false"),
         ("hoodie.metadata.enable", "false"),
         ("hoodie.write.auto.upgrade", "false"),
         ("hoodie.datasource.hive_sync.database", "db"),
@@ -139,6 +139,12 @@ def test_a_key_that_cannot_change_the_result_is_taken_silently(key, value):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert set(resolve({key: value}, "write")) <= {find_option(key)}
+
+
+@pytest.mark.parametrize("family", ["read", "write"])
+def test_an_option_whose_effect_would_be_missed_is_a_warning(family):
+    with pytest.warns(HudiWarning, match=r"hoodie\.metrics\.on=true has no effect: hudi_fast reports no metrics"):
+        assert resolve({"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "JMX"}, family) == {}
 
 
 def test_an_unknown_hudi_key_is_ignored_with_a_warning_that_names_the_closest():

@@ -135,17 +135,14 @@ def test_settings_of_the_session_are_defaults_of_its_reads(fast, saved):
         fast.conf.unset("spark.hoodie.datasource.query.type")
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        lambda session: rows(session).write.format("hudi").insertInto("t"),
-        lambda session: rows(session).writeTo("t").using("hudi").create(),
-        lambda session: rows(session).writeTo("t").using("hudi").createOrReplace(),
-    ],
-)
-def test_tables_by_name_are_refused_and_the_way_is_told(fast, act):
-    with pytest.raises(hf.UnsupportedFeatureError, match=r"by name .*saveAsTable"):
-        act(fast)
+def test_a_table_by_name_that_is_not_there_is_named(fast):
+    for method in ("create", "createOrReplace"):
+        with pytest.raises(hf.UnsupportedFeatureError, match=rf"{method}\(\) is not supported"):
+            getattr(rows(fast).writeTo("t").using("hudi"), method)()
+    with pytest.raises(hf.TableNotFoundError, match="no such Hudi table"):
+        rows(fast).writeTo("t").using("hudi").append()
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        rows(fast).write.insertInto("no_such_table")
 
 
 def test_what_is_not_hudi_stays_sparks(fast, saved, tmp_path):

@@ -1,43 +1,45 @@
-"""Names of tables in a session, without a JVM."""
+"""Names that a session defines: temporary views over Hudi tables."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.spark.dropin.names import NamedTable, keep_names, named_tables, table_name
+import hudi_fast as hf
+from hudi_fast.spark.dropin.names import Definition, define, defined, drop_names
 
 
-@pytest.mark.parametrize(
-    ("said", "case_sensitive", "expected"),
-    [("Rides", False, "rides"), ("Rides", True, "Rides"), ("`rides_1`", False, "rides_1"), (" r1 ", False, "r1")],
-)
-def test_a_name_is_letters_digits_and_underscores(said: str, case_sensitive: bool, expected: str) -> None:
-    assert table_name(said, case_sensitive) == expected
+@pytest.fixture
+def session(spark):
+    made = spark.newSession()
+    hf.accelerate(made)
+    yield made
+    hf.accelerate(made, False)
 
 
-@pytest.mark.parametrize("said", ["", "12", "a-b", "a b", "``"])
-def test_other_text_is_no_name(said: str) -> None:
-    with pytest.raises(ConfigError, match="not a table name"):
-        table_name(said, False)
+def test_a_session_remembers_its_names(session, spark):
+    said = Definition("/t", "", "default")
+    define(session, "Rides", said, session.range(3))
+    found = defined(session, "rides")
+    assert (found.path, found.query, found.database) == ("/t", "", "default")
+    assert session.catalog.tableExists("rides")
+    other = spark.newSession()
+    hf.accelerate(other)
+    assert defined(other, "rides") is None
+    drop_names(session)
+    assert defined(session, "rides") is None
+    assert not session.catalog.tableExists("rides")
 
 
-@pytest.mark.parametrize("said", ["db.rides", "`my db`.`rides`", "cat.db.rides"])
-def test_a_database_is_not_supported(said: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="database"):
-        table_name(said, False)
+def test_another_view_in_its_place_counts(session):
+    define(session, "rides", Definition("/t", "", "default"), session.range(3))
+    session.range(4).createOrReplaceTempView("rides")
+    assert defined(session, "rides") is None
+    drop_names(session)
+    assert session.table("rides").count() == 4
 
 
-def test_a_session_remembers_its_tables() -> None:
-    settings: dict[str, Any] = {}
-    conf = SimpleNamespace(get=settings.get, set=settings.__setitem__, unset=settings.pop)
-    spark = SimpleNamespace(conf=conf)
-    assert named_tables(spark) == {}
-    names = {"rides": NamedTable("/t", "100", 7), "other": NamedTable("/o", "", None)}
-    keep_names(spark, names)
-    assert named_tables(spark) == names
-    keep_names(spark, {})
-    assert settings == {}
+def test_a_name_that_is_taken_is_replaced_only_if_asked(session):
+    session.range(4).createTempView("taken")
+    with pytest.raises(Exception, match="already exists"):
+        define(session, "taken", Definition("/t", "", "default"), session.range(3), replace=False)
+    assert defined(session, "taken") is None

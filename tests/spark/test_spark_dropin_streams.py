@@ -38,11 +38,16 @@ def test_a_stream_from_table_to_table(fast, tmp_path):
     assert hf.HudiTable.open(first).config.partition_fields == ("part",)
 
 
-def test_a_stream_into_a_table_by_name_is_refused(fast, tmp_path):
+def test_a_stream_into_a_table_by_name(fast, tmp_path):
     add(fast, tmp_path / "in", ("a", 1, "x"))
-    writer = fast.readStream.schema(SCHEMA).parquet(str(tmp_path / "in")).writeStream.format("hudi").options(**TABLE)
-    with pytest.raises(hf.UnsupportedFeatureError, match=r"by name .*toTable"):
-        writer.option("checkpointLocation", str(tmp_path / "c")).toTable("t")
+    fast.sql(f"CREATE TABLE streamed ({SCHEMA}) USING hudi TBLPROPERTIES (primaryKey = 'id') LOCATION '{tmp_path}/t'")
+    try:
+        writer = fast.readStream.schema(SCHEMA).parquet(str(tmp_path / "in")).writeStream.format("hudi")
+        writer = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+        writer.toTable("streamed").awaitTermination()
+        assert fast.table("streamed").count() == 1
+    finally:
+        fast.sql("DROP TABLE streamed")
     with pytest.raises(hf.ConfigError, match="'path' must be set: give start"):
         writer.start()
     assert not fast.streams.active

@@ -1,10 +1,6 @@
-"""Tables by name: saveAsTable writes to a path, and the name shows the table's present rows for the session's life.
-
-Modules: hudi_fast.spark.dropin.views.
-"""
+"""Tables by name: saveAsTable enters them in the session's catalog, and names show the present rows."""
 
 import threading
-import warnings
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -15,7 +11,6 @@ from tests.spark.programs import run_program
 
 TABLE = {"hoodie.datasource.write.recordkey.field": "id"}
 ANSWERS = [
-    "1",
     "saved a=1 b=2",
     "appended a=1 b=20 c=3",
     "saved to the path a=1 b=20 c=3 d=4",
@@ -23,7 +18,6 @@ ANSWERS = [
     "deleted without Spark b=20 c=3 d=4 e=5",
     "1.5",
     "overwritten z=26",
-    "False",
 ]
 
 
@@ -32,7 +26,11 @@ def fast(spark):
     """A session of its own, switched on, and off again."""
     session = spark.newSession()
     hf.accelerate(session)
+    before = {one.name for one in session.catalog.listTables()}
     yield session
+    for one in session.catalog.listTables():
+        if one.name not in before and not one.isTemporary:
+            session.sql(f"DROP TABLE IF EXISTS {one.name}")
     hf.accelerate(session, False)
 
 
@@ -42,9 +40,7 @@ def writer(session, *rows):
 
 
 def named(writer, name, mode="errorifexists", **options):
-    """Save, where the session says that names end with it."""
-    with pytest.warns(hf.HudiWarning, match="lives as long as this session"):
-        writer.mode(mode).options(**options).saveAsTable(name)
+    writer.mode(mode).options(**options).saveAsTable(name)
 
 
 def values(session, name):
@@ -97,30 +93,65 @@ def test_save_modes_ask_for_the_name(fast, tmp_path):
     path, other = str(tmp_path / "t"), str(tmp_path / "other")
     named(writer(fast), "rides", path=path)
     more = writer(fast, ("c", 3))
-    with pytest.raises(hf.TableExistsError, match=f"a table rides in this session \\({path}\\)"):
+    with pytest.raises(hf.TableExistsError, match=f"a table rides \\({path}\\)"):
         more.saveAsTable("rides")
     more.mode("ignore").saveAsTable("rides")
     assert values(fast, "rides") == [("a", 1), ("b", 2)]
-    with pytest.raises(hf.ConfigError, match=f"rides of this session is {path}, not {other}"):
+    with pytest.raises(hf.ConfigError, match=f"default.rides is {path}, not {other}"):
         writer(fast).option("path", other).mode("append").saveAsTable("rides")
     writer(fast, ("z", 9)).option("path", other).mode("overwrite").saveAsTable("rides")
     assert values(fast, "rides") == [("z", 9)]
     assert hf.HudiTable.open(path).to_arrow().num_rows == 2
 
 
-def test_a_table_that_is_there_is_named_by_a_later_session(spark, fast, tmp_path):
+def test_a_name_lasts_beyond_the_session_that_gave_it(spark, fast, tmp_path):
     path = str(tmp_path / "t")
     named(writer(fast), "rides", path=path)
     later = spark.newSession()
+    with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+        later.table("rides").collect()
     hf.accelerate(later)
-    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
-        later.table("rides")
-    with pytest.raises(hf.TableExistsError, match="already exists"):
-        writer(later).option("path", path).saveAsTable("rides")
-    named(writer(later, ("z", 9)), "daily", "ignore", path=path)
-    assert values(later, "daily") == [("a", 1), ("b", 2)]
-    writer(later, ("c", 3)).mode("append").saveAsTable("daily")
+    assert values(later, "default.rides") == [("a", 1), ("b", 2)]
+    writer(later, ("c", 3)).mode("append").saveAsTable("spark_catalog.default.rides")
     assert values(fast, "rides") == [("a", 1), ("b", 2), ("c", 3)]
+    with pytest.raises(hf.TableExistsError, match="already exists"):
+        writer(later).option("path", path).saveAsTable("other")
+    named(writer(later, ("z", 9)), "daily", "ignore", path=path)
+    assert values(later, "daily") == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_the_catalog_describes_a_table(fast, tmp_path):
+    named(writer(fast).partitionBy("v"), "rides", path=str(tmp_path / "t"))
+    assert fast.catalog.tableExists("rides")
+    assert fast.catalog.tableExists("rides", "default")
+    assert not fast.catalog.tableExists("walks")
+    table = fast.catalog.getTable("default.rides")
+    assert (table.name, table.namespace, table.tableType, table.isTemporary) == (
+        "rides",
+        ["default"],
+        "EXTERNAL",
+        False,
+    )
+    assert [one.name for one in fast.catalog.listColumns("rides") if one.isPartition] == ["v"]
+    assert "rides" in [one.name for one in fast.catalog.listTables()]
+
+
+def test_rows_are_inserted_by_position_and_written_by_name(fast, tmp_path):
+    named(writer(fast).partitionBy("v"), "rides", path=str(tmp_path / "t"))
+    fast.createDataFrame([("c", 3)], "x string, y int").write.insertInto("rides")
+    fast.createDataFrame([(4, "d")], "v int, id string").writeTo("rides").append()
+    assert values(fast, "rides") == [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+    fast.createDataFrame([(4, "e")], "v int, id string").writeTo("rides").overwritePartitions()
+    assert values(fast, "rides") == [("a", 1), ("b", 2), ("c", 3), ("e", 4)]
+    fast.createDataFrame([("z", 9)], "id string, v int").write.insertInto("rides", overwrite=True)
+    assert values(fast, "rides") == [("z", 9)]
+    with pytest.raises(hf.ConfigError, match="the query has 1 columns"):
+        fast.range(1).write.insertInto("rides")
+    with pytest.raises(hf.ConfigError, match=r"no columns \['w'\]"):
+        fast.createDataFrame([(1, "a")], "w int, id string").writeTo("rides").append()
+    with pytest.raises(hf.UnsupportedFeatureError, match=r"replace\(\) is not supported"):
+        fast.range(1).writeTo("rides").using("hudi").replace()
+    assert values(fast, "rides") == [("z", 9)]
 
 
 def test_short_names_of_options_are_those_of_create_table(fast, tmp_path):
@@ -138,51 +169,42 @@ def test_short_names_of_options_are_those_of_create_table(fast, tmp_path):
     assert values(fast, "rides") == [("a", 2), ("b", 1)]
 
 
-def test_a_view_that_somebody_puts_in_its_place_is_theirs(fast, tmp_path):
+def test_a_temporary_view_hides_a_table_of_its_name(fast, tmp_path):
     path = str(tmp_path / "t")
     named(writer(fast), "rides", path=path)
     fast.table("rides").filter("id = 'a'").createOrReplaceTempView("rides")
-    hf.delete(None, path, pc.field("id") == "b")
     hf.write(fast.createDataFrame([("c", 3)], "id string, v int"), path, {"hoodie.table.name": "rides"})
     assert values(fast, "rides") == [("a", 1)]
+    assert values(fast, "default.rides") == [("a", 1), ("b", 2), ("c", 3)]
     with pytest.raises(hf.ConfigError, match="there is a temporary view of that name"):
         writer(fast).mode("append").option("path", path).saveAsTable("rides")
     fast.catalog.dropTempView("rides")
-    named(writer(fast), "rides", "append", path=path)
-    fast.sql("DROP VIEW rides")
-    hf.delete(None, path, pc.field("id") == "b")
-    assert fast.sql("SHOW VIEWS").filter("viewName = 'rides'").count() == 0
+    assert len(values(fast, "rides")) == 3
 
 
-def test_names_of_the_catalogue_stay_there(fast, tmp_path):
+def test_a_table_of_another_format_keeps_its_name(fast, tmp_path):
     fast.range(3).write.format("parquet").mode("overwrite").saveAsTable("plain")
     for mode in ("append", "overwrite", "errorifexists"):
-        with pytest.raises(hf.ConfigError, match="in the session's catalogue of that name"):
+        with pytest.raises(hf.ConfigError, match="in the session's catalog of that name"):
             writer(fast).option("path", str(tmp_path / "t")).mode(mode).saveAsTable("plain")
     writer(fast).option("path", str(tmp_path / "t")).mode("ignore").saveAsTable("plain")
     assert fast.table("plain").count() == 3
     assert not (tmp_path / "t").exists()
-    fast.sql("DROP TABLE plain")
 
 
 def test_names_that_are_none_are_refused_before_anything_is_written(fast, tmp_path):
     given = writer(fast).option("path", str(tmp_path / "t"))
-    for name in ("default.rides", "spark_catalog.default.rides", "`a`.`b`"):
-        with pytest.raises(hf.UnsupportedFeatureError, match="names with a database or a catalogue"):
-            given.saveAsTable(name)
-    for name in ("", "two words", "`a-b`", "12"):
-        with pytest.raises(hf.ConfigError, match="not a table name"):
+    for name in ("", "two words", "12", "elsewhere.default.rides"):
+        with pytest.raises(hf.ConfigError, match="expected a name of spark_catalog"):
             given.saveAsTable(name)
     assert not (tmp_path / "t").exists()
 
 
-def test_a_table_that_is_gone_has_no_rows_and_no_name_until_it_is_back(fast, tmp_path):
+def test_a_table_that_is_gone_is_named_with_its_path(fast, tmp_path):
     path = tmp_path / "t"
     named(writer(fast), "rides", path=str(path))
     path.rename(tmp_path / "away")
-    with pytest.warns(hf.HudiWarning, match=f"The name rides is unknown until {path} can be read"):
-        assert fast.sql("SELECT 1").collect()[0][0] == 1
-    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+    with pytest.raises(hf.TableNotFoundError, match=str(path)):
         fast.table("rides")
     (tmp_path / "away").rename(path)
     assert values(fast, "rides") == [("a", 1), ("b", 2)]
@@ -221,12 +243,3 @@ def test_threads_of_one_session_keep_all_names(fast, tmp_path):
             {"hoodie.table.name": f"t{number}"},
         )
         assert values(fast, f"t{number}") == [("a", number), ("b", 0)]
-
-
-def test_the_warning_names_the_line_of_the_program(fast, tmp_path):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        writer(fast).option("path", str(tmp_path / "t")).saveAsTable("rides")
-        writer(fast).option("path", str(tmp_path / "t2")).saveAsTable("rides2")
-    (found,) = [one for one in caught if issubclass(one.category, hf.HudiWarning)]
-    assert found.filename == __file__

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hudi_fast.config.option_descriptor import BOTH, Kind, Option
 
-__all__ = ["ACCEPTED_GROUPS", "ACCEPTED_OPTIONS", "ACCEPTED_PREFIXES"]
+__all__ = ["ACCEPTED_GROUPS", "ACCEPTED_OPTIONS", "ACCEPTED_PREFIXES", "MISSED_OPTIONS"]
 
 ACCEPTED_PREFIXES = (
     ("hoodie.metrics", "Metrics are not reported."),
@@ -194,6 +194,19 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
     ),
 )
 """(why the keys have no effect, keys separated by blanks)."""
+
+MISSED_OPTIONS = (
+    Option(
+        "hoodie.metrics.on",
+        Kind.BOOL,
+        False,
+        "Report metrics.",
+        families=BOTH,
+        honoured=False,
+        loss="hudi_fast reports no metrics. HudiTable.history() has the figures of each commit.",
+    ),
+)
+"""Options without effect whose users miss something: setting one is a warning."""
 
 ACCEPTED_OPTIONS = tuple(
     Option(key, Kind.TEXT, None, doc, families=BOTH, honoured=False)

@@ -14,20 +14,20 @@ from typing import Any
 from hudi_fast.errors import ConfigError
 from hudi_fast.spark.dropin.defaults import warn_of_defaults
 from hudi_fast.spark.dropin.install import install
+from hudi_fast.spark.dropin.names import drop_names
 from hudi_fast.spark.dropin.session import FALLBACK, ON, set_mark
-from hudi_fast.spark.dropin.views import drop_views
 
 __all__ = ["accelerate"]
 
 
 def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
-    """Make hudi_fast serve ``format("hudi")`` in this session: ``df.write``, ``spark.read``, streams.
+    """Make hudi_fast serve ``format("hudi")``, Hudi tables by name, and SQL about them in this session.
 
     Other formats and other sessions are not affected. Repeated calls have no further effect.
 
     Args:
         spark: the PySpark session, classic or of Spark Connect.
-        on: False switches this session back and drops the names of tables saved in it.
+        on: False switches this session back and drops its temporary views over Hudi tables.
         fallback: use Apache Hudi's own data source, with a :class:`HudiWarning`, for calls that hudi_fast refuses as
             not supported before writing anything. Requires Hudi's bundle on the session's class path.
 
@@ -38,7 +38,7 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
         raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
     if not on:
         set_mark(spark, None)
-        drop_views(spark)
+        drop_names(spark)
         return
     warn_of_defaults()
     install(type(spark).__module__.startswith("pyspark.sql.connect"))

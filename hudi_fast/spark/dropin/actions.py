@@ -2,7 +2,7 @@
 
 Each function takes the constructor arguments of the reader or writer and the
 :class:`~hudi_fast.spark.dropin.calls.Request`, and replaces Apache Hudi's data source with hudi_fast. Tables are
-identified by path; :mod:`hudi_fast.spark.dropin.tables` handles names. Calls that need a Hudi catalogue are refused.
+identified by path; :mod:`hudi_fast.spark.dropin.tables` handles names.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from hudi_fast.errors import TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.session import session_settings, whose_paths
 from hudi_fast.spark.dropin.translate import read_options, save_mode, stream_options, table_path, write_options
-from hudi_fast.spark.dropin.views import refresh_views
 from hudi_fast.spark.storage import split_options, storage_of
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.places import is_written
 
-__all__ = ["frame_of", "load", "load_stream", "own_path", "refuse_table", "save", "session_of", "start_stream"]
+__all__ = ["frame_of", "load", "load_stream", "own_path", "save", "session_of", "start_stream"]
 
 Parts = tuple[Any, ...]
 
@@ -57,7 +56,6 @@ def save(made_of: Parts, request: Request) -> None:
     path = own_path(spark, table_path(request, "save()"))
     options, storage = split_options(write_options(request))
     write(frame_of(made_of), path, options, save_mode(request.mode), storage)
-    refresh_views(spark)
 
 
 def load(made_of: Parts, request: Request) -> Any:
@@ -117,19 +115,6 @@ def load_stream(made_of: Parts, request: Request) -> Any:
     path = own_path(spark, table_path(request, "load()"))
     ours, _ = stream_options(request)
     return stream_reader(spark, path, ours)
-
-
-def refuse_table(made_of: Parts, request: Request) -> None:
-    """``insertInto``, ``toTable`` and ``writeTo``.
-
-    Raises:
-        UnsupportedFeatureError: always.
-    """
-    raise UnsupportedFeatureError(
-        "Writing a Hudi table by name with insertInto, writeTo or toTable is not supported: it needs a catalogue that "
-        "knows Hudi. Use df.write.format('hudi')...mode('append').saveAsTable(name), save(path), or start(path) of a "
-        "stream."
-    )
 
 
 def own_path(spark: Any, path: str) -> str:

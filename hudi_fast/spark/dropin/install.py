@@ -6,7 +6,9 @@
     save, load, start ...                 another source, or another session:     original method
                                           Hudi, in a switched-on session:         hudi_fast
                                               not supported, with fallback on:    original method
-    sql, table                            refresh the views of saved tables, then call the original method
+    sql, table, catalog.tableExists ...   in a switched-on session: hudi_fast, which calls the original method where
+                                          no Hudi table is concerned
+    insertInto, writeTo, toTable          a Hudi table of the catalog: hudi_fast; else the original method
 
 The wrappers hold no state: calls are recorded in the reader or writer, and the switch is a setting of the session.
 Threads and sessions therefore do not interfere.
@@ -22,12 +24,14 @@ from collections.abc import Callable
 from typing import Any
 
 from hudi_fast.errors import HudiWarning, UnsupportedFeatureError
-from hudi_fast.spark.dropin.actions import Parts, load, load_stream, refuse_table, save, session_of, start_stream
+from hudi_fast.spark.dropin.actions import Parts, load, load_stream, save, session_of, start_stream
 from hudi_fast.spark.dropin.calls import NOTED, Call, Request, begin_notes, final_calls, note, notes_of, read_calls
 from hudi_fast.spark.dropin.session import FALLBACK, ORIGINAL, mark_of, source_of
-from hudi_fast.spark.dropin.tables import save_table
+from hudi_fast.spark.dropin.tables import insert_into, read_table, save_table, stream_to, table_entry, write_to
 from hudi_fast.spark.dropin.translate import is_hudi
-from hudi_fast.spark.dropin.views import refresh_views
+from hudi_fast.spark.sql.catalog import Entry
+from hudi_fast.spark.sql.descriptions import describe_table, has_table, list_columns
+from hudi_fast.spark.sql.run import run_sql
 
 __all__ = ["install"]
 
@@ -38,19 +42,15 @@ _CONNECT = ("pyspark.sql.connect.readwriter", "pyspark.sql.connect.streaming.rea
 _BY_NAME = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 _BATCH: dict[str, dict[str, Act]] = {
     "DataFrameReader": {"load": load},
-    "DataFrameWriter": {"save": save, "saveAsTable": save_table, "insertInto": refuse_table},
-    "DataFrameWriterV2": dict.fromkeys(_BY_NAME, refuse_table),
+    "DataFrameWriter": {"save": save, "saveAsTable": save_table},
+    "DataFrameWriterV2": {},
 }
 _STREAM: dict[str, dict[str, Act]] = {
     "DataStreamReader": {"load": load_stream},
-    "DataStreamWriter": {"start": start_stream, "toTable": refuse_table},
+    "DataStreamWriter": {"start": start_stream},
 }
-_LOOKS: dict[str, dict[str, tuple[str, ...]]] = {  # Connect's session.table asks its reader
-    "pyspark.sql.session": {"SparkSession": ("sql", "table")},
-    "pyspark.sql.readwriter": {"DataFrameReader": ("table",)},
-    "pyspark.sql.connect.session": {"SparkSession": ("sql",)},
-    "pyspark.sql.connect.readwriter": {"DataFrameReader": ("table",)},
-}
+_MODULES = ("session", "readwriter", "streaming.readwriter", "catalog")
+_CATALOG = {"tableExists": has_table, "getTable": describe_table, "listColumns": list_columns}
 _LOCK = threading.Lock()
 
 
@@ -65,18 +65,28 @@ def install(connect: bool) -> None:
         with _LOCK:
             for class_name, methods in acts.items():
                 _wrap_class(getattr(module, class_name), methods)
-    for module_name, classes in _LOOKS.items():
-        if module_name.startswith("pyspark.sql.connect") == connect:
-            with _LOCK:
-                _wrap_looks(importlib.import_module(module_name), classes)
+    package = "pyspark.sql.connect" if connect else "pyspark.sql"
+    session, batch, stream, catalog = (importlib.import_module(f"{package}.{name}") for name in _MODULES)
+    with _LOCK:
+        _replace(session.SparkSession, "sql", _sql)
+        if not connect:  # Connect's session.table asks its reader
+            _replace(session.SparkSession, "table", _table)
+        _replace(batch.DataFrameReader, "table", _table)
+        _replace(batch.DataFrameWriter, "insertInto", _insert_into)
+        _replace(stream.DataStreamWriter, "toTable", _to_table)
+        for name in _BY_NAME:
+            _replace(batch.DataFrameWriterV2, name, functools.partial(_write_to, name))
+        for name, answer in _CATALOG.items():
+            _replace(catalog.Catalog, name, functools.partial(_of_catalog, answer))
 
 
-def _wrap_looks(module: Any, classes: dict[str, tuple[str, ...]]) -> None:
-    for class_name, names in classes.items():
-        kind = getattr(module, class_name)
-        for name in names:
-            if not hasattr(getattr(kind, name), ORIGINAL):
-                setattr(kind, name, _showing(getattr(kind, name)))
+def _replace(kind: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Replace a method by what ``make`` makes of it, once."""
+    original = getattr(kind, name)
+    if not hasattr(original, ORIGINAL):
+        wrapper = functools.wraps(original)(make(original))
+        setattr(wrapper, ORIGINAL, original)
+        setattr(kind, name, wrapper)
 
 
 def _wrap_class(kind: Any, acts: dict[str, Act]) -> None:
@@ -109,16 +119,96 @@ def _noting(name: str, original: Any) -> Any:
     return wrapper
 
 
-def _showing(original: Any) -> Any:
-    @functools.wraps(original)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        notes = notes_of(self)  # those of a reader; a session has none
-        if notes is not None or hasattr(self, "readStream"):
-            refresh_views(self if notes is None else session_of(notes[0]))
-        return original(self, *args, **kwargs)
+def _sql(original: Any) -> Any:
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+        if mark_of(self) is None:
+            return original(self, sqlQuery, args, **kwargs) if args is not None else original(self, sqlQuery, **kwargs)
+        if not kwargs:
+            return run_sql(self, sqlQuery, args)
+        formatter = importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.sql_formatter")
+        texts = formatter.SQLStringFormatter(self)
+        try:
+            return run_sql(self, texts.format(sqlQuery, **kwargs), args)
+        finally:
+            texts.clear()
 
-    setattr(wrapper, ORIGINAL, original)
-    return wrapper
+    return sql
+
+
+def _table(original: Any) -> Any:
+    def table(self: Any, tableName: str) -> Any:
+        notes = notes_of(self)  # those of a reader; a session has none
+        spark = (
+            self if notes is None and hasattr(self, "readStream") else None if notes is None else session_of(notes[0])
+        )
+        found = None
+        if spark is not None and mark_of(spark) is not None:
+            found = read_table(spark, tableName, None if notes is None else read_calls(notes[1]))
+        return original(self, tableName) if found is None else found
+
+    return table
+
+
+def _of_catalog(answer: Callable[[Any, Entry], Any], original: Any) -> Any:
+    def method(self: Any, tableName: str, dbName: str | None = None) -> Any:
+        spark = self._sparkSession
+        entry = None
+        if mark_of(spark) is not None:
+            entry = table_entry(spark, tableName if dbName is None else f"`{dbName}`.`{tableName}`")
+        if entry is not None:
+            return answer(spark, entry)
+        return original(self, tableName) if dbName is None else original(self, tableName, dbName)
+
+    return method
+
+
+def _insert_into(original: Any) -> Any:
+    def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
+        found = _named(self, tableName)
+        if found is None:
+            original(self, tableName, overwrite)
+        else:
+            made_of, entry, request = found
+            insert_into(made_of, entry, overwrite, request)
+
+    return insertInto
+
+
+def _write_to(method: str, original: Any) -> Any:
+    def write(self: Any, *args: Any) -> None:
+        notes = notes_of(self)
+        name = None if notes is None else next((one for one in notes[0] if isinstance(one, str)), None)
+        found = _named(self, name)
+        if found is not None:
+            write_to(found[0], method, found[1], found[2])
+        elif notes is not None and mark_of(session_of(notes[0])) and is_hudi(str(read_calls(notes[1]).source or "")):
+            write_to(notes[0], method, None, read_calls(notes[1]))
+        else:
+            original(self, *args)
+
+    return write
+
+
+def _to_table(original: Any) -> Any:
+    def toTable(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:
+        found = _named(self, tableName)
+        if found is None:
+            return original(self, tableName, *args, **kwargs)
+        made_of, entry, _ = found
+        calls = [*(notes_of(self) or ((), ()))[1], *final_calls(original, self, (tableName, *args), kwargs)]
+        return stream_to(made_of, entry, read_calls(calls))
+
+    return toTable
+
+
+def _named(target: Any, name: Any) -> tuple[Parts, Entry, Request] | None:
+    """The Hudi table that a writer names, in a switched-on session; None where the original method applies."""
+    notes = notes_of(target)
+    spark = None if notes is None else session_of(notes[0])
+    if notes is None or mark_of(spark) is None:
+        return None
+    entry = table_entry(spark, name)
+    return None if entry is None else (notes[0], entry, read_calls(notes[1]))
 
 
 def _acting(original: Any, act: Act) -> Any:

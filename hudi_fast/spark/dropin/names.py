@@ -1,78 +1,92 @@
-"""Named tables of a session, stored in one session setting.
+"""Names that a session defines: temporary views over Hudi tables, and on Spark Connect saved tables.
 
 ::
 
-    setting hudi_fast.accelerate.tables ─► {name: NamedTable} ─► the same, changed
+    setting hudi_fast.accelerate.names ─► {name: Definition} ─► the same, changed
 
+Spark has a temporary view of the same name, so that its catalog lists the name. hudi_fast answers queries from the
+definition, with the rows of the table at that time. Where a program puts another view in the place, that view counts.
 The setting is shared by all Python objects and clones of the session, and ends with it.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.spark.dropin.session import as_it_was
 
-__all__ = ["NamedTable", "keep_names", "named_tables", "table_name"]
+__all__ = ["Definition", "define", "defined", "drop_names"]
 
-_SETTING = "hudi_fast.accelerate.tables"
-_NAME = re.compile(r"[A-Za-z0-9_]*[A-Za-z_][A-Za-z0-9_]*")
-_QUALIFIED = re.compile(r"(?:`[^`]*`|[^`.]+)(?:\.(?:`[^`]*`|[^`.]+))+")
+_SETTING = "hudi_fast.accelerate.names"
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class NamedTable:
-    """A table that has a name in a session.
+class Definition:
+    """What a name means.
 
     Attributes:
-        path: base path.
-        seen: the state of the table that the view of that name shows, see :mod:`hudi_fast.spark.dropin.views`.
-        view: ``DataFrame.semanticHash`` of that view, which identifies it; None without a view.
+        path: base path of a table; empty for a query.
+        query: text of a view; empty for a table.
+        database: that of unqualified names in ``query``.
+        view: ``DataFrame.semanticHash`` of the temporary view in the session, which identifies it.
     """
 
     path: str
-    seen: str
-    view: int | None
+    query: str
+    database: str
+    view: int = 0
 
 
-def named_tables(spark: Any) -> dict[str, NamedTable]:
-    """The named tables of a session, by name."""
+def define(spark: Any, name: str, definition: Definition, frame: Any, replace: bool = True) -> None:
+    """Define a name, and create its temporary view.
+
+    Args:
+        spark: the session.
+        name: one identifier.
+        definition: what it means.
+        frame: rows of the temporary view.
+        replace: False to raise Spark's error where there is a view of that name.
+    """
+    (frame.createOrReplaceTempView if replace else frame.createTempView)(name)
+    with _LOCK:
+        said = Definition(definition.path, definition.query, definition.database, _hash(spark, name))
+        _keep(spark, {**_names(spark), name.lower(): said})
+
+
+def defined(spark: Any, name: str) -> Definition | None:
+    """The definition; None where there is none, or another view is in its place."""
+    found = _names(spark).get(name.lower())
+    if found is None or not spark.catalog.tableExists(name) or _hash(spark, name) != found.view:
+        return None
+    return found
+
+
+def drop_names(spark: Any) -> None:
+    """Remove all names of a session, and their temporary views."""
+    with _LOCK:
+        for name in _names(spark):
+            if defined(spark, name) is not None:
+                spark.catalog.dropTempView(name)
+        _keep(spark, {})
+
+
+def _names(spark: Any) -> dict[str, Definition]:
     text: str | None = spark.conf.get(_SETTING, None)
-    if text is None:
-        return {}
-    return {name: NamedTable(**said) for name, said in json.loads(text).items()}
+    return {} if text is None else {name: Definition(**said) for name, said in json.loads(text).items()}
 
 
-def keep_names(spark: Any, names: Mapping[str, NamedTable]) -> None:
-    """Replace the named tables of the session."""
+def _keep(spark: Any, names: Mapping[str, Definition]) -> None:
     if names:
-        spark.conf.set(_SETTING, json.dumps({name: asdict(table) for name, table in names.items()}))
+        spark.conf.set(_SETTING, json.dumps({name: asdict(one) for name, one in names.items()}))
     else:
         spark.conf.unset(_SETTING)
 
 
-def table_name(said: Any, case_sensitive: bool) -> str:
-    """A valid Spark table name: letters, digits, underscores; in lower case unless Spark is case-sensitive.
-
-    Args:
-        said: the argument of ``saveAsTable``.
-        case_sensitive: the session's ``spark.sql.caseSensitive``.
-
-    Raises:
-        ConfigError: not a valid name.
-        UnsupportedFeatureError: the name includes a database or a catalogue.
-    """
-    text = str(said).strip()
-    if _QUALIFIED.fullmatch(text):
-        raise UnsupportedFeatureError(
-            f"saveAsTable({text!r}): names with a database or a catalogue are not supported, because they need a "
-            "catalogue that knows Hudi; hudi_fast keeps names in the session only. Leave the database out."
-        )
-    bare = text[1:-1] if len(text) > 2 and text[0] == text[-1] == "`" else text
-    if not _NAME.fullmatch(bare):
-        raise ConfigError(f"saveAsTable({text!r}): not a table name; use letters, digits and underscores.")
-    return bare if case_sensitive else bare.lower()
+def _hash(spark: Any, name: str) -> int:
+    reader = spark.read
+    return int(as_it_was(type(reader).table)(reader, name).semanticHash())

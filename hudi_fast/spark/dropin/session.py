@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hudi_fast.spark.java import text_map
+
 __all__ = [
     "FALLBACK",
     "ON",
@@ -49,6 +51,8 @@ def source_of(spark: Any, named: str | None) -> str:
 
 def session_settings(spark: Any) -> Mapping[str, str]:
     """All settings of a session."""
+    if hasattr(spark, "_jsparkSession"):
+        return text_map(spark._jsparkSession.conf().getAll())
     every = getattr(spark.conf, "getAll", None)  # PySpark 4
     if every is not None:
         return dict(every)

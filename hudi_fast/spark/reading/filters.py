@@ -93,19 +93,21 @@ class _Unknown(Exception):
     """Raised for an unsupported value."""
 
 
-def understand_filter(spark: Any, schema: Any, filter_: Any) -> SparkFilter:
+def understand_filter(spark: Any, schema: Any, filter_: Any, alias: str | None = None) -> SparkFilter:
     """Translate a filter on rows with these columns.
 
     Args:
         spark: the session.
         schema: Spark's schema of the table.
         filter_: SQL text, or a Column.
+        alias: a prefix that columns may have; None without one.
 
     Raises:
         ConfigError: Spark refuses the filter.
     """
     try:
-        frame = spark.createDataFrame([], schema).filter(filter_)
+        rows = spark.createDataFrame([], schema)
+        frame = (rows if alias is None else rows.alias(alias)).filter(filter_)
         if not hasattr(frame, "_jdf"):  # Spark Connect: plans are made elsewhere
             return SparkFilter(Anything(), tuple(schema.names))
         plan = frame._jdf.queryExecution().analyzed()

@@ -1,0 +1,1 @@
+"""SQL statements and tables by name, on Spark."""

@@ -1,0 +1,74 @@
+"""Apache Hudi's table functions: changes of a table, queries of every type, the timeline.
+
+Source: ``HoodieTableChanges``, ``HoodieQuery`` and ``HoodieQueryTimeline`` of Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.spark.sql.reading import constant, read_entry, table_said
+from hudi_fast.spark.sql.timeline_procedures import TIMELINE_COLUMNS, timeline_rows
+from hudi_fast.spark.storage import storage_of
+from hudi_fast.sql.coverage import REFUSED_FUNCTIONS
+from hudi_fast.table import HudiTable
+
+__all__ = ["TABLE_FUNCTIONS"]
+
+_TYPE = "hoodie.datasource.query.type"
+_FORMAT = "hoodie.datasource.query.incremental.format"
+_BEGIN, _END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
+
+
+def _table_changes(spark: Any, arguments: Sequence[str]) -> Any:
+    values = _values(spark, "hudi_table_changes", arguments, 3, 4)
+    if values[1] not in ("latest_state", "cdc"):
+        raise ConfigError(f"hudi_table_changes: the second argument is {values[1]!r}; expected latest_state or cdc.")
+    options = {_TYPE: "incremental", _FORMAT: str(values[1]), _BEGIN: str(values[2])}
+    return _read(spark, "hudi_table_changes", values, options, 3)
+
+
+def _query(spark: Any, arguments: Sequence[str]) -> Any:
+    values = _values(spark, "hudi_query", arguments, 2, 4)
+    options = {_TYPE: str(values[1])}
+    if len(values) > 2:
+        options[_BEGIN] = str(values[2])
+    return _read(spark, "hudi_query", values, options, 3)
+
+
+def _query_timeline(spark: Any, arguments: Sequence[str]) -> Any:
+    values = _values(spark, "hudi_query_timeline", arguments, 1, 2)
+    entry = table_said(spark, values[0], "hudi_query_timeline")
+    rows = timeline_rows(HudiTable(storage_of(spark, entry.path)))
+    return spark.createDataFrame(list(rows), TIMELINE_COLUMNS)
+
+
+def _read(spark: Any, name: str, values: Sequence[Any], options: Mapping[str, str], end: int) -> Any:
+    given = dict(options)
+    if len(values) > end:
+        given[_END] = str(values[end])
+    return read_entry(spark, table_said(spark, values[0], name), given)
+
+
+def _values(spark: Any, name: str, arguments: Sequence[str], least: int, most: int) -> list[Any]:
+    if not least <= len(arguments) <= most:
+        raise ConfigError(f"{name} takes {least} to {most} arguments, got {len(arguments)}.")
+    return [constant(spark, one) for one in arguments]
+
+
+def _refused(name: str) -> Callable[[Any, Sequence[str]], Any]:
+    def refuse(spark: Any, arguments: Sequence[str]) -> Any:
+        raise UnsupportedFeatureError(f"The table function {name} is not supported. {REFUSED_FUNCTIONS[name]}")
+
+    return refuse
+
+
+TABLE_FUNCTIONS: Mapping[str, Callable[[Any, Sequence[str]], Any]] = {
+    "hudi_table_changes": _table_changes,
+    "hudi_query": _query,
+    "hudi_query_timeline": _query_timeline,
+    **{name: _refused(name) for name in REFUSED_FUNCTIONS},
+}
+"""By name: (session, arguments as expressions) -> a DataFrame."""

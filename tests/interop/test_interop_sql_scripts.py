@@ -1,0 +1,186 @@
+"""One SQL script on hudi_fast and on Apache Hudi: the same answers; and one table that both change in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hudi_fast as hf
+from tests.peer.client import PeerError, RealHudi
+
+TIMES = {"commit_time", "state_transition_time", "timestamp", "instant_time", "total_bytes_written", "avg_record_size"}
+"""Columns whose values differ from run to run."""
+
+FIRST_DAY = """
+CREATE TABLE {t} (id int, name string, city string, price double, ts bigint) USING hudi
+    TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts') PARTITIONED BY (city) LOCATION '{folder}/t'
+DESCRIBE {t}
+SHOW TBLPROPERTIES {t} ('primaryKey')
+INSERT INTO {t} VALUES (1, 'a', 10.0, 1, 'x'), (2, 'b', 20, 1, 'y'), (3, 'c', 30, 1, 'y')
+INSERT INTO {t} PARTITION (city = 'z') SELECT 5, 'e', 11.0, 2
+INSERT INTO {t} (id, name, ts, city) VALUES (6, 'f', 1, 'x')
+SELECT id, name, price, ts, city FROM {t} ORDER BY id
+SELECT _hoodie_record_key, _hoodie_partition_path FROM {t} ORDER BY id
+SHOW PARTITIONS {t}
+SHOW PARTITIONS {t} PARTITION (city = 'x')
+CALL show_commits(table => '{t}', limit => 2)
+UPDATE {t} SET price = price * 2, name = upper(name) WHERE id IN (SELECT 2)
+DELETE FROM {t} WHERE city = 'x' AND id > 1
+MERGE INTO {t} AS a USING (SELECT 2 AS id, 'm' AS name, 5.0D AS price, 9L AS ts, 'y' AS city UNION ALL
+    SELECT 8, 'n', 1.0D, 9L, 'z') AS b ON a.id = b.id
+    WHEN MATCHED AND b.ts > 3 THEN UPDATE SET price = a.price + b.price, ts = b.ts
+    WHEN NOT MATCHED THEN INSERT *
+SELECT id, name, price, ts, city FROM {t} ORDER BY id
+ALTER TABLE {t} ADD COLUMNS (extra string COMMENT 'c')
+INSERT INTO {t} VALUES (9, 'i', 9.0, 1, 'ee', 'x')
+SELECT id, name, price, ts, extra, city FROM {t} ORDER BY id
+WITH dear AS (SELECT * FROM {t} WHERE price > 10)
+    SELECT count(*) AS n, max(t.price) AS m FROM {t} t JOIN dear USING (id)
+INSERT OVERWRITE TABLE {t} PARTITION (city = 'y') SELECT 10, 'j', 1.0, 2, 'f'
+SELECT id, name, price, ts, extra, city FROM {t} ORDER BY id
+CALL create_savepoint(table => '{t}')
+CALL show_commit_extra_metadata(table => '{t}', metadata_key => 'nothing')
+ALTER TABLE {t} DROP PARTITION (city = 'z')
+SHOW PARTITIONS {t}
+INSERT OVERWRITE {t} SELECT 11, 'k', 1.0, 2, 'g', 'w'
+SELECT id, name, price, ts, extra, city FROM {t} ORDER BY id
+"""
+MERGE_ON_READ = """
+CREATE TABLE {t} (id int, price double) USING hudi TBLPROPERTIES (type = 'mor', primaryKey = 'id') LOCATION '{folder}/m'
+INSERT INTO {t} VALUES (1, 2.0), (2, 3.0)
+UPDATE {t} SET price = 4 WHERE id = 1
+DELETE FROM {t} WHERE id = 2
+SELECT id, price FROM {t}
+SELECT count(*) AS n FROM hudi_table_changes('{t}', 'latest_state', 'earliest')
+CALL run_compaction(op => 'schedule', table => '{t}')
+CALL show_compaction(table => '{t}')
+CALL run_compaction(op => 'schedule', table => '{t}', options => 'hoodie.compact.inline.max.delta.commits=1')
+CALL show_compaction(table => '{t}')
+CALL run_compaction(op => 'run', table => '{t}')
+CALL show_compaction(table => '{t}')
+SELECT id, price FROM {t} TIMESTAMP AS OF '2020-01-01'
+SELECT id, price FROM {t}
+TRUNCATE TABLE {t}
+SELECT count(*) AS n FROM {t}
+"""
+WITHOUT_KEY = """
+CREATE TABLE {t} USING hudi LOCATION '{folder}/k' AS SELECT 1 AS a, 'x' AS b
+INSERT INTO {t} VALUES (1, 'x')
+SELECT a, b FROM {t}
+DESCRIBE {t}
+"""
+
+
+@pytest.fixture
+def fast(spark: Any) -> Iterator[Any]:
+    session = spark.newSession()
+    hf.accelerate(session)
+    yield session
+    for one in session.catalog.listTables():
+        if one.name.startswith("script_"):
+            session.sql(f"DROP TABLE IF EXISTS {one.name}")
+    hf.accelerate(session, False)
+
+
+def statements(script: str) -> list[str]:
+    """One statement for each line that is not indented, with the indented lines after it."""
+    return [one for one in script.strip().replace("\n    ", " ").split("\n") if one]
+
+
+def ours(session: Any, statement: str) -> list[tuple[Any, ...]]:
+    found = session.sql(statement)
+    kept = [name for name in found.columns if name not in TIMES]
+    return sorted((tuple(row[name] for name in kept) for row in found.collect()), key=str)
+
+
+def theirs(hudi: RealHudi, statement: str) -> list[tuple[Any, ...]]:
+    found = hudi.sql(statement)
+    kept = [at for at, name in enumerate(found.column_names) if name not in TIMES]
+    rows = zip(*(found.column(at).to_pylist() for at in kept), strict=True) if kept else []
+    return sorted((tuple(row) for row in rows), key=str)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("script", [FIRST_DAY, MERGE_ON_READ, WITHOUT_KEY], ids=["first_day", "mor", "without_key"])
+@pytest.mark.timeout(600)
+def test_a_script_has_the_same_answers(fast: Any, hudi_12: RealHudi, tmp_path: Path, script: str) -> None:
+    name = f"script_{abs(hash(str(tmp_path))) % 10**8}"
+    for statement in statements(script):
+        here = ours(fast, statement.format(t=name, folder=tmp_path / "ours"))
+        there = theirs(hudi_12, statement.format(t=name, folder=tmp_path / "theirs"))
+        assert here == there, statement
+    hudi_12.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("creator", ["ours", "theirs"])
+@pytest.mark.timeout(600)
+def test_a_table_is_changed_by_sql_of_both_in_turns(
+    fast: Any, hudi_12: RealHudi, tmp_path: Path, kind: str, creator: str
+) -> None:
+    name = f"script_turns_{kind}_{creator}"
+    made = "(id int, name string, ts bigint, city string) USING hudi PARTITIONED BY (city) "
+    made += f"TBLPROPERTIES (type = '{kind}', primaryKey = 'id', preCombineField = 'ts') LOCATION '{tmp_path}/t'"
+    known = f"CREATE TABLE {name} USING hudi LOCATION '{tmp_path}/t'"
+    if creator == "ours":
+        fast.sql(f"CREATE TABLE {name} {made}")
+        hudi_12.sql(known)
+    else:
+        hudi_12.sql(f"CREATE TABLE {name} {made}")
+        fast.sql(known)
+    changes = [
+        "INSERT INTO {t} VALUES (1, 'a', 1, 'x'), (2, 'b', 1, 'y'), (3, 'c', 1, 'y')",
+        "UPDATE {t} SET name = concat(name, '!'), ts = ts + 1 WHERE city = 'y'",
+        "MERGE INTO {t} t USING "
+        "(SELECT 3 AS id, 'd' AS name, 5L AS ts, 'y' AS city UNION ALL SELECT 4, 'e', 5L, 'z') s "
+        "ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        "DELETE FROM {t} WHERE id = 1",
+        "INSERT INTO {t} VALUES (7, 'g', 1, 'x')",
+        "INSERT OVERWRITE {t} PARTITION (city = 'z') SELECT 9, 'z', 1",
+    ]
+    for at, change in enumerate(changes):
+        (fast.sql if at % 2 else hudi_12.sql)(change.format(t=name))
+        query = f"SELECT * FROM {name}"
+        assert ours(fast, query) == theirs(hudi_12, query), change
+    assert [row[-4:] for row in ours(fast, f"SELECT id, name, ts, city FROM {name} ORDER BY id")] == [
+        (2, "b!", 2, "y"),
+        (3, "d", 5, "y"),
+        (7, "g", 1, "x"),
+        (9, "z", 1, "z"),
+    ]
+    hudi_12.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {t} VALUES (1, 'abc')",
+        "INSERT INTO {t} VALUES (1, 2.0, 3)",
+        "UPDATE {t} SET nope = 1",
+        "UPDATE {t} SET id = 5",
+        "CREATE TABLE {t} (id int) USING hudi",
+        "CALL run_compaction(op => 'schedule', table => '{t}')",
+        "CALL show_commit_files(table => '{t}', instant_time => 'x')",
+        "DROP INDEX nothing ON {t}",
+        "SELECT * FROM nothing",
+        "CALL show_commits(tabel => '{t}')",
+    ],
+)
+def test_what_apache_hudi_refuses_is_refused(fast: Any, hudi_12: RealHudi, tmp_path: Path, statement: str) -> None:
+    for run, folder in ((fast.sql, "ours"), (hudi_12.sql, "theirs")):
+        made = "(id int, price double) USING hudi TBLPROPERTIES (primaryKey = 'id')"
+        run(f"CREATE TABLE IF NOT EXISTS script_refused {made} LOCATION '{tmp_path}/{folder}'")
+    try:
+        with pytest.raises(PeerError):
+            hudi_12.sql(statement.format(t="script_refused"))
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - Spark's own for names that it does not know
+            fast.sql(statement.format(t="script_refused")).collect()
+        assert str(caught.value)
+        assert fast.sql("SELECT * FROM script_refused").collect() == []
+    finally:
+        hudi_12.sql("DROP TABLE script_refused")
