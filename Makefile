@@ -12,6 +12,8 @@ BIN := $(VENV)/bin
 PEER_PYSPARK := pyspark>=3.5.3,<3.6
 # PySpark 3.5 imports distutils, which Python 3.12 no longer has and setuptools stands in for.
 OLD_PYSPARK := '$(PEER_PYSPARK)' 'pandas>=2.2,<3' 'setuptools<81'
+# dbt runs on PySpark 3 only, and from 1.12 on it downloads a part of itself from outside the package index.
+DBT := 'dbt-core>=1.10,<1.12' 'dbt-spark>=1.10,<1.12'
 SCRATCH ?= $(CURDIR)/artifacts/against_hudi
 ROWS ?= 2000000
 HAVE_JAVA := $(shell command -v java 2>/dev/null)
@@ -79,7 +81,7 @@ $(PEER_VENV)/.made: Makefile | check-python
 # After the others: pip then has this PySpark, and no two build the project at once.
 $(OLD_VENV)/.made: Makefile pyproject.toml | check-python $(PEER_VENV)/.made $(VENV)/.made-dev
 	@test -x $(OLD_VENV)/bin/python || $(PYTHON) -m venv $(OLD_VENV)
-	$(OLD_VENV)/bin/python -m pip install --quiet $(OLD_PYSPARK) --editable .
+	$(OLD_VENV)/bin/python -m pip install --quiet $(OLD_PYSPARK) $(DBT) --editable .
 	@touch $@
 
 servers: $(VENV)/.made-dev $(PEER_VENV)/.made

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedFeatureError,
     )
+    from hudi_fast.local_sql.run import sql
     from hudi_fast.schema.alter import (
         AddColumn,
         ChangeType,
@@ -108,6 +109,7 @@ __all__ = [
     "read",
     "register",
     "sink",
+    "sql",
     "update",
     "write",
 ]
@@ -139,6 +141,7 @@ _MODULES = {
     "read": "hudi_fast.api",
     "register": "hudi_fast.spark.source.entry",
     "sink": "hudi_fast.spark.streaming.sink",
+    "sql": "hudi_fast.local_sql.run",
     "update": "hudi_fast.api",
     "write": "hudi_fast.api",
 }

@@ -11,7 +11,7 @@ from hudi_fast.config.catalog.accepted import ACCEPTED_PREFIXES
 from hudi_fast.config.options import READ, WRITE, find_option, resolve
 from hudi_fast.errors import ConfigError, HudiError
 from hudi_fast.services.inline import check_inline
-from hudi_fast.sql.coverage import coverage_of
+from hudi_fast.sql_text.coverage import coverage_of
 from hudi_fast.writing.settings import Settings
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ OUTSIDE = {
     "storage": {"pyarrow"},
     "locking": {"numpy", "kazoo"},
     "hive": {"thriftpy2"},
-    "sql": {"pyarrow", "sqlglot"},
+    "sql_text": {"pyarrow", "sqlglot"},
+    "local_sql": {"pyarrow", "sqlglot", "duckdb"},
 }
 PLAIN = {"pyarrow", "numpy"}
 

@@ -162,7 +162,7 @@ def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str,
     multiple=True,
     required=True,
     metavar="COLUMN=VALUE",
-    help="Set a column to a literal ('text' in quotes, a number, true, false, null) or to another column.",
+    help="Set a column to a value in SQL: 'text' in quotes, a number, null, a column, or fare * 2.",
 )
 @click.option("--where", "condition", metavar="CONDITION", help="Only matching rows, for example \"city = 'Oslo'\".")
 @option_option

@@ -5,7 +5,7 @@
     literal, expression or text ─► parse_value ─► an expression ─► evaluate ─► a column in the requested type
 
 Text is a column (``source.fare``), or a literal as SQL writes it: ``'text'`` (a quote in it doubled), a number,
-``true``, ``false``, ``null``. Computations need an expression.
+``true``, ``false``, ``null``. Other SQL text is an expression before it comes here (:mod:`hudi_fast.dml.text`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError
 
-__all__ = ["check_condition", "evaluate", "mentioned", "parse_value", "true_of"]
+__all__ = ["check_condition", "evaluate", "is_literal", "mentioned", "parse_value", "true_of"]
 
 _TEXT = re.compile(r"'((?:[^']|'')*)'$")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
@@ -53,6 +53,11 @@ def parse_value(value: Any, columns: Sequence[str], where: str) -> pc.Expression
         ) from error
 
 
+def is_literal(text: str) -> bool:
+    """Whether a text is a literal of :func:`parse_value`."""
+    return bool(_TEXT.match(text) or _NUMBER.match(text)) or text.lower() in _WORDS
+
+
 def check_condition(condition: Any, where: str) -> pc.Expression | None:
     """Validate a condition.
 
@@ -62,8 +67,8 @@ def check_condition(condition: Any, where: str) -> pc.Expression | None:
     if condition is None or isinstance(condition, pc.Expression):
         return condition
     raise ConfigError(
-        f"{where}: {condition!r} is not a condition. Without Spark a condition is a pyarrow.compute expression such as "
-        "field('source.fare') > 10; SQL text and Columns are for Spark."
+        f"{where}: {condition!r} is not a condition. Without Spark a condition is SQL text such as 'source.fare > 10', "
+        "or a pyarrow.compute expression such as field('source.fare') > 10; Columns are for Spark."
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.assignments import partial_columns_of, unset_columns
 from hudi_fast.dml.engine import DmlEngine
 from hudi_fast.dml.expressions import check_condition
@@ -21,9 +22,12 @@ from hudi_fast.dml.local import merged_rows, updated_rows
 from hudi_fast.dml.matching_columns import resolved_spec
 from hudi_fast.dml.statement import MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import roots
+from hudi_fast.dml.text import in_expressions
 from hudi_fast.errors import ConfigError
+from hudi_fast.merging.rules import merge_rules_of
 from hudi_fast.reading.scan import filter_of
 from hudi_fast.services.inline import check_inline, write_with_services
+from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write
@@ -79,6 +83,8 @@ def run_dml(
     spec = resolved_spec(spec, schema.names, source)
     options = session.settings.write
     partial = partial_columns_of(state.config, options, spec, source, schema.names)
+    if partial is not None and _may_hold_late_rows(state, options):
+        partial = None
     if partial is not None:
         options = replace(options, partial_update=True)
     elif all(clause.effect == "delete" for clause in spec.clauses):
@@ -93,32 +99,43 @@ def run_dml(
 
 
 def merge_locally(session: TableSession, source: pa.Table, spec: MergeSpec) -> WriteResult:
-    """Merge rows of this process into the table."""
-    check_condition(spec.condition, "on")
-    return run_dml(
-        session,
-        spec,
-        source.column_names,
-        lambda plan, resolved: LocalEngine(merged_rows(plan, resolved, source), "local", _REASON),
-    )
+    """Merge rows of this process into the table.
+
+    Raises:
+        ConfigError: a condition or a value does not fit the table or the source.
+    """
+    if not isinstance(spec.condition, str):
+        check_condition(spec.condition, "on")
+
+    def engine(plan: WritePlan, resolved: MergeSpec) -> Engine:
+        understood = in_expressions(resolved, plan.schema, source.schema)
+        return LocalEngine(merged_rows(plan, understood, source), "local", _REASON)
+
+    return run_dml(session, spec, source.column_names, engine)
 
 
-def update_locally(session: TableSession, where: Any, set_: Mapping[str, Any]) -> WriteResult:
+def update_locally(session: TableSession, where: Any, set_: Mapping[str, Any], alias: str = "") -> WriteResult:
     """Update the rows that a filter selects: an expression, SQL text, or None for all rows.
+
+    Args:
+        session: the call.
+        where: the filter.
+        set_: column -> value: a literal, an expression, or SQL text.
+        alias: a name of the table in SQL text.
 
     Raises:
         ConfigError: the filter or a value is missing, or does not fit the table.
     """
-    return _select(session, check_update(set_), filter_of(where, session.state))
+    return _select(session, check_update(set_), filter_of(where, session.state, alias), alias)
 
 
-def delete_locally(session: TableSession, where: Any) -> WriteResult:
+def delete_locally(session: TableSession, where: Any, alias: str = "") -> WriteResult:
     """Delete the rows that a filter selects.
 
     Raises:
         ConfigError: the filter is missing, or does not fit the table.
     """
-    return _select(session, Clause(MATCHED, "delete"), filter_of(where, session.state))
+    return _select(session, Clause(MATCHED, "delete"), filter_of(where, session.state, alias), alias)
 
 
 def check_update(set_: Any) -> Clause:
@@ -135,9 +152,12 @@ def check_update(set_: Any) -> Clause:
 _REASON = "the rows were computed in this process"
 
 
-def _select(session: TableSession, clause: Clause, where: pc.Expression | None) -> WriteResult:
-    spec = MergeSpec(clauses=(clause,))
-    return run_dml(session, spec, (), lambda plan, _: LocalEngine(updated_rows(plan, clause, where), "local", _REASON))
+def _select(session: TableSession, clause: Clause, where: pc.Expression | None, alias: str) -> WriteResult:
+    def engine(plan: WritePlan, spec: MergeSpec) -> Engine:
+        (understood,) = in_expressions(spec, plan.schema, alias=alias).clauses
+        return LocalEngine(updated_rows(plan, understood, where), "local", _REASON)
+
+    return run_dml(session, MergeSpec(clauses=(clause,)), (), engine)
 
 
 def _schema(state: TableState) -> pa.Schema:
@@ -145,6 +165,18 @@ def _schema(state: TableState) -> pa.Schema:
     if schema is None:
         raise ConfigError(f"There is nothing to change: {state.storage.uri} has no commit yet. Write rows first.")
     return schema
+
+
+def _may_hold_late_rows(state: TableState, options: WriteOptions) -> bool:
+    """Whether a log file may hold a row that loses against the base file by its ordering value.
+
+    Readers merge the rows of a log before they merge the result with the base file. A partial row on a late row would
+    return the values of the late row.
+    """
+    if not merge_rules_of(state.config, options.delete_field, options.delete_marker, options.merger).orders:
+        return False
+    slices = (one for path in state.view.lister.partitions() for one in latest_slices(state.view, path))
+    return any(one.base_file is not None and one.log_files for one in slices)
 
 
 def _with_identity(state: TableState, schema: pa.Schema, partial: Sequence[str]) -> pa.Schema:

@@ -6,7 +6,8 @@
     on                the match of rows of the table and of the source
     clauses           in the given order; of one kind the first whose condition holds applies
 
-Conditions and values are those of the engine: SQL text or Columns with Spark, ``pyarrow.compute`` expressions without.
+Conditions and values are those of the engine: SQL text, or Columns with Spark and ``pyarrow.compute`` expressions
+without.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from hudi_fast.errors import ConfigError
 from hudi_fast.writing.flow import WriteResult
 
-__all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns"]
+__all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns", "with_clause"]
 
 MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by source"
 """Kinds of clauses: matched rows, unmatched source rows, unmatched table rows."""
@@ -98,7 +99,7 @@ class Merge:
 
         Args:
             columns: name of a column that both have; a list of names; a mapping from columns of the table to columns of
-                the source; or a condition: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without,
+                the source; or a condition: SQL text, a Column with Spark, or a ``pyarrow.compute`` expression without,
                 over columns named ``target.x`` and ``source.x``. A null never matches.
             condition: further condition of the match.
 
@@ -117,8 +118,7 @@ class Merge:
 
         Args:
             set: column of the table -> value; ``"*"`` or None for every column that the source also has. A value is a
-                literal, an expression, or text: SQL with Spark; without it a column (``"source.x"``, ``"target.x"``) or
-                a literal as in SQL (``"'text'"``, ``"1.5"``, ``"null"``).
+                literal, an expression, or SQL text (``"source.x + 1"``, ``"'text'"``, ``"null"``).
             condition: which of these rows.
         """
         return self._with(MATCHED, "update", condition, _values(set))
@@ -176,6 +176,27 @@ class Merge:
             )
         clause = Clause(kind, effect, condition, values)
         return replace(self, spec=replace(self.spec, clauses=(*self.spec.clauses, clause)))
+
+
+def with_clause(builder: Merge, kind: str, effect: str, values: Mapping[str, Any] | None, condition: Any) -> Merge:
+    """The builder with one more clause.
+
+    Args:
+        builder: the merge so far.
+        kind: :data:`MATCHED`, :data:`NOT_MATCHED` or :data:`BY_SOURCE`.
+        effect: ``update``, ``delete`` or ``insert``.
+        values: column of the table -> value; None for all columns of the source.
+        condition: which rows; None for all.
+    """
+    if kind == NOT_MATCHED:
+        return builder.when_not_matched_insert(values, condition)
+    if kind == MATCHED:
+        if effect == "delete":
+            return builder.when_matched_delete(condition)
+        return builder.when_matched_update(values, condition)
+    if effect == "delete":
+        return builder.when_not_matched_by_source_delete(condition)
+    return builder.when_not_matched_by_source_update(values or {}, condition)
 
 
 def all_columns(names: Sequence[str], given: Sequence[str]) -> list[str]:

@@ -46,8 +46,8 @@ class DmlVerbs:
 
         Args:
             where: SQL text or a ``pyarrow.compute`` expression over the table's columns; None for all rows.
-            set: column -> value: a literal, an expression over the table's columns, or text: a column's name, or a
-                literal as SQL writes it (``"'text'"``).
+            set: column -> value: a literal, SQL text over the table's columns (``"fare * 2"``, ``"'text'"``), or an
+                expression.
             options: ``hoodie.*`` keys as for a write.
 
         Raises:

@@ -233,12 +233,13 @@ def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(plan.scan.output, batches)
 
 
-def filter_of(filter: Any, state: TableState) -> pc.Expression | None:
+def filter_of(filter: Any, state: TableState, alias: str = "") -> pc.Expression | None:
     """A filter that a caller gave, as an expression.
 
     Args:
         filter: a ``pyarrow.compute`` expression, a condition in SQL, or None.
         state: the table.
+        alias: a name of the table in the condition; empty without one.
 
     Raises:
         ConfigError: anything else, or a condition that does not fit the table.
@@ -247,9 +248,9 @@ def filter_of(filter: Any, state: TableState) -> pc.Expression | None:
     if filter is None or isinstance(filter, pc.Expression):
         return filter
     if isinstance(filter, str):
-        from hudi_fast.sql.filters import sql_filter  # sqlglot takes 0.1 s to import
+        from hudi_fast.sql_text.filters import sql_filter  # sqlglot takes 0.1 s to import
 
-        return sql_filter(filter, readable_schema(state))
+        return sql_filter(filter, readable_schema(state), alias)
     raise ConfigError(
         "A filter is SQL text such as \"id = 1\", or a pyarrow.compute expression such as field('id') == 1; got "
         f"{filter!r}."

@@ -21,6 +21,6 @@ def test_update_sets_columns_of_the_rows_that_meet_the_condition(run, tmp_path):
     assert rows[2] == {"id": 3, "city": "it's, = Bergen", "fare": 3.0}
     code, _, err = run("update", table, "--set", "city=Bergen")
     assert code == 1
-    assert "neither a column (id, city, fare) nor a literal" in err
+    assert "column 'Bergen' does not exist (text is in quotes: 'text')" in err
     code, _, err = run("update", table, "--set", "city")
     assert (code, "takes COLUMN=VALUE" in err) == (2, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,112 @@ SELECT id, price FROM {t}
 TRUNCATE TABLE {t}
 SELECT count(*) AS n FROM {t}
 """
+DEFINITIONS = """
+CREATE TABLE {t} (uuid int, name string COMMENT 'the name', price double, dt string, hh string) USING hudi
+    OPTIONS (primaryKey = 'uuid', orderingFields = 'price') COMMENT 'a table' PARTITIONED BY (dt, hh)
+    LOCATION '{folder}/d'
+INSERT INTO {t} PARTITION (dt = '2024-01-01', hh = '10') SELECT 1, 'a', 10
+INSERT INTO {t} PARTITION (dt, hh) SELECT 2, 'b', 20, '2024-01-01' AS dt, '11' AS hh
+INSERT INTO {t} PARTITION (dt = '2024-01-02', hh) SELECT 3, 'c', 30, '12'
+SELECT uuid, name, price, dt, hh FROM {t}
+SHOW PARTITIONS {t}
+SHOW PARTITIONS {t} PARTITION (dt = '2024-01-01')
+SHOW PARTITIONS {t} PARTITION (dt = '2024-01-01', hh = '11')
+DESCRIBE {t}
+ALTER TABLE {t} ADD COLUMNS (remark string COMMENT 'free', place struct<x: int, y: double>)
+INSERT INTO {t} VALUES (4, 'd', 40.5, 'none', named_struct('x', 1, 'y', 2.5), '2024-01-02', '12')
+SELECT uuid, remark, place.x, place.y FROM {t}
+ALTER TABLE {t} SET TBLPROPERTIES (hoodie.keep.max.commits = '40', note = 'x')
+SHOW TBLPROPERTIES {t} ('note')
+ALTER TABLE {t} UNSET TBLPROPERTIES ('note')
+ALTER TABLE {t} RENAME TO {t}_renamed
+SELECT count(*) AS n FROM {t}_renamed
+ALTER TABLE {t}_renamed RENAME TO {t}
+ALTER TABLE {t} DROP PARTITION (dt = '2024-01-01', hh = '10')
+SELECT uuid FROM {t}
+TRUNCATE TABLE {t} PARTITION (dt = '2024-01-02', hh = '12')
+SELECT uuid FROM {t}
+CREATE TABLE {t}_like LIKE {t} USING hudi LOCATION '{folder}/l'
+INSERT INTO {t}_like VALUES (9, 'z', 1, NULL, NULL, 'x', 'y')
+SELECT uuid, name, dt, hh FROM {t}_like
+DROP TABLE {t}_like
+CREATE VIEW {t}_view AS SELECT uuid, price * 2 AS price FROM {t}
+SELECT * FROM {t}_view
+DROP VIEW {t}_view
+CREATE TABLE {t}_of USING hudi OPTIONS (primaryKey = 'uuid', type = 'mor') PARTITIONED BY (dt) LOCATION '{folder}/o'
+    AS SELECT uuid, name, dt FROM {t}
+SELECT uuid, name, dt FROM {t}_of
+SELECT _hoodie_record_key, _hoodie_partition_path FROM {t}_of
+DROP TABLE {t}_of
+"""
+CHANGES = """
+CREATE TABLE {t} (id int, name string, price decimal(10,2), ts bigint, tags array<string>, day date) USING hudi
+    TBLPROPERTIES (type = '{kind}', primaryKey = 'id', preCombineField = 'ts') PARTITIONED BY (day)
+    LOCATION '{folder}/c'
+INSERT INTO {t} SELECT id, concat('n', id), id * 1.5, 1, array('a'), date_add(DATE '2024-01-01', CAST(id % 2 AS int))
+    FROM range(1, 7) AS r(id)
+SELECT id, name, price, ts, tags, day FROM {t}
+INSERT INTO {t} BY NAME SELECT 20 AS id, 5L AS ts, DATE '2024-01-01' AS day, 1 AS price, 'x' AS name, array() AS tags
+SET hoodie.spark.sql.insert.into.operation=upsert
+INSERT INTO {t} VALUES (1, 'again', 99.99, 2, array('b', 'c'), DATE '2024-01-02'),
+    (2, 'late', 0, 0, NULL, DATE '2024-01-01')
+RESET hoodie.spark.sql.insert.into.operation
+SELECT id, name, price, ts, tags, day FROM {t}
+UPDATE {t} SET name = CASE WHEN price > 5 THEN 'dear' ELSE lower(name) END, ts = ts + 1 WHERE day = DATE '2024-01-01'
+UPDATE {t} SET price = price + (SELECT 1)
+DELETE FROM {t} WHERE id IN (SELECT id FROM {t} WHERE price > 90) OR name IS NULL
+SELECT id, name, price, ts, tags, day FROM {t}
+MERGE INTO {t} AS target USING (SELECT 3 AS id, 'm' AS name, 7L AS ts, DATE '2024-01-02' AS day, 'u' AS op
+    UNION ALL SELECT 4, 'gone', 8L, DATE '2024-01-01', 'd'
+    UNION ALL SELECT 9, 'new', 9L, DATE '2024-01-03', 'i') AS source
+    ON target.id = source.id
+    WHEN MATCHED AND source.op = 'd' THEN DELETE
+    WHEN MATCHED AND source.op = 'u' THEN UPDATE SET name = source.name, ts = source.ts, price = 7.5
+    WHEN NOT MATCHED AND source.op = 'i'
+    THEN INSERT (id, name, ts, day) VALUES (source.id, source.name, source.ts, source.day)
+SELECT id, name, price, ts, tags, day FROM {t}
+INSERT OVERWRITE {t} PARTITION (day) SELECT 30, 'o', 3, 1, NULL, DATE '2024-01-03'
+SELECT id, name, price, ts, tags, day FROM {t}
+WITH some AS (SELECT * FROM {t} WHERE id < 10) SELECT s.id, t.name FROM some s JOIN {t} t ON s.id = t.id AND t.price > 1
+SELECT day, count(*) AS n, sum(price) AS total FROM {t} GROUP BY day HAVING count(*) >= 1
+SELECT count(*) AS n FROM hudi_table_changes('{t}', 'latest_state', 'earliest')
+INSERT OVERWRITE {t} VALUES (40, 'all', 4, 1, NULL, DATE '2024-01-04')
+SELECT id, name, price, ts, tags, day FROM {t}
+CALL show_commits(table => '{t}', limit => 3)
+CALL show_commits_metadata(table => '{t}', limit => 0)
+"""
 WITHOUT_KEY = """
 CREATE TABLE {t} USING hudi LOCATION '{folder}/k' AS SELECT 1 AS a, 'x' AS b
 INSERT INTO {t} VALUES (1, 'x')
 SELECT a, b FROM {t}
 DESCRIBE {t}
 """
+
+
+SHOWN = """
+show_rollbacks(table => '{t}')
+show_rollback_detail(table => '{t}', instant_time => '{rollback}')
+show_archived_commits(table => '{t}')
+show_archived_commits(table => '{t}', start_ts => '2020', end_ts => '2100', limit => 2)
+show_archived_commits_metadata(table => '{t}', start_ts => '2020', end_ts => '2100')
+show_clean_plans(table => '{t}')
+show_cleans_metadata(table => '{t}')
+show_cleans(table => '{t}')
+show_fsview_all(table => '{t}', limit => 50)
+show_fsview_all(table => '{t}', path_regex => 'city=x')
+show_fsview_latest(table => '{t}', partition_path => 'city=x')
+show_metadata_table_partitions(table => '{t}')
+show_metadata_table_files(table => '{t}')
+show_metadata_table_files(table => '{t}', partition => 'city=y')
+stats_file_sizes(table => '{t}')
+stats_wa(table => '{t}')
+show_invalid_parquet(path => '{folder}/t')
+show_commits(table => '{t}')
+show_commits_metadata(table => '{t}')
+show_compaction(table => '{t}')
+show_savepoints(table => '{t}')
+"""
+"""Procedures that show what Apache Hudi wrote."""
 
 
 @pytest.fixture
@@ -96,6 +196,10 @@ def ours(session: Any, statement: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[name] for name in kept) for row in found.collect()), key=str)
 
 
+def rounded(row: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(round(value, 6) if isinstance(value, float) else value for value in row)
+
+
 def theirs(hudi: RealHudi, statement: str) -> list[tuple[Any, ...]]:
     found = hudi.sql(statement)
     kept = [at for at, name in enumerate(found.column_names) if name not in TIMES]
@@ -104,7 +208,17 @@ def theirs(hudi: RealHudi, statement: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("script", [FIRST_DAY, MERGE_ON_READ, WITHOUT_KEY], ids=["first_day", "mor", "without_key"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(FIRST_DAY, id="first_day"),
+        pytest.param(MERGE_ON_READ, id="mor"),
+        pytest.param(WITHOUT_KEY, id="without_key"),
+        pytest.param(DEFINITIONS, id="definitions"),
+        pytest.param(CHANGES.replace("{kind}", "cow"), id="changes_cow"),
+        pytest.param(CHANGES.replace("{kind}", "mor"), id="changes_mor"),
+    ],
+)
 @pytest.mark.timeout(600)
 def test_a_script_has_the_same_answers(fast: Any, hudi_12: RealHudi, tmp_path: Path, script: str) -> None:
     name = f"script_{abs(hash(str(tmp_path))) % 10**8}"
@@ -184,3 +298,45 @@ def test_what_apache_hudi_refuses_is_refused(fast: Any, hudi_12: RealHudi, tmp_p
         assert fast.sql("SELECT * FROM script_refused").collect() == []
     finally:
         hudi_12.sql("DROP TABLE script_refused")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.timeout(600)
+def test_procedures_show_the_same_of_a_table_of_apache_hudi(
+    fast: Any, hudi_12: RealHudi, tmp_path: Path, kind: str
+) -> None:
+    name = f"script_shown_{kind}"
+    made = "(id int, name string, ts bigint, city string) USING hudi PARTITIONED BY (city) "
+    made += f"TBLPROPERTIES (type = '{kind}', primaryKey = 'id', preCombineField = 'ts') LOCATION '{tmp_path}/t'"
+    hudi_12.sql(f"CREATE TABLE {name} {made}")
+    settings = {
+        "hoodie.keep.min.commits": 4,
+        "hoodie.keep.max.commits": 5,
+        "hoodie.clean.commits.retained": 2,
+        "hoodie.compact.inline.max.delta.commits": 4,
+    }
+    for key, value in settings.items():
+        hudi_12.sql(f"SET {key}={value}")
+    try:
+        hudi_12.sql(f"INSERT INTO {name} VALUES (1, 'a', 1, 'x'), (2, 'b', 1, 'y'), (3, 'c', 1, 'y')")
+        for number in range(7):
+            hudi_12.sql(f"UPDATE {name} SET name = '{number}', ts = ts + 1 WHERE city = '{'xy'[number % 2]}'")
+        if kind == "mor":
+            newest = hudi_12.sql(f"CALL show_commits(table => '{name}', limit => 1)").to_pylist()[0]["commit_time"]
+            hudi_12.sql(f"CALL rollback_to_instant(table => '{name}', instant_time => '{newest}')")
+    finally:
+        for key in settings:
+            hudi_12.sql(f"RESET {key}")
+    fast.sql(f"CREATE TABLE {name} USING hudi LOCATION '{tmp_path}/t'")
+    rollbacks = hudi_12.sql(f"CALL show_rollbacks(table => '{name}')").to_pylist()
+    assert len(rollbacks) == (kind == "mor")
+    for call in filter(None, SHOWN.split("\n")):
+        if kind == "cow" and ("{rollback}" in call or "compaction" in call):
+            continue
+        rollback = rollbacks[0]["instant"] if rollbacks else ""
+        text = "CALL " + call.format(t=name, folder=tmp_path, rollback=rollback)
+        here = sorted((rounded(row) for row in fast.sql(text).collect()), key=str)
+        there = sorted((rounded(row.values()) for row in hudi_12.sql(text).to_pylist()), key=str)
+        assert here == there, text
+    hudi_12.sql(f"DROP TABLE {name}")

@@ -1,6 +1,7 @@
 """CALL: parameters, services, and what they show; table functions.
 
-Modules: hudi_fast.spark.sql.timeline_procedures, hudi_fast.spark.sql.table_functions, hudi_fast.sql.procedures.
+Modules: hudi_fast.spark.sql.procedures, hudi_fast.spark.sql.table_functions, hudi_fast.procedures.call,
+hudi_fast.procedures.timeline, hudi_fast.sql_text.procedures.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.procedures.call import _PROCEDURES
+from hudi_fast.procedures.files import FILE_PROCEDURES
+from hudi_fast.procedures.timeline import TIMELINE_PROCEDURES
 from hudi_fast.spark.sql.catalog import find_entry
-from hudi_fast.spark.sql.procedures import _PROCEDURES
 from hudi_fast.spark.sql.table_functions import TABLE_FUNCTIONS
-from hudi_fast.spark.sql.timeline_procedures import TIMELINE_PROCEDURES
-from hudi_fast.sql.coverage import REFUSED_FUNCTIONS
-from hudi_fast.sql.procedures import SIGNATURES, SUPPORTED
+from hudi_fast.sql_text.coverage import REFUSED_FUNCTIONS
+from hudi_fast.sql_text.procedures import SIGNATURES, SUPPORTED
 from tests.spark.sql_sessions import fast, listed
 
 __all__ = ["fast"]
@@ -37,7 +39,8 @@ def table(session):
 
 
 def test_what_is_supported_is_there_and_has_a_signature():
-    assert {*_PROCEDURES, *TIMELINE_PROCEDURES} == SUPPORTED
+    shown = {*TIMELINE_PROCEDURES, *FILE_PROCEDURES}
+    assert {*_PROCEDURES, *shown, "copy_to_table", "copy_to_temp_view"} == SUPPORTED
     assert SIGNATURES.keys() >= SUPPORTED
     assert len(SIGNATURES) == 71
     assert set(REFUSED_FUNCTIONS) < set(TABLE_FUNCTIONS)

@@ -40,7 +40,7 @@ from hudi_fast.spark.sql.definitions import entry_of_path, long_keys
 from hudi_fast.spark.sql.queries import read_named
 from hudi_fast.spark.sql.reading import read_entry
 from hudi_fast.spark.storage import split_options, storage_of
-from hudi_fast.sql.cursor import Cursor, StatementError
+from hudi_fast.sql_text.cursor import Cursor, StatementError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.places import normal_uri
 

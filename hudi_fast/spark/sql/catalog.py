@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from hudi_fast.errors import CatalogError, ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.spark.dropin.session import as_it_was
 from hudi_fast.spark.java import text_map
-from hudi_fast.sql.statements import CreateView
+from hudi_fast.sql_text.statements import CreateView
 from hudi_fast.storage.places import normal_uri
 
 __all__ = [
@@ -297,7 +297,11 @@ def change_table(
     if schema is not None:
         fields = [one for one in schema.fields if one.name not in entry.partition_columns]
         last = [one for name in entry.partition_columns for one in schema.fields if one.name == name]
-        catalog.alterTableSchema(identifier, _java_schema(spark, type(schema)([*fields, *last])))
+        if int(spark.version.split(".")[0]) >= 4:
+            catalog.alterTableSchema(identifier, _java_schema(spark, type(schema)([*fields, *last])))
+        else:  # the catalog of the session refuses to drop columns
+            new = _java_schema(spark, type(schema)(fields))
+            catalog.externalCatalog().alterTableDataSchema(*entry.name, new)
 
 
 # ---- classic

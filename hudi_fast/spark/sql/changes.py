@@ -21,7 +21,7 @@ from hudi_fast.api import merge, write
 from hudi_fast.config.option_descriptor import WRITE
 from hudi_fast.config.options import find_option
 from hudi_fast.dml.run import dml_settings
-from hudi_fast.dml.statement import Merge
+from hudi_fast.dml.statement import with_clause
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.spark.arrow import session_conf
 from hudi_fast.spark.dml import delete_where_on, update_on
@@ -31,8 +31,8 @@ from hudi_fast.spark.sql.queries import Tables
 from hudi_fast.spark.sql.reading import constant, original_sql
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.spark.table_types import spark_schema
-from hudi_fast.sql.matches import equal_columns
-from hudi_fast.sql.statements import Delete, Insert, MergeInto, Update
+from hudi_fast.sql_text.matches import equal_columns
+from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, Update
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.open_session import open_session
 
@@ -71,7 +71,7 @@ def insert_rows(spark: Any, tables: Tables, entry: Entry, statement: Insert) -> 
         frame = _by_position(source, chosen, entry)
     for name, text in fixed.items():
         frame = frame.withColumn(name, F.expr(text))
-    insert_frame(spark, entry, frame, statement.overwrite, bool(statement.partition), tuple(fixed.values()))
+    insert_frame(spark, entry, frame, statement.overwrite, bool(fixed), tuple(fixed.values()))
 
 
 def insert_frame(
@@ -90,7 +90,8 @@ def insert_frame(
         entry: the table.
         frame: missing columns are null.
         overwrite: replace the partitions of the rows, or the whole table.
-        partitions: whether the statement names partitions: then only these are replaced.
+        partitions: whether the statement has a value for a partition column: then only partitions of the rows are
+            replaced.
         fixed: values of a partition that the statement names completely; it is emptied where there are no rows.
         options: of the write; None for those of the session and the table.
     """
@@ -180,7 +181,7 @@ def merge_rows(spark: Any, tables: Tables, entry: Entry, statement: MergeInto) -
     for clause in statement.clauses:
         when = None if clause.condition is None else tables.rewritten(clause.condition)
         values = clause.values and {table.named(name): tables.rewritten(text) for name, text in clause.values.items()}
-        builder = _add(builder, clause.kind, clause.effect, values, when)
+        builder = with_clause(builder, clause.kind, clause.effect, values, when)
     builder.execute()
 
 
@@ -254,15 +255,3 @@ def _by_name(source: Any, table: _Columns, wanted: Sequence[str], entry: Entry) 
 
 def _values_of(path: str) -> list[str]:
     return [part.partition("=")[2] if "=" in part else part for part in path.split("/")]
-
-
-def _add(builder: Merge, kind: str, effect: str, values: Any, when: str | None) -> Merge:
-    if kind == "not matched":
-        return builder.when_not_matched_insert(values, when)
-    if kind == "matched":
-        if effect == "delete":
-            return builder.when_matched_delete(when)
-        return builder.when_matched_update(values, when)
-    if effect == "delete":
-        return builder.when_not_matched_by_source_delete(when)
-    return builder.when_not_matched_by_source_update(values, when)

@@ -41,8 +41,8 @@ from hudi_fast.spark.sql.queries import Tables
 from hudi_fast.spark.sql.reading import constant, original_sql
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.spark.table_types import spark_schema
-from hudi_fast.sql.cursor import Cursor, Name
-from hudi_fast.sql.statements import (
+from hudi_fast.sql_text.cursor import Cursor, Name
+from hudi_fast.sql_text.statements import (
     AddColumns,
     AlterColumn,
     Column,

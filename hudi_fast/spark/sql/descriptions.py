@@ -10,7 +10,7 @@ from typing import Any
 
 from hudi_fast.spark.sql.catalog import SPARK_CATALOG, Entry
 from hudi_fast.spark.sql.reading import read_entry
-from hudi_fast.sql.statements import DescribeTable, ShowCreateTable, ShowProperties
+from hudi_fast.sql_text.statements import DescribeTable, ShowCreateTable, ShowProperties
 
 __all__ = ["DESCRIPTIONS", "describe_table", "has_table", "list_columns"]
 

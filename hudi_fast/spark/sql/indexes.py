@@ -12,8 +12,8 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.spark.sql.catalog import Entry
 from hudi_fast.spark.sql.changes import write_settings
 from hudi_fast.spark.storage import storage_of
-from hudi_fast.sql.cursor import Cursor
-from hudi_fast.sql.statements import CreateIndex, DropIndex, ShowIndexes
+from hudi_fast.sql_text.cursor import Cursor
+from hudi_fast.sql_text.statements import CreateIndex, DropIndex, ShowIndexes
 from hudi_fast.table import HudiTable
 
 __all__ = ["INDEXES"]

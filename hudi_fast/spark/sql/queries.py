@@ -22,8 +22,8 @@ from hudi_fast.spark.dropin.names import defined
 from hudi_fast.spark.sql.catalog import Entry, ViewEntry, find_entry, is_taken
 from hudi_fast.spark.sql.reading import original_sql, read_entry, session_options
 from hudi_fast.spark.sql.table_functions import TABLE_FUNCTIONS
-from hudi_fast.sql.cursor import Cursor
-from hudi_fast.sql.references import Edit, Reference, edited, references_in
+from hudi_fast.sql_text.cursor import Cursor
+from hudi_fast.sql_text.references import Edit, Reference, edited, references_in
 
 __all__ = ["Tables", "is_query", "query", "read_named", "tables_of"]
 
@@ -95,7 +95,7 @@ class Tables:
 
         Args:
             parts: of the name.
-            moment: of time travel, as in :class:`~hudi_fast.sql.references.Reference`.
+            moment: of time travel, as in :class:`~hudi_fast.sql_text.references.Reference`.
         """
         said = defined(self._spark, parts[0]) if len(parts) == 1 else None
         if said is not None and not said.query:

@@ -11,7 +11,7 @@ from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.session import as_it_was, session_settings
 from hudi_fast.spark.dropin.translate import read_options
 from hudi_fast.spark.sql.catalog import Entry, find_entry
-from hudi_fast.sql.cursor import Cursor
+from hudi_fast.sql_text.cursor import Cursor
 
 __all__ = ["constant", "no_rows", "original_sql", "read_entry", "session_options", "table_said"]
 

@@ -16,19 +16,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hudi_fast.errors import ConfigError, HudiWarning, UnsupportedFeatureError
+from hudi_fast.procedures.call import is_procedure
 from hudi_fast.spark.dropin.names import Definition, define, defined
 from hudi_fast.spark.sql.catalog import Entry, create_view_entry, find_entry
 from hudi_fast.spark.sql.changes import delete_rows, insert_rows, merge_rows, update_rows
 from hudi_fast.spark.sql.definitions import DEFINITIONS, create_table
 from hudi_fast.spark.sql.descriptions import DESCRIPTIONS
 from hudi_fast.spark.sql.indexes import INDEXES
-from hudi_fast.spark.sql.procedures import call_procedure, is_procedure
+from hudi_fast.spark.sql.procedures import call_procedure
 from hudi_fast.spark.sql.queries import Tables, is_query, query, tables_of
 from hudi_fast.spark.sql.reading import no_rows, original_sql
-from hudi_fast.sql.cursor import Cursor, StatementError
-from hudi_fast.sql.grammar import parse_statement
-from hudi_fast.sql.references import Edit, edited
-from hudi_fast.sql.statements import (
+from hudi_fast.sql_text.cursor import Cursor, StatementError
+from hudi_fast.sql_text.grammar import parse_statement
+from hudi_fast.sql_text.references import Edit, edited
+from hudi_fast.sql_text.statements import (
     CacheQuery,
     Call,
     CreateTable,
@@ -92,7 +93,7 @@ def run_sql(spark: Any, text: str, args: Any = None) -> Any:
 def _execute(spark: Any, statement: Statement) -> Any | None:
     """The result; None where the statement does not concern a Hudi table."""
     if isinstance(statement, Call):
-        return call_procedure(spark, statement) if is_procedure(statement) else None
+        return call_procedure(spark, statement) if is_procedure(statement.table.parts[-1]) else None
     if isinstance(statement, CreateView):
         return _create_view(spark, statement)
     if isinstance(statement, CreateTable):

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.procedures.timeline import TIMELINE_COLUMNS, timeline_rows
 from hudi_fast.spark.sql.reading import constant, read_entry, table_said
-from hudi_fast.spark.sql.timeline_procedures import TIMELINE_COLUMNS, timeline_rows
 from hudi_fast.spark.storage import storage_of
-from hudi_fast.sql.coverage import REFUSED_FUNCTIONS
+from hudi_fast.sql_text.coverage import REFUSED_FUNCTIONS
 from hudi_fast.table import HudiTable
 
 __all__ = ["TABLE_FUNCTIONS"]

@@ -6,6 +6,7 @@ statement are not parsed: they are cut out as text, for Spark to parse and to ev
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NoReturn
@@ -14,7 +15,9 @@ from hudi_fast.errors import ConfigError
 
 __all__ = ["Cursor", "Name", "StatementError", "Token"]
 
-_OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
+
+_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_TYPE_BRACKETS = {**_BRACKETS, "<": 1, ">": -1, ">>": -2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +133,14 @@ class Cursor:
         self.at += 1
         return self.tokens[self.at - 1].text
 
-    def until(self, *stops: tuple[str, ...]) -> str:
+    def until(self, *stops: tuple[str, ...], brackets: Mapping[str, int] = _BRACKETS) -> str:
         """Read up to one of these keyword sequences, or to the end, and return the text.
 
-        Sequences inside parentheses or between ``CASE`` and ``END`` do not count.
+        Sequences inside brackets or between ``CASE`` and ``END`` do not count.
+
+        Args:
+            *stops: sequences.
+            brackets: how many brackets a symbol opens; below zero, closes.
 
         Raises:
             StatementError: nothing is before it.
@@ -143,15 +150,18 @@ class Cursor:
             token = self.tokens[self.at]
             if depth == 0 and (any(self.sees(*stop) for stop in stops) or _is(token, ";")):
                 break
-            if token.kind == "symbol" and token.text in _CLOSE and depth == 0:
+            opened = brackets.get(token.text, 0) if token.kind == "symbol" else 0
+            if opened < 0 and depth == 0:
                 break
-            if token.kind == "symbol":
-                depth += (token.text in _OPEN) - (token.text in _CLOSE)
-            depth += _is(token, "CASE") - _is(token, "END")
+            depth += opened + _is(token, "CASE") - _is(token, "END")
             self.at += 1
         if self.at == first:
             self.refuse("expected an expression")
         return self.text[self.tokens[first].start : self.tokens[self.at - 1].end]
+
+    def type(self, *stops: tuple[str, ...]) -> str:
+        """As :meth:`until`, for a type: ``<`` and ``>`` are brackets, too."""
+        return self.until(*stops, brackets=_TYPE_BRACKETS)
 
     def inside(self) -> str:
         """Read a text in parentheses, and return it without them."""
@@ -161,7 +171,7 @@ class Cursor:
             token = self.tokens[self.at]
             self.at += 1
             if token.kind == "symbol":
-                depth += (token.text in _OPEN) - (token.text in _CLOSE)
+                depth += _BRACKETS.get(token.text, 0)
             if depth == 0:
                 return self.text[start : token.start]
         self.refuse("expected )")

@@ -1,4 +1,4 @@
-"""SQL conditions as filters on Arrow columns.
+"""SQL conditions and values as expressions over Arrow columns.
 
 ::
 
@@ -11,18 +11,20 @@ or the column has no zone). Whatever is not known here is refused with its place
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, reduce
 from operator import and_, or_
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["sql_filter"]
+__all__ = ["sql_filter", "sql_value"]
 
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _OFFSET = re.compile(r"[Zz]$|[+-]\d\d:?\d\d$")
@@ -58,6 +60,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _RESULTS = {"Length": pa.int32(), "Year": pa.int64(), "Month": pa.int64(), "Day": pa.int64()}
 """Types of results that differ from that of the first argument."""
 
+_CONDITIONS = frozenset(
+    ("And", "Or", "Not", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NullSafeEQ", "Between", "In", "Is", "Like", "ILike")
+)
+"""Nodes with a truth value."""
+
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "EQ": lambda left, right: left == right,
     "NEQ": lambda left, right: left != right,
@@ -74,47 +81,69 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 _PARTS = ("this", "expression", "expressions", "low", "high", "to", "table", "db", "catalog")
-_KNOWN = frozenset((*_PARTS, "negate", "quoted", "is_string", "safe", "kind"))
+_BRANCHES = ("ifs", "true", "false", "default", "decimals", "start", "length", "replacement", "ignore_nulls")
+_KNOWN = frozenset((*_PARTS, *_BRANCHES, "negate", "quoted", "is_string", "safe", "kind"))
 """Attributes of sqlglot's nodes that are looked at, or that do not change the meaning here."""
 
 Typed = tuple[Any, pa.DataType]
 """An expression and its type."""
 
 
-def sql_filter(text: str, schema: pa.Schema) -> pc.Expression:
+def sql_filter(text: str, schema: pa.Schema, alias: str = "") -> pc.Expression:
     """A filter from a condition in SQL.
 
     Args:
         text: the condition, as after ``WHERE``.
-        schema: the columns that it may name; names may be in upper or lower case, as in Spark.
+        schema: the columns that it may name; names may be in upper or lower case, as in Spark. ``t.fare`` also means a
+            column with a dot in its name, and ``fare`` one that ends with it.
+        alias: a name for the columns of ``schema`` together; empty without one.
 
     Raises:
         ConfigError: a syntax error, an unknown column, or a literal that does not fit the type beside it.
         UnsupportedFeatureError: a function or operator that has no counterpart here.
     """
-    translation = _Translation(text, schema)
-    tree = _parsed(text)
+    translation = _Translation(text, schema, alias)
+    tree = _parsed(text, "condition such as \"fare > 5 and city = 'Oslo'\"")
     translation.check(tree)
     found = translation.condition(tree)
     try:
         schema.empty_table().filter(found)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise ConfigError(f"In {text!r}: the types do not fit ({reason}).") from None
+        raise translation.misfit(error) from None
     return found
 
 
-def _parsed(text: str) -> Any:
+def sql_value(text: str, schema: pa.Schema, alias: str = "") -> pc.Expression:
+    """An expression for a value in SQL, such as ``round(fare * 1.1, 2)``.
+
+    Args:
+        text: the value, as between ``SELECT`` and ``FROM``.
+        schema: as for :func:`sql_filter`.
+        alias: as for :func:`sql_filter`.
+
+    Raises:
+        ConfigError: a syntax error, an unknown column, or types that do not fit.
+        UnsupportedFeatureError: a function or operator that has no counterpart here.
+    """
+    translation = _Translation(text, schema, alias)
+    tree = _parsed(text, 'value such as "fare * 1.1"')
+    translation.check(tree)
+    found = translation.value(tree)
+    translation.type_of(found)
+    return found
+
+
+def _parsed(text: str, wanted: str) -> Any:
     from sqlglot.errors import SqlglotError
     from sqlglot.expressions import Condition
 
     try:
         tree = _dialect().parser(dialect=_dialect()).parse(_dialect().tokenize(text), text)
     except SqlglotError as error:
-        raise _syntax_error(text, error) from None
+        raise _syntax_error(text, error, wanted.partition(" ")[0]) from None
     found = tree[0] if len(tree) == 1 else None
     if found is None or not isinstance(found, Condition):
-        raise ConfigError(f"Expected one condition such as \"fare > 5 and city = 'Oslo'\"; found {text!r}.")
+        raise ConfigError(f"Expected one {wanted}; found {text!r}.")
     return found
 
 
@@ -130,20 +159,20 @@ def _dialect() -> Any:
     return Conditions()
 
 
-def _syntax_error(text: str, error: Any) -> ConfigError:
+def _syntax_error(text: str, error: Any, wanted: str) -> ConfigError:
     for one in getattr(error, "errors", ()):
         at = len(one["start_context"]) + 1
         return ConfigError(
             f"In {text!r} at character {at}: {one['description'].rstrip('.')}, near {one['highlight']!r}."
         )
-    return ConfigError(f"{text!r} is not a condition: {str(error).splitlines()[0] if str(error) else 'it is empty'}.")
+    return ConfigError(f"{text!r} is not a {wanted}: {str(error).splitlines()[0] if str(error) else 'it is empty'}.")
 
 
 class _Translation:
-    """One condition; the methods translate nodes of its tree."""
+    """One text; the methods translate nodes of its tree."""
 
-    def __init__(self, text: str, schema: pa.Schema) -> None:
-        self._text, self._schema = text, schema
+    def __init__(self, text: str, schema: pa.Schema, alias: str) -> None:
+        self._text, self._schema, self._alias = text, schema, alias.lower()
 
     def check(self, tree: Any) -> None:
         """Refuse attributes of nodes that no method here looks at: they may reverse the meaning."""
@@ -226,6 +255,21 @@ class _Translation:
 
     # ---- values
 
+    def value(self, node: Any) -> Any:
+        """A node with any value."""
+        if type(node).__name__ in _CONDITIONS:
+            return self.condition(node)
+        return self._value(node)[0]
+
+    def type_of(self, expression: Any) -> pa.DataType:
+        """The type of an expression over the columns."""
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(self._schema.empty_table()))
+        project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["it"]), [source])
+        try:
+            return project.to_table(use_threads=False).schema.field("it").type
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise self.misfit(error) from None
+
     def _alike(self, left: Any, right: Any) -> tuple[Any, Any]:
         """Two values; a literal takes the type of the other one."""
         if _is_literal(left) and not _is_literal(right):
@@ -250,8 +294,14 @@ class _Translation:
             return pc.negate(value), type_
         if kind in _ARITHMETIC:
             return self._arithmetic(kind, node)
+        made = self._made(kind, node)
+        if made is not None:
+            return made, self.type_of(made)
         if kind in ("Cast", "TryCast"):
-            return self._value(node.this)[0].cast(self._type(node)), self._type(node)
+            (value, before), type_ = self._value(node.this), self._type(node)
+            if pa.types.is_floating(before) and pa.types.is_integer(type_):
+                value = pc.trunc(value)  # as Spark
+            return value.cast(type_), type_
         if kind == "TsOrDsToDate":
             value, type_ = self._value(node.this)
             return (value, type_) if pa.types.is_date(type_) else (value.cast(pa.date32()), pa.date32())
@@ -262,6 +312,78 @@ class _Translation:
             return _FUNCTIONS[kind](*(one for one, _ in values)), _RESULTS.get(kind, values[0][1])
         raise self._unsupported(node, node.sql(dialect="spark"))
 
+    def _made(self, kind: str, node: Any) -> Any:
+        """Functions whose arguments have forms of their own; None for others."""
+        if kind in ("If", "Case"):
+            return self._case(node, [node] if kind == "If" else node.args["ifs"])
+        if kind in ("Concat", "DPipe"):
+            parts = node.expressions if kind == "Concat" else [node.left, node.right]
+            texts = [self._value(one)[0].cast(pa.string()) for one in parts]
+            return pc.binary_join_element_wise(*texts, pa.scalar(""), null_handling="emit_null")
+        if kind in ("Greatest", "Least"):
+            join = pc.max_element_wise if kind == "Greatest" else pc.min_element_wise
+            return join(*self._same([node.this, *node.expressions]), skip_nulls=True)
+        if kind == "Nullif":
+            left, right = self._alike(node.this, node.expression)
+            return pc.if_else(pc.coalesce(left == right, pc.scalar(False)), self._null(left), left)
+        if kind == "Mod":
+            left, right = self._alike(node.left, node.right)
+            if not pa.types.is_integer(self.type_of(left)):
+                raise self._unsupported(node, "% of numbers that are not whole")
+            return left - pc.divide(left, right) * right
+        if kind == "Round":
+            digits = self._whole(node.args["decimals"]) if node.args.get("decimals") else 0
+            return pc.round(self._value(node.this)[0], digits, round_mode="half_towards_infinity")
+        if kind in ("Floor", "Ceil"):
+            rounded = (pc.floor if kind == "Floor" else pc.ceil)(self._value(node.this)[0])
+            return rounded.cast(pa.int64())
+        if kind in ("Substring", "Left"):
+            start = self._whole(node.args["start"]) if kind == "Substring" else 1
+            length = node.args.get("length") if kind == "Substring" else node.expression
+            if start < 1:
+                raise self._unsupported(node, "a start before the first character")
+            stop = None if length is None else start - 1 + max(self._whole(length), 0)
+            return pc.utf8_slice_codeunits(self._text_of(node.this), start - 1, stop)
+        if kind == "Replace":
+            old, new = self._literal_text(node.expression), self._literal_text(node.args["replacement"])
+            return pc.replace_substring(self._text_of(node.this), old, new)
+        if kind in ("CurrentTimestamp", "CurrentDate"):
+            now = datetime.datetime.now(datetime.UTC)
+            return pc.scalar(pa.scalar(now, pa.timestamp("us", "UTC")) if "Time" in kind else pa.scalar(now.date()))
+        return None
+
+    def _case(self, node: Any, branches: Sequence[Any]) -> Any:
+        """``CASE`` and ``if``: the value of the first branch whose condition is true."""
+        last = node.args.get("false") if len(branches) == 1 and branches[0] is node else node.args.get("default")
+        subject = None if branches[0] is node else node.this
+        values = self._same([*(one.args["true"] for one in branches), *([] if last is None else [last])])
+        found = values.pop() if last is not None else self._null(values[0])
+        for branch, value in zip(reversed(branches), reversed(values), strict=True):
+            if subject is None:
+                holds = self.condition(branch.this)
+            else:
+                left, right = self._alike(subject, branch.this)
+                holds = left == right
+            found = pc.if_else(pc.coalesce(holds, pc.scalar(False)), value, found)
+        return found
+
+    def _same(self, nodes: Sequence[Any]) -> list[Any]:
+        """Values; literals take the type of the first that is none."""
+        first = next((one for one in nodes if not _is_literal(one)), None)
+        if first is None:
+            return [self.value(one) for one in nodes]
+        type_ = self._value(first)[1] if type(first).__name__ not in _CONDITIONS else pa.bool_()
+        return [pc.scalar(self._literal(one, type_)) if _is_literal(one) else self.value(one) for one in nodes]
+
+    def _null(self, like: Any) -> Any:
+        return pc.scalar(pa.scalar(None, self.type_of(like)))
+
+    def _whole(self, node: Any) -> int:
+        value = self._literal(node, None).as_py() if _is_literal(node) else None
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._unsupported(node, "an argument that is not a whole number")
+        return value
+
     def _arithmetic(self, kind: str, node: Any) -> Typed:
         left, right = self._alike(node.left, node.right)
         type_ = self._value(node.right if _is_literal(node.left) else node.left)[1]
@@ -270,7 +392,7 @@ class _Translation:
         return _ARITHMETIC[kind](left, right), type_
 
     def _column(self, node: Any) -> Typed:
-        parts = [one.name for one in node.parts]
+        parts = self._parts([one.name for one in node.parts], node)
         path: list[str] = []
         kind: pa.DataType = pa.struct(list(self._schema))
         for part in parts:
@@ -284,6 +406,22 @@ class _Translation:
             path.append(name)
             kind = kind.field(name).type
         return pc.field(*path), kind
+
+    def _parts(self, parts: list[str], node: Any) -> list[str]:
+        """The name of a column of the schema, then those of fields in it."""
+        names = {one.lower(): one for one in self._schema.names}
+        first = parts[0].lower()
+        if len(parts) > 1 and (both := names.get(f"{first}.{parts[1].lower()}")):
+            return [both, *parts[2:]]
+        if len(parts) > 1 and first == self._alias and first not in names:
+            return parts[1:]
+        if first not in names:
+            ends = [one for one in self._schema.names if one.lower().endswith(f".{first}")]
+            if len(ends) > 1:
+                raise self._wrong(node, f"column {parts[0]!r} may be {' or '.join(ends)}; write one of these")
+            if ends:
+                return [*ends, *parts[1:]]
+        return parts
 
     def _text_of(self, node: Any) -> Any:
         value, type_ = self._value(node)
@@ -348,12 +486,17 @@ class _Translation:
 
     # ---- errors
 
+    def misfit(self, error: Exception) -> ConfigError:
+        """The error of pyarrow for types that do not fit."""
+        reason = str(error).splitlines()[0].rstrip(".")
+        return ConfigError(f"In {self._text!r}: the types do not fit ({reason}).")
+
     def _wrong(self, node: Any, what: str) -> ConfigError:
         return ConfigError(f"In {self._text!r}{self._place(node)}: {what}.")
 
     def _unsupported(self, node: Any, what: str) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(
-            f"In {self._text!r}{self._place(node)}: {what} is not supported in a text filter. Use a pyarrow.compute "
+            f"In {self._text!r}{self._place(node)}: {what} is not supported without Spark. Use a pyarrow.compute "
             "expression, or Spark."
         )
 

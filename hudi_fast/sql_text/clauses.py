@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_fast.sql.cursor import Cursor
+from hudi_fast.sql_text.cursor import Cursor
 
 __all__ = ["read_alias", "read_items", "read_keys", "read_names", "read_partition", "read_properties"]
 

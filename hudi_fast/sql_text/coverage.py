@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hudi_fast.sql.cursor import Cursor, StatementError
-from hudi_fast.sql.grammar import parse_statement
-from hudi_fast.sql.procedures import SIGNATURES, SUPPORTED
-from hudi_fast.sql.references import references_in
-from hudi_fast.sql.statements import AlterColumn, Call, CreateIndex, CreateTable, CreateView, NotSupported, Statement
+from hudi_fast.sql_text.cursor import Cursor, StatementError
+from hudi_fast.sql_text.grammar import parse_statement
+from hudi_fast.sql_text.procedures import SIGNATURES, SUPPORTED
+from hudi_fast.sql_text.references import references_in
+from hudi_fast.sql_text.statements import (
+    AlterColumn,
+    Call,
+    CreateIndex,
+    CreateTable,
+    CreateView,
+    NotSupported,
+    Statement,
+)
 
 __all__ = ["REFUSED_FUNCTIONS", "Coverage", "coverage_of", "refusal"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.sql.coverage import coverage_of
+from hudi_fast.sql_text.coverage import coverage_of
 
 
 def test_a_script_is_split_at_semicolons_outside_of_quotes_and_comments() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.sql.cursor import Cursor, StatementError
+from hudi_fast.sql_text.cursor import Cursor, StatementError
 
 
 def test_tokens_have_kinds_texts_and_places() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hudi_fast.sql.cursor import Cursor, Name
+from hudi_fast.sql_text.cursor import Cursor, Name
 
 __all__ = ["Edit", "Reference", "edited", "references_in"]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hudi_fast.sql.clauses import read_alias, read_items, read_keys, read_names, read_partition, read_properties
-from hudi_fast.sql.cursor import Cursor, Name
-from hudi_fast.sql.statements import (
+from hudi_fast.sql_text.clauses import read_alias, read_items, read_keys, read_names, read_partition, read_properties
+from hudi_fast.sql_text.cursor import Cursor, Name
+from hudi_fast.sql_text.statements import (
     AddColumns,
     AlterColumn,
     CacheQuery,
@@ -401,9 +401,9 @@ def _alter_column(cursor: Cursor, table: Name) -> Statement:
         new = str(cursor.name())  # Hive's CHANGE COLUMN old new type
         if new.lower() != column.lower():
             cursor.refuse(f"CHANGE COLUMN cannot rename {column}; use RENAME COLUMN,")
-        type_ = cursor.until(*_COLUMN_END)
+        type_ = cursor.type(*_COLUMN_END)
     elif cursor.take("TYPE"):
-        type_ = cursor.until(*_COLUMN_END)
+        type_ = cursor.type(*_COLUMN_END)
     if cursor.take("SET", "NOT", "NULL"):
         nullable = False
     elif cursor.take("DROP", "NOT", "NULL"):
@@ -419,7 +419,7 @@ def _columns(cursor: Cursor) -> tuple[Column, ...]:
     found = []
     while True:
         name = str(cursor.name())
-        type_ = cursor.until(*_COLUMN_END, (",",))
+        type_ = cursor.type(*_COLUMN_END, (",",))
         if cursor.sees("NOT", "NULL") or cursor.sees("DEFAULT"):
             cursor.refuse("a column that is added may be null and has no default,")
         comment = cursor.string() if cursor.take("COMMENT") else None

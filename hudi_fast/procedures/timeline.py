@@ -1,6 +1,6 @@
-"""Procedures that show the timeline, the commits and the files of a table.
+"""Procedures that show the timeline of a table: commits, services, rollbacks, savepoints.
 
-Source: ``ShowCommitsProcedure`` ... ``ShowFileSystemViewProcedure`` of Hudi 1.2.0.
+Source: ``ShowCommitsProcedure`` ... ``StatsWriteAmplificationProcedure`` of Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from typing import Any
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.scheduling.pending import pending_services
 from hudi_fast.table import HudiTable
-from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
+from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State, parse_instant_file
-from hudi_fast.timeline.plans import decode_clean_metadata
-from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.timeline.instant import Instant, State, instant_from_ms, parse_instant_file
+from hudi_fast.timeline.plans import (
+    RollbackMetadata,
+    decode_clean_metadata,
+    decode_clean_plan,
+    decode_rollback_metadata,
+)
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.settings import Settings
 
@@ -36,6 +40,8 @@ TIMELINE_COLUMNS = (
 
 _COMMITS = ("commit", "deltacommit", "replacecommit")
 _NONE = "null"
+_FIRST_DAY, _LAST_DAY = 10, 1
+"""Default bounds of archived commits, in days before today, as of Apache Hudi."""
 
 
 def _timeline(table: HudiTable) -> Timeline:
@@ -81,26 +87,31 @@ def _show_commits(table: HudiTable, values: Values) -> Rows:
 
 def _show_commits_metadata(table: HudiTable, values: Values) -> Rows:
     for instant, metadata in _commits(table, values["limit"]):
-        for partition, one in _by_partition(metadata):
-            yield (
-                instant.requested,
-                instant.completion,
-                instant.action,
-                partition,
-                one.file_id,
-                one.prev_commit,
-                one.num_writes,
-                one.num_inserts,
-                one.num_deletes,
-                one.num_update_writes,
-                one.total_write_errors,
-                one.total_log_blocks,
-                one.total_corrupt_log_blocks,
-                one.total_rollback_blocks,
-                one.total_log_records,
-                one.total_updated_records_compacted,
-                one.total_write_bytes,
-            )
+        yield from _stat_rows(instant, metadata)
+
+
+def _stat_rows(instant: Instant, metadata: CommitMetadata) -> Rows:
+    """One row for each file of a commit."""
+    for partition, one in _by_partition(metadata):
+        yield (
+            instant.requested,
+            instant.completion,
+            instant.action,
+            partition,
+            one.file_id,
+            one.prev_commit,
+            one.num_writes,
+            one.num_inserts,
+            one.num_deletes,
+            one.num_update_writes,
+            one.total_write_errors,
+            one.total_log_blocks,
+            one.total_corrupt_log_blocks,
+            one.total_rollback_blocks,
+            one.total_log_records,
+            one.total_updated_records_compacted,
+            one.total_write_bytes,
+        )
 
 
 def _by_partition(metadata: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
@@ -205,6 +216,8 @@ def _show_table_properties(table: HudiTable, values: Values) -> Rows:
 
 
 def _show_compaction(table: HudiTable, values: Values) -> Rows:
+    if not table.config.is_mor:
+        raise ConfigError(f"CALL show_compaction: the table {table.path} is COPY_ON_WRITE and has no compactions.")
     return _shown_services(table, values["limit"], "compact", "commit", lambda one: one.compacted)
 
 
@@ -250,38 +263,141 @@ def _show_cleans(table: HudiTable, values: Values) -> Rows:
         )
 
 
-def _show_fsview_latest(table: HudiTable, values: Values) -> Rows:
-    state = open_state(table._storage)
-    partition = values["partition_path"]
-    paths = state.view.lister.partitions() if partition == "ALL_PARTITIONS" else [partition]
-    slices = [one for path in sorted(paths) for one in latest_slices(state.view, path)]
-    for one in slices[: values["limit"]]:
-        yield _slice_row(table, one)
+def _show_rollbacks(table: HudiTable, values: Values) -> Rows:
+    for metadata in _rollbacks(table)[: values["limit"]]:
+        deleted = sum(len(one.deleted) for one in metadata.partitions)
+        yield metadata.start_time, metadata.instant, deleted, metadata.millis, len(metadata.partitions)
 
 
-def _slice_row(table: HudiTable, one: FileSlice) -> tuple[Any, ...]:
-    base = one.base_file
-    names = [f"{table.path.rstrip('/')}/{log.path}" for log in one.log_files]
-    logs = sum(log.size for log in one.log_files)
-    ratio = logs / base.size if base is not None and base.size else 0.0
-    return (
-        one.partition,
-        one.file_id,
-        one.base_instant,
-        "" if base is None else f"{table.path.rstrip('/')}/{base.path}",
-        -1 if base is None else base.size,
-        len(names),
-        logs,
-        0,
-        logs,
-        0.0,
-        ratio,
-        "[]",
-        f"[{', '.join(names)}]",
-    )
+def _show_rollback_detail(table: HudiTable, values: Values) -> Rows:
+    wanted = values["instant_time"]
+    found = [one for one in _rollbacks(table) if one.start_time == wanted]
+    if not found:
+        raise ConfigError(f"The table {table.path} has no rollback {wanted}; CALL show_rollbacks lists them.")
+    rows = [
+        (wanted, f"[{found[0].instant}]", one.partition_path, file, succeeded)
+        for one in found[0].partitions
+        for files, succeeded in ((one.deleted, True), (one.failed, False))
+        for file in files
+    ]
+    return rows[: values["limit"]]
+
+
+def _rollbacks(table: HudiTable) -> list[RollbackMetadata]:
+    """Newest first."""
+    done = [one for one in _timeline(table).of_action("rollback") if one.is_completed]
+    bodies = ((one, read_instant_body(table._storage, table.config, one)) for one in done[::-1])
+    return [decode_rollback_metadata(body, one.file_name) for one, body in bodies]
+
+
+def _show_archived_commits(table: HudiTable, values: Values) -> Rows:
+    for instant, metadata in _archived(table, values)[: values["limit"]]:
+        stats = list(metadata.write_stats())
+        yield (
+            instant.requested,
+            instant.completion,
+            sum(one.total_write_bytes for one in stats),
+            sum(one.prev_commit == _NONE for one in stats),
+            sum(one.prev_commit != _NONE for one in stats),
+            len(metadata.partition_to_write_stats),
+            sum(one.num_writes for one in stats),
+            sum(one.num_update_writes for one in stats),
+            sum(one.total_write_errors for one in stats),
+        )
+
+
+def _show_archived_commits_metadata(table: HudiTable, values: Values) -> Rows:
+    rows = [row for instant, metadata in _archived(table, values) for row in _stat_rows(instant, metadata)]
+    return rows[: values["limit"]]
+
+
+def _archived(table: HudiTable, values: Values) -> list[tuple[Instant, CommitMetadata]]:
+    """Archived commits from ``start_ts`` to ``end_ts``, newest first; without these from 10 days to 1 day ago."""
+    today, zone = datetime.datetime.now().astimezone(), table.config.timezone
+    bounds = []
+    for name, days in (("start_ts", _FIRST_DAY), ("end_ts", _LAST_DAY)):
+        moment = today - datetime.timedelta(days=days)
+        bounds.append(values[name] or instant_from_ms(int(moment.timestamp() * 1000), zone))
+    found = []
+    for one in ArchivedTimeline(table._storage, table.config).read(*bounds):
+        if one.action in _COMMITS:
+            instant = Instant(one.requested, one.action, State.COMPLETED, one.completion or None)
+            found.append((instant, decode_commit_metadata(one.metadata or b"", None)))
+    return found[::-1]
+
+
+def _show_clean_plans(table: HudiTable, values: Values) -> Rows:
+    _without(values, "show_clean_plans", "showArchived", "filter")
+    storage, config = table._storage, table.config
+    instants = sorted(_timeline(table).of_action("clean"), key=lambda one: one.requested, reverse=True)
+    for instant in instants[: values["limit"]]:
+        plan = decode_clean_plan(read_requested_body(storage, config, instant), instant.file_name)
+        extra = ", ".join(f"{key}={value}" for key, value in plan.extra_metadata.items())
+        yield (
+            instant.requested,
+            instant.state.name,
+            "clean",
+            plan.earliest_instant_to_retain,
+            plan.last_completed,
+            plan.policy,
+            2,
+            len(plan.files),
+            len(plan.partitions_to_be_deleted),
+            f"{{{extra}}}" if extra else None,
+        )
+
+
+def _show_cleans_metadata(table: HudiTable, values: Values) -> Rows:
+    _without(values, "show_cleans_metadata", "showArchived", "filter")
+    done = [one for one in _timeline(table).of_action("clean") if one.is_completed]
+    rows = []
+    for instant in done[::-1]:
+        clean = decode_clean_metadata(read_instant_body(table._storage, table.config, instant), instant.file_name)
+        total = sum(len(one.deleted) for one in clean.partitions)
+        rows += [
+            (
+                instant.requested,
+                instant.completion,
+                "clean",
+                clean.start_time,
+                one.partition_path,
+                one.policy,
+                len(one.deleted) + len(one.failed),
+                len(one.deleted),
+                len(one.failed),
+                one.partition_deleted,
+                clean.millis,
+                total,
+            )
+            for one in clean.partitions
+        ]
+    return rows[: values["limit"]]
+
+
+def _without(values: Values, procedure: str, *names: str) -> None:
+    """Refuse parameters that have no counterpart here."""
+    if given := [name for name in names if values.get(name)]:
+        raise UnsupportedFeatureError(f"CALL {procedure}: {', '.join(given)} is not supported.")
+
+
+def _stats_write_amplification(table: HudiTable, values: Values) -> Rows:
+    """Rows written for each updated row, by commits and replacing commits; oldest first."""
+    rows, upserted, written = [], 0, 0
+    for instant in [one for one in _timeline(table).of_action("commit", "replacecommit") if one.is_completed]:
+        stats = list(_metadata(table, instant).write_stats())
+        changed, all_rows = sum(one.num_update_writes for one in stats), sum(one.num_writes for one in stats)
+        upserted, written = upserted + changed, written + all_rows
+        if changed:
+            rows.append((instant.requested, changed, all_rows, f"{all_rows / changed:.2f}"))
+    rows.append(("Total", upserted, written, f"{written / upserted:.2f}" if upserted else "0"))
+    return rows[: values["limit"]]
 
 
 TIMELINE_PROCEDURES: Mapping[str, Callable[[HudiTable, Values], Rows]] = {
+    "show_archived_commits": _show_archived_commits,
+    "show_archived_commits_metadata": _show_archived_commits_metadata,
+    "show_clean_plans": _show_clean_plans,
+    "show_cleans_metadata": _show_cleans_metadata,
     "show_clustering": _show_clustering,
     "show_cleans": _show_cleans,
     "show_commit_extra_metadata": _show_commit_extra_metadata,
@@ -291,9 +407,11 @@ TIMELINE_PROCEDURES: Mapping[str, Callable[[HudiTable, Values], Rows]] = {
     "show_commits": _show_commits,
     "show_commits_metadata": _show_commits_metadata,
     "show_compaction": _show_compaction,
-    "show_fsview_latest": _show_fsview_latest,
+    "show_rollback_detail": _show_rollback_detail,
+    "show_rollbacks": _show_rollbacks,
     "show_savepoints": _show_savepoints,
     "show_table_properties": _show_table_properties,
     "show_timeline": _show_timeline,
+    "stats_wa": _stats_write_amplification,
 }
 """By name: (table, values of the parameters) -> rows of the procedure's columns."""

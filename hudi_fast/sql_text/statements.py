@@ -1,6 +1,6 @@
 """SQL statements that change, define or manage a table, as values.
 
-Expressions, types and queries inside are text, as written. :mod:`hudi_fast.sql.grammar` reads them.
+Expressions, types and queries inside are text, as written. :mod:`hudi_fast.sql_text.grammar` reads them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_fast.sql.cursor import Name
+from hudi_fast.sql_text.cursor import Name
 
 __all__ = [
     "AddColumns",

@@ -1,6 +1,6 @@
 """Statements that hudi_fast may execute, read from their text.
 
-Modules: hudi_fast.sql.grammar, hudi_fast.sql.clauses.
+Modules: hudi_fast.sql_text.grammar, hudi_fast.sql_text.clauses.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.sql.cursor import StatementError
-from hudi_fast.sql.grammar import parse_statement
-from hudi_fast.sql.statements import (
+from hudi_fast.sql_text.cursor import StatementError
+from hudi_fast.sql_text.grammar import parse_statement
+from hudi_fast.sql_text.statements import (
     AddColumns,
     AlterColumn,
     CacheQuery,

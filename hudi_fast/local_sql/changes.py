@@ -1,0 +1,152 @@
+"""``INSERT``, ``UPDATE``, ``DELETE``, ``MERGE INTO`` and ``TRUNCATE`` without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.dml.run import delete_locally, dml_settings, update_locally
+from hudi_fast.dml.statement import with_clause
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.local_sql.names import Tables
+from hudi_fast.local_sql.queries import column_order, constant, query
+from hudi_fast.sql_text.matches import equal_columns
+from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
+from hudi_fast.table import HudiTable
+from hudi_fast.writing.flow import WriteResult
+from hudi_fast.writing.open_session import open_session
+
+__all__ = ["CHANGES"]
+
+_INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
+_OPERATION = "hoodie.datasource.write.operation"
+_OVERWRITE_MODE = "hoodie.datasource.overwrite.mode"
+
+
+def _insert(table: HudiTable, statement: Insert, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    columns = _Columns(table)
+    fixed = {columns.named(name): text for name, text in statement.partition.items() if text is not None}
+    source = query(statement.source, tables)
+    kept = [at for at, name in enumerate(source.column_names) if not name.startswith("_hoodie_")]
+    given_names = [source.column_names[at] for at in kept]
+    wanted = [name for name in columns.order if name not in fixed]
+    if statement.by_name:
+        named = [columns.named(name) for name in given_names]
+        if taken := [name for name in named if name in fixed]:
+            raise ConfigError(f"INSERT ... BY NAME: the partition clause has a value for {taken} already.")
+    else:
+        named = [columns.named(name) for name in statement.columns] or wanted
+        if len(named) != len(kept):
+            raise ConfigError(
+                f"INSERT INTO {statement.table}: the query has {len(kept)} columns {given_names}, and {len(named)} are "
+                f"expected: {', '.join(named)}. Name the columns: INSERT INTO {statement.table} (...)."
+            )
+    rows = pa.table([source.column(at) for at in kept], names=named)
+    for name, text in fixed.items():
+        rows = rows.append_column(name, pa.array([constant(text)] * rows.num_rows))
+    given = dict(settings)
+    operation = given.pop(_INSERT_OPERATION, None) or given.pop(_OPERATION, None) or "insert"
+    if statement.overwrite:
+        dynamic = fixed or str(given.get(_OVERWRITE_MODE, "static")).lower() == "dynamic"
+        operation = "insert_overwrite" if dynamic else "insert_overwrite_table"
+        if not rows.num_rows and fixed and len(fixed) == len(statement.partition):
+            raise UnsupportedFeatureError(
+                "INSERT OVERWRITE of a partition with no rows needs Spark; HudiTable.delete_partitions empties it."
+            )
+    return table.write(columns.conformed(rows, str(statement.table)), str(operation), given)
+
+
+def _update(table: HudiTable, statement: Update, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    columns = _Columns(table)
+    values = {columns.named(name): text for name, text in statement.values.items()}
+    alias = statement.alias or statement.table.parts[-1]
+    return update_locally(_session(table, settings), statement.where, values, alias)
+
+
+def _delete(table: HudiTable, statement: Delete, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    alias = statement.alias or statement.table.parts[-1]
+    return delete_locally(_session(table, settings), statement.where, alias)
+
+
+def _merge(table: HudiTable, statement: MergeInto, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    columns, source = _Columns(table), query(statement.source, tables)
+    target = statement.alias or statement.table.parts[-1]
+    aliases = (target, statement.source_alias or ("source" if target.lower() != "source" else "given"))
+    builder = table.merge(source, _of_dml(settings), aliases)
+    given = {name.lower(): name for name in source.column_names}
+    pairs = equal_columns(statement.condition, aliases)
+    if pairs and all(other in given for _, other in pairs):
+        builder = builder.on({columns.named(one): given[other] for one, other in pairs})
+    else:
+        builder = builder.on(statement.condition)
+    for clause in statement.clauses:
+        values = clause.values and {columns.named(name): text for name, text in clause.values.items()}
+        builder = with_clause(builder, clause.kind, clause.effect, values, clause.condition)
+    return builder.execute()
+
+
+def _truncate(table: HudiTable, statement: TruncateTable, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    if statement.partition:
+        raise UnsupportedFeatureError(
+            "TRUNCATE ... PARTITION needs Spark; HudiTable.delete_partitions empties partitions."
+        )
+    return table.delete_partitions(["*"], settings)
+
+
+CHANGES: Mapping[type, Callable[[HudiTable, Any, Tables, dict[str, Any]], WriteResult]] = {
+    Delete: _delete,
+    Insert: _insert,
+    MergeInto: _merge,
+    TruncateTable: _truncate,
+    Update: _update,
+}
+"""By kind of statement: (table, statement, what names mean, options) -> the result of the write."""
+
+
+def _session(table: HudiTable, settings: Mapping[str, Any]) -> Any:
+    return open_session(table._storage, dml_settings(_of_dml(settings)))
+
+
+def _of_dml(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in (_OPERATION, _INSERT_OPERATION)}
+
+
+class _Columns:
+    """The columns of a table, in the order of SQL."""
+
+    def __init__(self, table: HudiTable) -> None:
+        self._schema, self._path = table.schema, table.path
+        self.order = column_order(table)
+
+    def named(self, name: str) -> str:
+        """The column of this name, in upper or lower case.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        for column in self.order:
+            if column.lower() == name.lower():
+                return column
+        raise ConfigError(f"The table {self._path} has no column {name}; it has {', '.join(self.order)}.")
+
+    def conformed(self, rows: pa.Table, table: str) -> pa.Table:
+        """The rows with all columns of the table, in its types; missing columns are null.
+
+        Raises:
+            InvalidDataError: a value does not fit its column.
+        """
+        found = {}
+        for field in self._schema:
+            if field.name not in rows.column_names:
+                found[field.name] = pa.nulls(rows.num_rows, field.type)
+                continue
+            try:
+                found[field.name] = rows.column(field.name).cast(field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+                raise InvalidDataError(
+                    f"INSERT INTO {table}: a value does not fit column {field.name!r} of type {field.type}; the table "
+                    f"is as before. {error}"
+                ) from error
+        return pa.table(found)

@@ -1,0 +1,164 @@
+"""Queries without Spark: names of Hudi tables become Arrow datasets, and duckdb computes.
+
+::
+
+    text ─► references ─► {name: scan} ─┐
+         └► duckdb's dialect ───────────┴─► duckdb ─► rows
+
+Columns and conditions of a query are pushed down into the scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.local_sql.names import Tables
+from hudi_fast.sql_text.cursor import Cursor
+from hudi_fast.sql_text.filters import sql_value
+from hudi_fast.sql_text.references import Edit, Reference, edited, references_in
+from hudi_fast.storage.extras import import_extra
+from hudi_fast.table import HudiTable
+from hudi_fast.writing.file_columns import META_COLUMNS
+
+__all__ = ["column_order", "constant", "query"]
+
+_NOTHING = pa.schema([])
+_CHANGES = {"hudi_table_changes": 3, "hudi_query": 2}
+
+
+def query(text: str, tables: Tables) -> pa.Table:
+    """The rows of a query.
+
+    Args:
+        text: the query, in Spark's grammar.
+        tables: what its names mean.
+
+    Raises:
+        ConfigError: duckdb is not installed, or does not understand the query.
+        UnsupportedFeatureError: a table function that needs Spark.
+    """
+    found = _without_duckdb(text, tables)
+    return _by_duckdb(text, tables) if found is None else found
+
+
+def constant(text: str) -> Any:
+    """The value of an expression without columns."""
+    rows = pa.table({"it": [None]})
+    return ds.dataset(rows).to_table(columns={"it": sql_value(text, _NOTHING)})["it"][0].as_py()
+
+
+def column_order(table: HudiTable) -> list[str]:
+    """Data columns as in Spark's catalog: partition columns last."""
+    names, config = table.schema.names, table.config
+    last = [name for name in (config.partition_fields if config.is_partitioned else ()) if name in names]
+    return [*(name for name in names if name not in last), *last]
+
+
+def _without_duckdb(text: str, tables: Tables) -> pa.Table | None:
+    """The rows of ``VALUES ...`` or ``SELECT * FROM name``; None for other queries."""
+    cursor = Cursor(text)
+    if cursor.take("VALUES"):
+        return _values(cursor)
+    if not cursor.take("SELECT", "*", "FROM") or cursor.sees("("):
+        return None
+    name = cursor.name()
+    cursor.take(";")
+    if not cursor.done:
+        return None
+    found = tables.find(name.parts)
+    return found.to_arrow(_columns(found)) if isinstance(found, HudiTable) else found
+
+
+def _values(cursor: Cursor) -> pa.Table | None:
+    """Rows of constants; None if anything follows."""
+    rows = []
+    while True:
+        if cursor.sees("("):
+            inner = Cursor(cursor.inside())
+            row = [inner.until((",",))]
+            while inner.take(","):
+                row.append(inner.until((",",)))
+        else:
+            row = [cursor.until((",",))]
+        rows.append(row)
+        if not cursor.take(","):
+            break
+    cursor.take(";")
+    if not cursor.done:
+        return None
+    width = len(rows[0])
+    if any(len(row) != width for row in rows):
+        raise ConfigError(f"VALUES: the rows have {sorted({len(row) for row in rows})} values.")
+    columns = [[constant(row[at]) for row in rows] for at in range(width)]
+    try:
+        return pa.table({f"col{at}": column for at, column in enumerate(columns, 1)})
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ConfigError(f"VALUES: the values of a column are of different types: {error}") from error
+
+
+def _columns(table: HudiTable) -> list[str]:
+    meta = list(META_COLUMNS) if table.config.populate_meta_fields else []
+    return [*meta, *column_order(table)]
+
+
+# ---- duckdb
+
+
+def _by_duckdb(text: str, tables: Tables) -> pa.Table:
+    duckdb = import_extra("duckdb", "sql", "A query without Spark")
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    sources: dict[str, Any] = {}
+    edits: list[Edit] = []
+    for one in references_in(text):
+        name = f"__hudi_fast_{len(sources)}"
+        sources[name] = _source(one, tables)
+        alias = "" if one.alias else f" AS `{one.name.parts[-1]}`"
+        edits.append(Edit(one.name.start, one.end, f"{name}{alias}"))
+        edits += [Edit(start, end, "") for start, end in one.prefixes]
+    try:
+        (translated,) = sqlglot.transpile(edited(text, edits), read="spark", write="duckdb")
+    except (SqlglotError, ValueError) as error:
+        raise ConfigError(f"The query {text!r} cannot be read: {str(error).splitlines()[0]}") from error
+    with duckdb.connect(config={"python_enable_replacements": False}) as connection:
+        for name, source in sources.items():
+            connection.register(name, source)
+        try:
+            rows: pa.Table = connection.sql(translated).to_arrow_table()
+        except duckdb.Error as error:
+            raise ConfigError(f"duckdb refuses the query {text!r}: {error}") from error
+    return rows
+
+
+def _source(one: Reference, tables: Tables) -> Any:
+    if one.arguments is not None:
+        return _changes(one.name.parts[0].lower(), [constant(text) for text in one.arguments], tables)
+    found = tables.find(one.name.parts)
+    if not isinstance(found, HudiTable):
+        if one.moment is not None:
+            raise ConfigError(f"{one.name} is not a Hudi table; time travel needs one.")
+        return found
+    return found.scan(_columns(found), as_of=None if one.moment is None else str(constant(one.moment[1])))
+
+
+def _changes(name: str, values: list[Any], tables: Tables) -> pa.Table:
+    """The rows of a table function."""
+    if name not in _CHANGES:
+        raise UnsupportedFeatureError(f"The table function {name} needs Spark; these do not: {', '.join(_CHANGES)}.")
+    if not _CHANGES[name] <= len(values) <= 4:
+        raise ConfigError(f"{name} takes {_CHANGES[name]} to 4 arguments, got {len(values)}.")
+    table, kind = tables.said(str(values[0])), str(values[1])
+    if name == "hudi_query" and kind in ("snapshot", "read_optimized"):
+        return table.to_arrow(_columns(table), query_type=kind)
+    formats: Mapping[str, str] = {"latest_state": "latest_state", "cdc": "cdc", "incremental": "latest_state"}
+    if kind not in formats:
+        raise ConfigError(f"{name}: the second argument is {kind!r}; expected one of {', '.join(formats)}.")
+    begin, end = (str(one) for one in (*values[2:], "", "")[:2])
+    asked = {"hoodie.datasource.query.incremental.format": formats[kind]}
+    return table.incremental(begin or "earliest", end or None, options=asked)

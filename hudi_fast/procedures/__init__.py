@@ -1,0 +1,1 @@
+"""Apache Hudi's procedures, on Spark or in this process."""

@@ -1,0 +1,201 @@
+"""Procedures that show the files of a table, and what the metadata table has of them.
+
+Source: ``ShowFileSystemViewProcedure``, ``StatsFileSizeProcedure``, ``ShowInvalidParquetProcedure`` and
+``ShowMetadataTable...Procedure`` of Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.parquet.row_groups import read_footer
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.storage.concurrency import in_threads, reads_at_once
+from hudi_fast.table import HudiTable
+from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
+from hudi_fast.view.history_slices import past_slices
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["FILE_PROCEDURES"]
+
+Values = Mapping[str, Any]
+Rows = Iterable[Sequence[Any]]
+
+_ALL = "ALL_PARTITIONS"
+_QUANTILES = (0.1, 0.5, 0.95)
+
+
+def _partitions(state: TableState, wanted: str | None) -> list[str]:
+    known = sorted(state.view.lister.partitions())
+    return known if wanted in (None, "", _ALL) else [one for one in known if one == wanted]
+
+
+def _root(table: HudiTable) -> str:
+    """The base path with a scheme."""
+    path = table.path.rstrip("/")
+    return path if "://" in path or path.startswith("file:") else f"file:{path}"
+
+
+def _show_fsview_latest(table: HudiTable, values: Values) -> Rows:
+    state = open_state(table._storage)
+    slices = [one for path in _partitions(state, values["partition_path"]) for one in latest_slices(state.view, path)]
+    for one in slices[: values["limit"]]:
+        yield _slice_row(table, one)
+
+
+def _slice_row(table: HudiTable, one: FileSlice) -> tuple[Any, ...]:
+    """Apache Hudi counts all log bytes as scheduled for compaction, and lists all log files as not scheduled."""
+    base, root = one.base_file, _root(table)
+    logs = sum(log.size for log in one.log_files)
+    ratio = logs / base.size if base is not None and base.size else 0.0
+    return (
+        one.partition,
+        one.file_id,
+        one.base_instant,
+        "" if base is None else f"{root}/{base.path}",
+        -1 if base is None else base.size,
+        len(one.log_files),
+        logs,
+        logs,
+        0,
+        ratio,
+        0.0,
+        "[]",
+        f"[{','.join(_shown_logs(root, one.log_files))}]",
+    )
+
+
+def _shown_logs(root: str, logs: Iterable[LogFile]) -> Iterator[str]:
+    """Log files as Apache Hudi prints them, newest first."""
+    for log in sorted(logs, key=log_order, reverse=True):
+        yield f"HoodieLogFile(pathStr={root}/{log.path}, fileSize={log.size})"
+
+
+def _show_fsview_all(table: HudiTable, values: Values) -> Rows:
+    """All versions of each file group, newest first."""
+    given = [name for name in ("max_instant", "filter") if values.get(name)]
+    given += [name for name in ("include_max", "include_in_flight", "exclude_compaction") if values.get(name)]
+    if given:
+        raise UnsupportedFeatureError(f"CALL show_fsview_all: {', '.join(given)} is not supported.")
+    state, found = open_state(table._storage), 0
+    root = _root(table)
+    for path in _partitions(state, values["path_regex"]):
+        for file_id, slices in sorted(past_slices(state.view, path).items()):
+            for one in slices:
+                if found == values["limit"]:
+                    return
+                found += 1
+                base = one.base_files[-1] if one.base_files else None
+                logs = [log for log in one.log_files if not log.is_cdc]
+                yield (
+                    path,
+                    file_id,
+                    one.begins,
+                    "" if base is None else f"{root}/{base.path}",
+                    -1 if base is None else base.size,
+                    len(logs),
+                    sum(log.size for log in logs),
+                    f"[{', '.join(_shown_logs(root, logs))}]",
+                )
+
+
+def _stats_file_sizes(table: HudiTable, values: Values) -> Rows:
+    """Sizes of the files of each instant, newest first; then those of all files."""
+    state = open_state(table._storage)
+    sizes: dict[str, list[int]] = {}
+    for partition in _partitions(state, values["partition_path"]):
+        for entry in state.view.lister.files(partition):
+            file: BaseFile | LogFile | None = parse_base_file(entry) or parse_log_file(entry)
+            if file is not None:
+                sizes.setdefault(file.instant, []).append(file.size)
+    rows = [_sizes_row(instant, sizes[instant]) for instant in sorted(sizes, reverse=True)]
+    rows.append(_sizes_row("ALL", [size for some in sizes.values() for size in some]))
+    return rows[: values["limit"]]
+
+
+def _sizes_row(instant: str, sizes: Sequence[int]) -> tuple[Any, ...]:
+    ordered = sorted(sizes)
+    if not ordered:
+        return (instant, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
+    tenth, half, most = (_quantile(ordered, one) for one in _QUANTILES)
+    spread = statistics.stdev(ordered) if len(ordered) > 1 else 0.0
+    return (instant, ordered[0], tenth, half, statistics.fmean(ordered), most, ordered[-1], len(ordered), spread)
+
+
+def _quantile(ordered: Sequence[int], quantile: float) -> float:
+    """As the histograms of Apache Hudi (Dropwizard's ``UniformSnapshot``)."""
+    position = quantile * (len(ordered) + 1)
+    at = int(position)
+    if at < 1:
+        return float(ordered[0])
+    if at >= len(ordered):
+        return float(ordered[-1])
+    return ordered[at - 1] + (position - at) * (ordered[at] - ordered[at - 1])
+
+
+def _show_invalid_parquet(table: HudiTable, values: Values) -> Rows:
+    """Parquet files whose footer cannot be read."""
+    given = [name for name in ("needDelete", "instants", "filter") if values.get(name)]
+    if given:
+        raise UnsupportedFeatureError(
+            f"CALL show_invalid_parquet: {', '.join(given)} is not supported; HudiTable.services.repair moves them."
+        )
+    state = open_state(table._storage)
+    wanted = set(filter(None, str(values["partitions"] or "").split(",")))
+    files = [
+        file
+        for path in _partitions(state, None)
+        if not wanted or path in wanted
+        for entry in state.view.lister.files(path)
+        if (file := parse_base_file(entry)) is not None and file.name.endswith(".parquet")
+    ]
+    broken = in_threads(
+        lambda file: _is_broken(table, file), files, reads_at_once(table._storage, [one.size for one in files])
+    )
+    root = table.path.rstrip("/")
+    found = [(f"{root}/{file.path}",) for file, is_broken in zip(files, broken, strict=True) if is_broken]
+    return found[: values["limit"]]
+
+
+def _is_broken(table: HudiTable, file: BaseFile) -> bool:
+    try:
+        read_footer(table._storage, file.path)
+    except CorruptTableError:
+        return True
+    return False
+
+
+def _show_metadata_partitions(table: HudiTable, values: Values) -> Rows:
+    return [(one,) for one in sorted(_with_metadata(table).view.lister.partitions())]
+
+
+def _show_metadata_files(table: HudiTable, values: Values) -> Iterator[tuple[str]]:
+    partition = values["partition"] or ""
+    for entry in sorted(_with_metadata(table).view.lister.files(partition), key=_name)[: values["limit"]]:
+        yield (_name(entry),)
+
+
+def _name(entry: Any) -> str:
+    return str(entry.path).rpartition("/")[2]
+
+
+def _with_metadata(table: HudiTable) -> TableState:
+    state = open_state(table._storage)
+    if metadata_of(state) is None:
+        raise ConfigError(f"The table {table.path} has no metadata table; CALL create_metadata_table builds it.")
+    return state
+
+
+FILE_PROCEDURES: Mapping[str, Callable[[HudiTable, Values], Rows]] = {
+    "show_fsview_all": _show_fsview_all,
+    "show_fsview_latest": _show_fsview_latest,
+    "show_invalid_parquet": _show_invalid_parquet,
+    "show_metadata_table_files": _show_metadata_files,
+    "show_metadata_table_partitions": _show_metadata_partitions,
+    "stats_file_sizes": _stats_file_sizes,
+}
+"""By name: (table, values of the parameters) -> rows of the procedure's columns."""

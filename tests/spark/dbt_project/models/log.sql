@@ -1,0 +1,2 @@
+{{ config(materialized='incremental', incremental_strategy='append') }}
+select max(ts) as ts from {{ ref('fares') }}

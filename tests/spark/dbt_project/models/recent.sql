@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select ride, city, fare, ts from raw_rides where ts >= {{ var('since') }}
