@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hudi_fast.api import bootstrap
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.procedures.files import FILE_PROCEDURES
 from hudi_fast.procedures.timeline import TIMELINE_PROCEDURES
@@ -62,13 +63,22 @@ class Use:
 
     def options(self) -> dict[str, str]:
         """Settings of the surroundings, and those of the parameter ``options``: ``key=value,...``."""
-        found = dict(self.settings(self.said))
-        for part in filter(None, str(self.values.get("options") or "").split(",")):
-            key, sign, value = part.partition("=")
-            if not sign:
-                raise ConfigError(f"CALL {self.name}: options are key=value, separated by commas; got {part!r}.")
-            found[key.strip()] = value.strip()
-        return found
+        return {**self.settings(self.said), **given_options(self)}
+
+
+def given_options(use: Use) -> dict[str, str]:
+    """The options in the parameter ``options``.
+
+    Raises:
+        ConfigError: it is not ``key=value,...``.
+    """
+    found = {}
+    for part in filter(None, str(use.values.get("options") or "").split(",")):
+        key, sign, value = part.partition("=")
+        if not sign:
+            raise ConfigError(f"CALL {use.name}: options are key=value, separated by commas; got {part!r}.")
+        found[key.strip()] = value.strip()
+    return found
 
 
 def table_of(name: str, values: Mapping[str, Any]) -> str:
@@ -329,6 +339,30 @@ def _metadata(use: Use) -> Rows:
     return [("Removed Metadata Table",)]
 
 
+_BOOTSTRAP_OPTIONS = {
+    "table": "hoodie.table.name",
+    "table_type": "hoodie.datasource.write.table.type",
+    "rowKey_field": "hoodie.datasource.write.recordkey.field",
+    "partition_path_field": "hoodie.datasource.write.partitionpath.field",
+    "base_file_format": "hoodie.table.base.file.format",
+    "selector_class": "hoodie.bootstrap.mode.selector",
+    "key_generator_class": "hoodie.datasource.write.keygenerator.class",
+    "payload_class": "hoodie.datasource.write.payload.class",
+}
+
+
+def _bootstrap(use: Use) -> Rows:
+    values = use.values
+    given = [name for name in ("enable_hive_sync", "props_file_path", "schema_provider_class") if values.get(name)]
+    if given:
+        raise UnsupportedFeatureError(f"CALL run_bootstrap: {', '.join(given)} is not supported; pass options.")
+    options = {key: values[name] for name, key in _BOOTSTRAP_OPTIONS.items() if values.get(name)}
+    options |= given_options(use)
+    mode = "overwrite" if values["bootstrap_overwrite"] else "errorifexists"
+    bootstrap(values["bootstrap_path"], values["base_path"], options, use.spark, mode)
+    return [(0,)]
+
+
 def _help(use: Use) -> Rows:
     said = use.values.get("cmd")
     if said:
@@ -350,6 +384,7 @@ _PROCEDURES: Mapping[str, Callable[[Use], Rows]] = {
     "drop_partition": _drop_partition,
     "help": _help,
     "hive_sync": _sync,
+    "run_bootstrap": _bootstrap,
     "rollback_to_instant": _rollback_to_instant,
     "rollback_to_savepoint": _rollback_to_savepoint,
     "run_clean": _run_clean,

@@ -12,20 +12,30 @@ from typing import Any
 
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.parquet.row_groups import read_footer
+from hudi_fast.metadata_table.keys import column_hash
+from hudi_fast.metadata_table.read import prefix
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.concurrency import in_threads, reads_at_once
 from hudi_fast.table import HudiTable
+from hudi_fast.view.bootstrap_index import SourceFile, read_sources
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 
-__all__ = ["FILE_PROCEDURES"]
+__all__ = ["FILESYSTEM_COLUMNS", "FILE_PROCEDURES", "filesystem_rows"]
 
 Values = Mapping[str, Any]
 Rows = Iterable[Sequence[Any]]
 
+FILESYSTEM_COLUMNS = (
+    "File_ID string, Partition_Path string, Base_Instant_Time string, Base_File_Path string, Base_File_Size bigint, "
+    "Log_File_Count bigint, Log_File_Size bigint, Log_File_Scheduled bigint, Log_File_Unscheduled bigint"
+)
+"""Columns of :func:`filesystem_rows`."""
+
 _ALL = "ALL_PARTITIONS"
+_COLUMN_STATS = "column_stats"
 _QUANTILES = (0.1, 0.5, 0.95)
 
 
@@ -77,10 +87,8 @@ def _shown_logs(root: str, logs: Iterable[LogFile]) -> Iterator[str]:
 
 def _show_fsview_all(table: HudiTable, values: Values) -> Rows:
     """All versions of each file group, newest first."""
-    given = [name for name in ("max_instant", "filter") if values.get(name)]
-    given += [name for name in ("include_max", "include_in_flight", "exclude_compaction") if values.get(name)]
-    if given:
-        raise UnsupportedFeatureError(f"CALL show_fsview_all: {', '.join(given)} is not supported.")
+    switches = ("include_max", "include_in_flight", "exclude_compaction")
+    _without(values, "show_fsview_all", "max_instant", "filter", *switches)
     state, found = open_state(table._storage), 0
     root = _root(table)
     for path in _partitions(state, values["path_regex"]):
@@ -179,6 +187,86 @@ def _show_metadata_files(table: HudiTable, values: Values) -> Iterator[tuple[str
         yield (_name(entry),)
 
 
+def _show_column_stats(table: HudiTable, values: Values) -> Rows:
+    """Statistics of columns in the newest base files, with values as they are stored."""
+    _without(values, "show_metadata_table_column_stats", "filter")
+    state = _with_metadata(table)
+    metadata = metadata_of(state)
+    columns = sorted({one.strip() for one in str(values["targetColumns"] or "").split(",") if one.strip()})
+    if metadata is None or _COLUMN_STATS not in metadata.partitions or not columns:
+        return []
+    partitions = _partitions(state, values["partition"])
+    slices = (one for path in partitions for one in latest_slices(state.view, path))
+    files = {one.base_file.name for one in slices if one.base_file is not None}
+    found = prefix(metadata, _COLUMN_STATS, [column_hash(column) for column in columns])
+    rows = [one for one in found.to_pylist() if not one["deleted"] and one["file_name"] in files]
+    rows.sort(key=lambda one: (one["column_name"], one["file_name"]))
+    return [
+        (one["file_name"], one["column_name"], _stored(one["min"]), _stored(one["max"]), one["null_count"])
+        for one in rows
+    ]
+
+
+def _stored(value: Mapping[str, Any] | None) -> str | None:
+    """A stored value as Apache Hudi prints it: bytes as signed numbers, dates as days."""
+    wrapped = next((one for one in (value or {}).values() if one is not None), None)
+    if wrapped is None:
+        return None
+    plain = wrapped["value"] if isinstance(wrapped, Mapping) else wrapped
+    return str([one - 256 if one > 127 else one for one in plain]) if isinstance(plain, bytes) else str(plain)
+
+
+def _show_bootstrap_partitions(table: HudiTable, values: Values) -> Rows:
+    _without(values, "show_bootstrap_partitions", "filter")
+    return [(one,) for one in sorted({one.partition for one in _sources(table)})]
+
+
+def _show_bootstrap_mapping(table: HudiTable, values: Values) -> Rows:
+    _without(values, "show_bootstrap_mapping", "filter")
+    wanted = {one.strip() for one in str(values["file_ids"] or "").split(",") if one.strip()}
+    partition, root = values["partition_path"], table.config.raw.get("hoodie.bootstrap.base.path", "")
+    rows = [
+        (one.partition, one.file_id, root, one.source_partition, one.uri.rpartition("/")[2])
+        for one in _sources(table)
+        if partition in (None, "", one.partition) and (not wanted or one.file_id in wanted)
+    ]
+    at = {"partition": 0, "file_id": 1, "source_base_path": 2, "source_partition": 3, "source_file": 4}
+    key = at.get(str(values["sort_by"]).lower(), 0)
+    rows.sort(key=lambda row: row[key], reverse=bool(values["desc"]))
+    return rows[: values["limit"]]
+
+
+def _sources(table: HudiTable) -> list[SourceFile]:
+    found = list(read_sources(table._storage, table.config).values())
+    if not found:
+        raise ConfigError(f"The table {table.path} was not bootstrapped: it has no bootstrap index.")
+    return found
+
+
+def filesystem_rows(table: HudiTable, partition: str | None) -> Iterator[tuple[Any, ...]]:
+    """The rows of ``hudi_filesystem_view``: the file slices of each file group, newest first.
+
+    Args:
+        table: the table.
+        partition: a partition path; None for all.
+    """
+    state, root = open_state(table._storage), _root(table)
+    for path in _partitions(state, partition):
+        groups = sorted(past_slices(state.view, path).items())
+        for file_id, one in ((file_id, one) for file_id, slices in groups for one in slices):
+            base = one.base_files[-1] if one.base_files else None
+            logs = [log for log in one.log_files if not log.is_cdc]
+            place = "" if base is None else f"{root}/{base.path}"
+            size, bytes_ = -1 if base is None else base.size, sum(log.size for log in logs)
+            yield file_id, path, one.begins, place, size, len(logs), bytes_, 0, bytes_
+
+
+def _without(values: Values, procedure: str, *names: str) -> None:
+    """Refuse parameters that have no counterpart here."""
+    if given := [name for name in names if values.get(name)]:
+        raise UnsupportedFeatureError(f"CALL {procedure}: {', '.join(given)} is not supported.")
+
+
 def _name(entry: Any) -> str:
     return str(entry.path).rpartition("/")[2]
 
@@ -191,9 +279,12 @@ def _with_metadata(table: HudiTable) -> TableState:
 
 
 FILE_PROCEDURES: Mapping[str, Callable[[HudiTable, Values], Rows]] = {
+    "show_bootstrap_mapping": _show_bootstrap_mapping,
+    "show_bootstrap_partitions": _show_bootstrap_partitions,
     "show_fsview_all": _show_fsview_all,
     "show_fsview_latest": _show_fsview_latest,
     "show_invalid_parquet": _show_invalid_parquet,
+    "show_metadata_table_column_stats": _show_column_stats,
     "show_metadata_table_files": _show_metadata_files,
     "show_metadata_table_partitions": _show_metadata_partitions,
     "stats_file_sizes": _stats_file_sizes,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from hudi_fast.config.properties_file import load_properties
@@ -16,7 +17,7 @@ from hudi_fast.table import HudiTable
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State, instant_from_ms, parse_instant_file
+from hudi_fast.timeline.instant import Instant, State, instant_file_name, instant_from_ms, parse_instant_file
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
     decode_clean_metadata,
@@ -24,6 +25,7 @@ from hudi_fast.timeline.plans import (
     decode_rollback_metadata,
 )
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.markers import delete_markers
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["TIMELINE_COLUMNS", "TIMELINE_PROCEDURES", "timeline_rows"]
@@ -326,6 +328,51 @@ def _archived(table: HudiTable, values: Values) -> list[tuple[Instant, CommitMet
     return found[::-1]
 
 
+def _commits_compare(table: HudiTable, values: Values) -> Rows:
+    """The commits that one of two tables has after the newest commit of the other."""
+    name = str(values["table"])
+    ours = [instant.requested for instant, _ in _commits(table, None)]
+    theirs = [instant.requested for instant, _ in _commits(HudiTable.open(values["path"]), None)]
+    ahead, which = _after(ours, theirs), f"Source {name}"
+    if theirs and (not ours or theirs[0] > ours[0]):
+        ahead, which = _after(theirs, ours), f"Target {values['path']}"
+    return [(f"{which} is ahead by {len(ahead)} commits. Commits to catch up - [{', '.join(ahead)}]",)]
+
+
+def _after(some: Sequence[str], others: Sequence[str]) -> list[str]:
+    return sorted(one for one in some if not others or one > others[0])
+
+
+def _export_instants(table: HudiTable, values: Values) -> Rows:
+    """Copies of completed instants as files of a local folder; archived ones too."""
+    folder, actions = Path(str(values["local_folder"])), str(values["actions"]).split(",")
+    if not folder.is_dir():
+        raise ConfigError(f"CALL export_instants: {folder} is not a folder of this machine.")
+    config = table.config
+    bodies: dict[str, tuple[Instant, bytes]] = {}
+    for one in ArchivedTimeline(table._storage, config).read():
+        instant = Instant(one.requested, one.action, State.COMPLETED, one.completion or None)
+        bodies[instant_file_name(instant, config.layout_version)] = (instant, one.metadata or b"")
+    for instant in _timeline(table).instants:
+        if instant.is_completed:
+            bodies[str(instant.file_name)] = (instant, read_instant_body(table._storage, config, instant))
+    chosen = sorted(name for name, (instant, _) in bodies.items() if instant.action in actions)
+    chosen = chosen[::-1] if values["desc"] else chosen
+    chosen = chosen if values["limit"] < 0 else chosen[: values["limit"]]
+    for name in chosen:
+        (folder / name).write_bytes(bodies[name][1])
+    return [(f"Exported {len(chosen)} Instants to {folder}",)]
+
+
+def _delete_marker(table: HudiTable, values: Values) -> Rows:
+    """Deletes the marker folder of an instant that is not pending."""
+    wanted = str(values["instant_time"])
+    if any(one.requested == wanted and not one.is_completed for one in _timeline(table).instants):
+        raise ConfigError(f"CALL delete_marker: {wanted} is pending; roll it back, which deletes its markers.")
+    delete_markers(table._storage, wanted)
+    return [(True,)]
+
+
 def _show_clean_plans(table: HudiTable, values: Values) -> Rows:
     _without(values, "show_clean_plans", "showArchived", "filter")
     storage, config = table._storage, table.config
@@ -394,6 +441,9 @@ def _stats_write_amplification(table: HudiTable, values: Values) -> Rows:
 
 
 TIMELINE_PROCEDURES: Mapping[str, Callable[[HudiTable, Values], Rows]] = {
+    "commits_compare": _commits_compare,
+    "delete_marker": _delete_marker,
+    "export_instants": _export_instants,
     "show_archived_commits": _show_archived_commits,
     "show_archived_commits_metadata": _show_archived_commits_metadata,
     "show_clean_plans": _show_clean_plans,

@@ -27,7 +27,6 @@ from hudi_fast.sql_text.statements import (
 __all__ = ["REFUSED_FUNCTIONS", "Coverage", "coverage_of", "refusal"]
 
 REFUSED_FUNCTIONS = {
-    "hudi_filesystem_view": "CALL show_fsview_latest(table => '...') shows the files.",
     "hudi_metadata": "HudiTable.services.indexes() shows the metadata table's partitions.",
     "hudi_vector_search": "Search the vectors in Spark.",
     "hudi_vector_search_batch": "Search the vectors in Spark.",

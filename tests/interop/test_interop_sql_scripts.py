@@ -163,6 +163,10 @@ show_fsview_latest(table => '{t}', partition_path => 'city=x')
 show_metadata_table_partitions(table => '{t}')
 show_metadata_table_files(table => '{t}')
 show_metadata_table_files(table => '{t}', partition => 'city=y')
+show_metadata_table_column_stats(table => '{t}')
+show_metadata_table_column_stats(table => '{t}', targetColumns => 'id,name,ts')
+show_metadata_table_column_stats(table => '{t}', targetColumns => 'name', partition => 'city=y')
+commits_compare(table => '{t}', path => '{folder}/t')
 stats_file_sizes(table => '{t}')
 stats_wa(table => '{t}')
 show_invalid_parquet(path => '{folder}/t')
@@ -339,4 +343,12 @@ def test_procedures_show_the_same_of_a_table_of_apache_hudi(
         here = sorted((rounded(row) for row in fast.sql(text).collect()), key=str)
         there = sorted((rounded(row.values()) for row in hudi_12.sql(text).to_pylist()), key=str)
         assert here == there, text
+    files = f"SELECT * FROM hudi_filesystem_view('{name}', 'city=y')"
+    assert ours(fast, files) == theirs(hudi_12, files)
+    copies = [tmp_path / "ours", tmp_path / "theirs"]
+    for folder, run in zip(copies, (fast.sql, hudi_12.sql), strict=True):
+        folder.mkdir()
+        run(f"CALL export_instants(table => '{name}', local_folder => '{folder}')")
+    here, there = ({one.name: one.read_bytes() for one in folder.glob("2*commit")} for folder in copies)
+    assert {name: here.get(name) for name in there} == there
     hudi_12.sql(f"DROP TABLE {name}")

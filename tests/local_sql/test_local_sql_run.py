@@ -5,12 +5,14 @@ Modules: hudi_fast.local_sql.names, hudi_fast.local_sql.queries, hudi_fast.local
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
@@ -158,6 +160,46 @@ def test_procedures(path: str) -> None:
     hf.sql("CALL run_clustering(table => 'trips', op => 'schedule_and_execute')", {"trips": path})
     assert listed(path)[0] == (1, 0.0, "a", "Oslo")
     assert "run_clean" in listed(path, "CALL help()")[0][0]
+
+
+def test_a_folder_is_bootstrapped_and_its_files_are_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "source" / "day=1"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"id": ["a", "b"], "fare": [1.0, 2.0]}), folder / "part.parquet")
+    place = tmp_path / "made"
+    call = f"CALL run_bootstrap(table => 'made', table_type => 'COPY_ON_WRITE', bootstrap_path => '{folder.parent}', "
+    call += f"base_path => '{place}', rowKey_field => 'id', partition_path_field => 'day')"
+    assert hf.sql(call).to_pylist() == [{"status": 0}]
+    assert listed(str(place), "SELECT id, fare FROM trips ORDER BY id") == [("a", 1.0), ("b", 2.0)]
+    with pytest.raises(hf.TableExistsError):
+        hf.sql(call)
+    assert hf.sql(f"CALL show_bootstrap_partitions(path => '{place}')").to_pylist() == [{"indexed_partitions": "day=1"}]
+    (shown,) = hf.sql(f"CALL show_bootstrap_mapping(path => '{place}')").to_pylist()
+    assert (shown["partition"], shown["source_partition"], shown["source_file"]) == ("day=1", "day=1", "part.parquet")
+
+
+def test_two_tables_are_compared_and_instants_exported(path: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(path, copy)
+    hf.sql("DELETE FROM trips WHERE id = 1", {"trips": path})
+    newest = hf.HudiTable.open(path).history()["instant"][-1].as_py()
+    (answer,) = listed(path, f"CALL commits_compare(table => 'trips', path => '{copy}')")[0]
+    assert answer == f"Source trips is ahead by 1 commits. Commits to catch up - [{newest}]"
+    (answer,) = listed(str(copy), f"CALL commits_compare(table => 'trips', path => '{path}')")[0]
+    assert answer == f"Target {path} is ahead by 1 commits. Commits to catch up - [{newest}]"
+    text = f"CALL export_instants(table => 'trips', local_folder => '{tmp_path}', limit => 1)"
+    assert listed(path, text) == [(f"Exported 1 Instants to {tmp_path}",)]
+    assert len(list(tmp_path.glob("2*commit"))) == 1
+    with pytest.raises(hf.ConfigError, match="not a folder"):
+        hf.sql("CALL export_instants(table => 'trips', local_folder => '/no/where')", {"trips": path})
+
+
+def test_markers_of_a_finished_write_are_deleted(path: str) -> None:
+    instant = hf.HudiTable.open(path).history()["instant"][0].as_py()
+    folder = Path(path) / ".hoodie" / ".temp" / instant
+    folder.mkdir(parents=True)
+    assert listed(path, f"CALL delete_marker(table => 'trips', instant_time => '{instant}')") == [(True,)]
+    assert not folder.exists()
 
 
 def test_descriptions(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Apache Hudi's table functions: changes of a table, queries of every type, the timeline.
+"""Apache Hudi's table functions: changes of a table, queries of every type, the timeline, the files.
 
 Source: ``HoodieTableChanges``, ``HoodieQuery`` and ``HoodieQueryTimeline`` of Hudi 1.2.0.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.procedures.files import FILESYSTEM_COLUMNS, filesystem_rows
 from hudi_fast.procedures.timeline import TIMELINE_COLUMNS, timeline_rows
 from hudi_fast.spark.sql.reading import constant, read_entry, table_said
 from hudi_fast.spark.storage import storage_of
@@ -58,6 +59,14 @@ def _values(spark: Any, name: str, arguments: Sequence[str], least: int, most: i
     return [constant(spark, one) for one in arguments]
 
 
+def _filesystem_view(spark: Any, arguments: Sequence[str]) -> Any:
+    values = _values(spark, "hudi_filesystem_view", arguments, 1, 2)
+    entry = table_said(spark, values[0], "hudi_filesystem_view")
+    partition = str(values[1]) if len(values) > 1 else None
+    rows = filesystem_rows(HudiTable(storage_of(spark, entry.path)), partition)
+    return spark.createDataFrame(list(rows), FILESYSTEM_COLUMNS)
+
+
 def _refused(name: str) -> Callable[[Any, Sequence[str]], Any]:
     def refuse(spark: Any, arguments: Sequence[str]) -> Any:
         raise UnsupportedFeatureError(f"The table function {name} is not supported. {REFUSED_FUNCTIONS[name]}")
@@ -67,6 +76,7 @@ def _refused(name: str) -> Callable[[Any, Sequence[str]], Any]:
 
 TABLE_FUNCTIONS: Mapping[str, Callable[[Any, Sequence[str]], Any]] = {
     "hudi_table_changes": _table_changes,
+    "hudi_filesystem_view": _filesystem_view,
     "hudi_query": _query,
     "hudi_query_timeline": _query_timeline,
     **{name: _refused(name) for name in REFUSED_FUNCTIONS},
