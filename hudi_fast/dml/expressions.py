@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError
 
-__all__ = ["check_condition", "evaluate", "is_literal", "mentioned", "parse_value", "true_of"]
+__all__ = ["check_condition", "evaluate", "is_literal", "literal_value", "mentioned", "parse_value", "true_of"]
 
 _TEXT = re.compile(r"'((?:[^']|'')*)'$")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
@@ -56,6 +56,15 @@ def parse_value(value: Any, columns: Sequence[str], where: str) -> pc.Expression
 def is_literal(text: str) -> bool:
     """Whether a text is a literal of :func:`parse_value`."""
     return bool(_TEXT.match(text) or _NUMBER.match(text)) or text.lower() in _WORDS
+
+
+def literal_value(text: str) -> Any:
+    """The value of a literal, for which :func:`is_literal` is true."""
+    if quoted := _TEXT.match(text):
+        return quoted[1].replace("''", "'")
+    if _NUMBER.match(text):
+        return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
+    return _WORDS[text.lower()]
 
 
 def check_condition(condition: Any, where: str) -> pc.Expression | None:
@@ -141,12 +150,8 @@ def _as_type(column: pa.ChunkedArray, kind: pa.DataType, name: str, where: str) 
 def _parse_text(text: str, columns: Sequence[str], where: str) -> pc.Expression:
     if text in columns:
         return pc.field(text)
-    if quoted := _TEXT.match(text):
-        return pc.scalar(quoted[1].replace("''", "'"))
-    if _NUMBER.match(text):
-        return pc.scalar(int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text))
-    if text.lower() in _WORDS:
-        return pc.scalar(_WORDS[text.lower()])
+    if is_literal(text):
+        return pc.scalar(literal_value(text))
     raise ConfigError(
         f"{where}: the text {text!r} is neither a column ({', '.join(_shown(columns))}) nor a literal. A literal text "
         "stands in quotes of its own (\"'text'\"); what computes is a pyarrow.compute expression, or needs Spark."

@@ -20,7 +20,7 @@ from typing import Any
 from hudi_fast.errors import ConfigError
 from hudi_fast.writing.flow import WriteResult
 
-__all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns", "with_clause"]
+__all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns"]
 
 MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by source"
 """Kinds of clauses: matched rows, unmatched source rows, unmatched table rows."""
@@ -176,27 +176,6 @@ class Merge:
             )
         clause = Clause(kind, effect, condition, values)
         return replace(self, spec=replace(self.spec, clauses=(*self.spec.clauses, clause)))
-
-
-def with_clause(builder: Merge, kind: str, effect: str, values: Mapping[str, Any] | None, condition: Any) -> Merge:
-    """The builder with one more clause.
-
-    Args:
-        builder: the merge so far.
-        kind: :data:`MATCHED`, :data:`NOT_MATCHED` or :data:`BY_SOURCE`.
-        effect: ``update``, ``delete`` or ``insert``.
-        values: column of the table -> value; None for all columns of the source.
-        condition: which rows; None for all.
-    """
-    if kind == NOT_MATCHED:
-        return builder.when_not_matched_insert(values, condition)
-    if kind == MATCHED:
-        if effect == "delete":
-            return builder.when_matched_delete(condition)
-        return builder.when_matched_update(values, condition)
-    if effect == "delete":
-        return builder.when_not_matched_by_source_delete(condition)
-    return builder.when_not_matched_by_source_update(values or {}, condition)
 
 
 def all_columns(names: Sequence[str], given: Sequence[str]) -> list[str]:

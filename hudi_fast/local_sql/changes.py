@@ -7,12 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.dml.run import delete_locally, dml_settings, update_locally
-from hudi_fast.dml.statement import with_clause
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.local_sql.names import Tables
 from hudi_fast.local_sql.queries import column_order, constant, query
-from hudi_fast.sql_text.matches import equal_columns
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.flow import WriteResult
@@ -72,19 +71,8 @@ def _delete(table: HudiTable, statement: Delete, tables: Tables, settings: dict[
 
 def _merge(table: HudiTable, statement: MergeInto, tables: Tables, settings: dict[str, Any]) -> WriteResult:
     columns, source = _Columns(table), query(statement.source, tables)
-    target = statement.alias or statement.table.parts[-1]
-    aliases = (target, statement.source_alias or ("source" if target.lower() != "source" else "given"))
-    builder = table.merge(source, _of_dml(settings), aliases)
-    given = {name.lower(): name for name in source.column_names}
-    pairs = equal_columns(statement.condition, aliases)
-    if pairs and all(other in given for _, other in pairs):
-        builder = builder.on({columns.named(one): given[other] for one, other in pairs})
-    else:
-        builder = builder.on(statement.condition)
-    for clause in statement.clauses:
-        values = clause.values and {columns.named(name): text for name, text in clause.values.items()}
-        builder = with_clause(builder, clause.kind, clause.effect, values, clause.condition)
-    return builder.execute()
+    builder = table.merge(source, _of_dml(settings), merge_aliases(statement, statement.table.parts[-1]))
+    return merge_of(builder, statement, (columns.order, source.column_names), columns.named).execute()
 
 
 def _truncate(table: HudiTable, statement: TruncateTable, tables: Tables, settings: dict[str, Any]) -> WriteResult:
@@ -118,7 +106,7 @@ class _Columns:
 
     def __init__(self, table: HudiTable) -> None:
         self._schema, self._path = table.schema, table.path
-        self.order = column_order(table)
+        self.order = column_order(self._schema, table.config)
 
     def named(self, name: str) -> str:
         """The column of this name, in upper or lower case.

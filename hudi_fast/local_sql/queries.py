@@ -16,8 +16,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.dml.expressions import is_literal, literal_value
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.local_sql.names import Tables
+from hudi_fast.sql_text.clauses import read_items
 from hudi_fast.sql_text.cursor import Cursor
 from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.references import Edit, Reference, edited, references_in
@@ -48,13 +51,15 @@ def query(text: str, tables: Tables) -> pa.Table:
 
 def constant(text: str) -> Any:
     """The value of an expression without columns."""
+    if is_literal(text) and "\\" not in text:  # a long list of VALUES has many
+        return literal_value(text)
     rows = pa.table({"it": [None]})
     return ds.dataset(rows).to_table(columns={"it": sql_value(text, _NOTHING)})["it"][0].as_py()
 
 
-def column_order(table: HudiTable) -> list[str]:
+def column_order(schema: pa.Schema, config: TableConfig) -> list[str]:
     """Data columns as in Spark's catalog: partition columns last."""
-    names, config = table.schema.names, table.config
+    names = schema.names
     last = [name for name in (config.partition_fields if config.is_partitioned else ()) if name in names]
     return [*(name for name in names if name not in last), *last]
 
@@ -79,10 +84,7 @@ def _values(cursor: Cursor) -> pa.Table | None:
     rows = []
     while True:
         if cursor.sees("("):
-            inner = Cursor(cursor.inside())
-            row = [inner.until((",",))]
-            while inner.take(","):
-                row.append(inner.until((",",)))
+            row = read_items(Cursor(cursor.inside()))
         else:
             row = [cursor.until((",",))]
         rows.append(row)
@@ -102,8 +104,8 @@ def _values(cursor: Cursor) -> pa.Table | None:
 
 
 def _columns(table: HudiTable) -> list[str]:
-    meta = list(META_COLUMNS) if table.config.populate_meta_fields else []
-    return [*meta, *column_order(table)]
+    config = table.config
+    return [*(META_COLUMNS if config.populate_meta_fields else ()), *column_order(table.schema, config)]
 
 
 # ---- duckdb

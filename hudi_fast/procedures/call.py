@@ -10,7 +10,7 @@ Source: ``HoodieProcedures`` of Hudi 1.2.0.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,11 @@ from hudi_fast.api import bootstrap
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.procedures.files import FILE_PROCEDURES
 from hudi_fast.procedures.timeline import TIMELINE_PROCEDURES
+from hudi_fast.procedures.values import Rows, Values, refuse_given
 from hudi_fast.sql_text.procedures import SIGNATURES, SUPPORTED
 from hudi_fast.table import HudiTable
 
-__all__ = ["Rows", "Use", "bound", "is_procedure", "rows_of", "table_of"]
-
-Rows = Iterable[Sequence[Any]]
+__all__ = ["Use", "bound", "is_procedure", "rows_of"]
 
 _DELTA_COMMITS = "hoodie.compact.inline.max.delta.commits"
 
@@ -42,7 +41,7 @@ class Use:
     """
 
     name: str
-    values: Mapping[str, Any]
+    values: Values
     find: Callable[[str], HudiTable]
     settings: Callable[[str], Mapping[str, str]]
     spark: Any = None
@@ -55,7 +54,10 @@ class Use:
         Raises:
             ConfigError: there is none.
         """
-        return table_of(self.name, self.values)
+        said = self.values.get("table") if self.values.get("table") is not None else self.values.get("path")
+        if said is None:
+            raise ConfigError(f"CALL {self.name}: name the table, as table => 'db.t' or path => '...'.")
+        return str(said)
 
     def table(self) -> HudiTable:
         """The table, opened."""
@@ -79,18 +81,6 @@ def given_options(use: Use) -> dict[str, str]:
             raise ConfigError(f"CALL {use.name}: options are key=value, separated by commas; got {part!r}.")
         found[key.strip()] = value.strip()
     return found
-
-
-def table_of(name: str, values: Mapping[str, Any]) -> str:
-    """The table or path that a call names.
-
-    Raises:
-        ConfigError: neither.
-    """
-    said = values.get("table") if values.get("table") is not None else values.get("path")
-    if said is None:
-        raise ConfigError(f"CALL {name}: name the table, as table => 'db.t' or path => '...'.")
-    return str(said)
 
 
 def is_procedure(name: str) -> bool:
@@ -302,16 +292,12 @@ def _truncate(use: Use) -> Rows:
     table = use.table()
     paths = str(use.values["partitions"]).split(",") if use.values["partitions"] else ["*"]
     done = table.delete_partitions(paths, use.options())
-    return [("SUCCESS", int(getattr(done, "seconds", 0.0) * 1000))]
+    return [("SUCCESS", int(done.seconds * 1000))]
 
 
 def _validate(use: Use) -> Rows:
-    found = use.table().services.validate()
-    return (
-        []
-        if found.ok
-        else [(one.get("partition"), one.get("file"), None, None, None, None) for one in found.differences.to_pylist()]
-    )
+    found = use.table().services.validate().differences.to_pylist()
+    return [(one.get("partition"), one.get("file"), None, None, None, None) for one in found]
 
 
 def _sync(use: Use) -> Rows:
@@ -353,9 +339,8 @@ _BOOTSTRAP_OPTIONS = {
 
 def _bootstrap(use: Use) -> Rows:
     values = use.values
-    given = [name for name in ("enable_hive_sync", "props_file_path", "schema_provider_class") if values.get(name)]
-    if given:
-        raise UnsupportedFeatureError(f"CALL run_bootstrap: {', '.join(given)} is not supported; pass options.")
+    unsupported = ("enable_hive_sync", "props_file_path", "schema_provider_class")
+    refuse_given("run_bootstrap", values, *unsupported, advice="; pass options")
     options = {key: values[name] for name, key in _BOOTSTRAP_OPTIONS.items() if values.get(name)}
     options |= given_options(use)
     mode = "overwrite" if values["bootstrap_overwrite"] else "errorifexists"
@@ -384,9 +369,9 @@ _PROCEDURES: Mapping[str, Callable[[Use], Rows]] = {
     "drop_partition": _drop_partition,
     "help": _help,
     "hive_sync": _sync,
-    "run_bootstrap": _bootstrap,
     "rollback_to_instant": _rollback_to_instant,
     "rollback_to_savepoint": _rollback_to_savepoint,
+    "run_bootstrap": _bootstrap,
     "run_clean": _run_clean,
     "run_clustering": _run_clustering,
     "run_compaction": _run_compaction,

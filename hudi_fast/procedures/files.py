@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.formats.parquet.row_groups import read_footer
 from hudi_fast.metadata_table.keys import column_hash
 from hudi_fast.metadata_table.read import prefix
 from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.procedures.values import Rows, Values, refuse_given
 from hudi_fast.storage.concurrency import in_threads, reads_at_once
 from hudi_fast.table import HudiTable
 from hudi_fast.view.bootstrap_index import SourceFile, read_sources
@@ -24,9 +26,6 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["FILESYSTEM_COLUMNS", "FILE_PROCEDURES", "filesystem_rows"]
-
-Values = Mapping[str, Any]
-Rows = Iterable[Sequence[Any]]
 
 FILESYSTEM_COLUMNS = (
     "File_ID string, Partition_Path string, Base_Instant_Time string, Base_File_Path string, Base_File_Size bigint, "
@@ -60,14 +59,13 @@ def _show_fsview_latest(table: HudiTable, values: Values) -> Rows:
 def _slice_row(table: HudiTable, one: FileSlice) -> tuple[Any, ...]:
     """Apache Hudi counts all log bytes as scheduled for compaction, and lists all log files as not scheduled."""
     base, root = one.base_file, _root(table)
-    logs = sum(log.size for log in one.log_files)
+    logs = _bytes(one.log_files)
     ratio = logs / base.size if base is not None and base.size else 0.0
     return (
         one.partition,
         one.file_id,
         one.base_instant,
-        "" if base is None else f"{root}/{base.path}",
-        -1 if base is None else base.size,
+        *_base_of(root, base),
         len(one.log_files),
         logs,
         logs,
@@ -88,27 +86,44 @@ def _shown_logs(root: str, logs: Iterable[LogFile]) -> Iterator[str]:
 def _show_fsview_all(table: HudiTable, values: Values) -> Rows:
     """All versions of each file group, newest first."""
     switches = ("include_max", "include_in_flight", "exclude_compaction")
-    _without(values, "show_fsview_all", "max_instant", "filter", *switches)
-    state, found = open_state(table._storage), 0
+    refuse_given("show_fsview_all", values, "max_instant", "filter", *switches)
     root = _root(table)
-    for path in _partitions(state, values["path_regex"]):
+    rows = (
+        (path, file_id, begins, place, size, len(logs), _bytes(logs), f"[{', '.join(_shown_logs(root, logs))}]")
+        for path, file_id, begins, place, size, logs in _versions(table, values["path_regex"])
+    )
+    return islice(rows, values["limit"] if values["limit"] >= 0 else None)
+
+
+def filesystem_rows(table: HudiTable, partition: str | None) -> Iterator[tuple[Any, ...]]:
+    """The rows of ``hudi_filesystem_view``: the file slices of each file group, newest first.
+
+    Args:
+        table: the table.
+        partition: a partition path; None for all.
+    """
+    for path, file_id, begins, place, size, logs in _versions(table, partition):
+        yield file_id, path, begins, place, size, len(logs), _bytes(logs), 0, _bytes(logs)
+
+
+def _versions(table: HudiTable, partition: str | None) -> Iterator[tuple[str, str, str, str, int, list[LogFile]]]:
+    """(partition path, file id, base instant, base file or empty, its size or -1, log files) of all file slices."""
+    state, root = open_state(table._storage), _root(table)
+    for path in _partitions(state, partition):
         for file_id, slices in sorted(past_slices(state.view, path).items()):
             for one in slices:
-                if found == values["limit"]:
-                    return
-                found += 1
-                base = one.base_files[-1] if one.base_files else None
                 logs = [log for log in one.log_files if not log.is_cdc]
-                yield (
-                    path,
-                    file_id,
-                    one.begins,
-                    "" if base is None else f"{root}/{base.path}",
-                    -1 if base is None else base.size,
-                    len(logs),
-                    sum(log.size for log in logs),
-                    f"[{', '.join(_shown_logs(root, logs))}]",
-                )
+                base = one.base_files[-1] if one.base_files else None
+                yield path, file_id, one.begins, *_base_of(root, base), logs
+
+
+def _base_of(root: str, base: BaseFile | None) -> tuple[str, int]:
+    """The place and the size of a base file, as Apache Hudi shows them."""
+    return ("", -1) if base is None else (f"{root}/{base.path}", base.size)
+
+
+def _bytes(logs: Iterable[LogFile]) -> int:
+    return sum(log.size for log in logs)
 
 
 def _stats_file_sizes(table: HudiTable, values: Values) -> Rows:
@@ -147,11 +162,8 @@ def _quantile(ordered: Sequence[int], quantile: float) -> float:
 
 def _show_invalid_parquet(table: HudiTable, values: Values) -> Rows:
     """Parquet files whose footer cannot be read."""
-    given = [name for name in ("needDelete", "instants", "filter") if values.get(name)]
-    if given:
-        raise UnsupportedFeatureError(
-            f"CALL show_invalid_parquet: {', '.join(given)} is not supported; HudiTable.services.repair moves them."
-        )
+    moves = "; HudiTable.services.repair moves them"
+    refuse_given("show_invalid_parquet", values, "needDelete", "instants", "filter", advice=moves)
     state = open_state(table._storage)
     wanted = set(filter(None, str(values["partitions"] or "").split(",")))
     files = [
@@ -189,7 +201,7 @@ def _show_metadata_files(table: HudiTable, values: Values) -> Iterator[tuple[str
 
 def _show_column_stats(table: HudiTable, values: Values) -> Rows:
     """Statistics of columns in the newest base files, with values as they are stored."""
-    _without(values, "show_metadata_table_column_stats", "filter")
+    refuse_given("show_metadata_table_column_stats", values, "filter")
     state = _with_metadata(table)
     metadata = metadata_of(state)
     columns = sorted({one.strip() for one in str(values["targetColumns"] or "").split(",") if one.strip()})
@@ -217,12 +229,12 @@ def _stored(value: Mapping[str, Any] | None) -> str | None:
 
 
 def _show_bootstrap_partitions(table: HudiTable, values: Values) -> Rows:
-    _without(values, "show_bootstrap_partitions", "filter")
+    refuse_given("show_bootstrap_partitions", values, "filter")
     return [(one,) for one in sorted({one.partition for one in _sources(table)})]
 
 
 def _show_bootstrap_mapping(table: HudiTable, values: Values) -> Rows:
-    _without(values, "show_bootstrap_mapping", "filter")
+    refuse_given("show_bootstrap_mapping", values, "filter")
     wanted = {one.strip() for one in str(values["file_ids"] or "").split(",") if one.strip()}
     partition, root = values["partition_path"], table.config.raw.get("hoodie.bootstrap.base.path", "")
     rows = [
@@ -241,30 +253,6 @@ def _sources(table: HudiTable) -> list[SourceFile]:
     if not found:
         raise ConfigError(f"The table {table.path} was not bootstrapped: it has no bootstrap index.")
     return found
-
-
-def filesystem_rows(table: HudiTable, partition: str | None) -> Iterator[tuple[Any, ...]]:
-    """The rows of ``hudi_filesystem_view``: the file slices of each file group, newest first.
-
-    Args:
-        table: the table.
-        partition: a partition path; None for all.
-    """
-    state, root = open_state(table._storage), _root(table)
-    for path in _partitions(state, partition):
-        groups = sorted(past_slices(state.view, path).items())
-        for file_id, one in ((file_id, one) for file_id, slices in groups for one in slices):
-            base = one.base_files[-1] if one.base_files else None
-            logs = [log for log in one.log_files if not log.is_cdc]
-            place = "" if base is None else f"{root}/{base.path}"
-            size, bytes_ = -1 if base is None else base.size, sum(log.size for log in logs)
-            yield file_id, path, one.begins, place, size, len(logs), bytes_, 0, bytes_
-
-
-def _without(values: Values, procedure: str, *names: str) -> None:
-    """Refuse parameters that have no counterpart here."""
-    if given := [name for name in names if values.get(name)]:
-        raise UnsupportedFeatureError(f"CALL {procedure}: {', '.join(given)} is not supported.")
 
 
 def _name(entry: Any) -> str:

@@ -6,12 +6,13 @@ Source: ``ShowCommitsProcedure`` ... ``StatsWriteAmplificationProcedure`` of Hud
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
+from hudi_fast.procedures.values import Rows, Values, refuse_given
 from hudi_fast.services.scheduling.pending import pending_services
 from hudi_fast.table import HudiTable
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
@@ -29,9 +30,6 @@ from hudi_fast.writing.markers import delete_markers
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["TIMELINE_COLUMNS", "TIMELINE_PROCEDURES", "timeline_rows"]
-
-Values = Mapping[str, Any]
-Rows = Iterable[Sequence[Any]]
 
 TIMELINE_COLUMNS = (
     "Timestamp string, Action string, State string, Completion_Time string, File_Name string, "
@@ -72,19 +70,21 @@ def _commit(table: HudiTable, values: Values) -> tuple[Instant, CommitMetadata]:
 
 def _show_commits(table: HudiTable, values: Values) -> Rows:
     for instant, metadata in _commits(table, values["limit"]):
-        stats = list(metadata.write_stats())
-        yield (
-            instant.requested,
-            instant.completion,
-            instant.action,
-            sum(one.total_write_bytes for one in stats),
-            sum(one.prev_commit == _NONE for one in stats),
-            sum(one.prev_commit != _NONE for one in stats),
-            len(metadata.partition_to_write_stats),
-            sum(one.num_writes for one in stats),
-            sum(one.num_update_writes for one in stats),
-            sum(one.total_write_errors for one in stats),
-        )
+        yield (instant.requested, instant.completion, instant.action, *_totals(metadata))
+
+
+def _totals(metadata: CommitMetadata) -> tuple[int, ...]:
+    """Bytes, added files, updated files, partitions, rows, updated rows and errors of a commit."""
+    stats = list(metadata.write_stats())
+    return (
+        sum(one.total_write_bytes for one in stats),
+        sum(one.prev_commit == _NONE for one in stats),
+        sum(one.prev_commit != _NONE for one in stats),
+        len(metadata.partition_to_write_stats),
+        sum(one.num_writes for one in stats),
+        sum(one.num_update_writes for one in stats),
+        sum(one.total_write_errors for one in stats),
+    )
 
 
 def _show_commits_metadata(table: HudiTable, values: Values) -> Rows:
@@ -178,23 +178,14 @@ def timeline_rows(table: HudiTable) -> Rows:
     for instant in _timeline(table).instants:
         totals: tuple[int | None, ...] = (None,) * 6
         if instant.is_completed and instant.action in _COMMITS:
-            metadata = _metadata(table, instant)
-            stats = list(metadata.write_stats())
-            totals = (
-                sum(one.total_write_bytes for one in stats),
-                sum(one.prev_commit != _NONE for one in stats),
-                len(metadata.partition_to_write_stats),
-                sum(one.num_writes for one in stats),
-                sum(one.num_update_writes for one in stats),
-                sum(one.total_write_errors for one in stats),
-            )
+            size, _, *rest = _totals(_metadata(table, instant))
+            totals = (size, *rest)
         yield (instant.requested, instant.action, instant.state.name, instant.completion, instant.file_name, *totals)
 
 
 def _show_timeline(table: HudiTable, values: Values) -> Rows:
     """Instants, newest first, with the times at which the files of their states were written."""
-    if values["filter"]:
-        raise UnsupportedFeatureError("CALL show_timeline: filter is not supported; filter the DataFrame.")
+    refuse_given("show_timeline", values, "filter", advice="; filter the DataFrame")
     storage, config = table._storage, table.config
     written: dict[tuple[str, State], str] = {}
     for entry in storage.list_dir(config.timeline_folder):
@@ -294,18 +285,7 @@ def _rollbacks(table: HudiTable) -> list[RollbackMetadata]:
 
 def _show_archived_commits(table: HudiTable, values: Values) -> Rows:
     for instant, metadata in _archived(table, values)[: values["limit"]]:
-        stats = list(metadata.write_stats())
-        yield (
-            instant.requested,
-            instant.completion,
-            sum(one.total_write_bytes for one in stats),
-            sum(one.prev_commit == _NONE for one in stats),
-            sum(one.prev_commit != _NONE for one in stats),
-            len(metadata.partition_to_write_stats),
-            sum(one.num_writes for one in stats),
-            sum(one.num_update_writes for one in stats),
-            sum(one.total_write_errors for one in stats),
-        )
+        yield (instant.requested, instant.completion, *_totals(metadata))
 
 
 def _show_archived_commits_metadata(table: HudiTable, values: Values) -> Rows:
@@ -374,7 +354,7 @@ def _delete_marker(table: HudiTable, values: Values) -> Rows:
 
 
 def _show_clean_plans(table: HudiTable, values: Values) -> Rows:
-    _without(values, "show_clean_plans", "showArchived", "filter")
+    refuse_given("show_clean_plans", values, "showArchived", "filter")
     storage, config = table._storage, table.config
     instants = sorted(_timeline(table).of_action("clean"), key=lambda one: one.requested, reverse=True)
     for instant in instants[: values["limit"]]:
@@ -395,7 +375,7 @@ def _show_clean_plans(table: HudiTable, values: Values) -> Rows:
 
 
 def _show_cleans_metadata(table: HudiTable, values: Values) -> Rows:
-    _without(values, "show_cleans_metadata", "showArchived", "filter")
+    refuse_given("show_cleans_metadata", values, "showArchived", "filter")
     done = [one for one in _timeline(table).of_action("clean") if one.is_completed]
     rows = []
     for instant in done[::-1]:
@@ -419,12 +399,6 @@ def _show_cleans_metadata(table: HudiTable, values: Values) -> Rows:
             for one in clean.partitions
         ]
     return rows[: values["limit"]]
-
-
-def _without(values: Values, procedure: str, *names: str) -> None:
-    """Refuse parameters that have no counterpart here."""
-    if given := [name for name in names if values.get(name)]:
-        raise UnsupportedFeatureError(f"CALL {procedure}: {', '.join(given)} is not supported.")
 
 
 def _stats_write_amplification(table: HudiTable, values: Values) -> Rows:

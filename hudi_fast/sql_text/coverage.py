@@ -98,24 +98,11 @@ def _of_spark(text: str) -> Coverage:
 
 
 _FIRST = frozenset(
-    (
-        *("SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "(", "USE", "ADD", "ALTER", "ANALYZE", "CACHE"),
-        *(
-            "CLEAR",
-            "COMMENT",
-            "CREATE",
-            "DECLARE",
-            "DESC",
-            "DESCRIBE",
-            "DFS",
-            "DROP",
-            "EXECUTE",
-            "INSERT",
-            "LIST",
-            "LOAD",
-        ),
-        *("LOCK", "MSCK", "REFRESH", "REPAIR", "RESET", "SHOW", "UNCACHE", "UNLOCK", "BEGIN", "GRANT", "REVOKE", "MAP"),
-    )
+    """
+    SELECT WITH FROM VALUES TABLE EXPLAIN ( USE ADD ALTER ANALYZE CACHE CLEAR COMMENT CREATE DECLARE DESC
+    DESCRIBE DFS DROP EXECUTE INSERT LIST LOAD LOCK MSCK REFRESH REPAIR RESET SHOW UNCACHE UNLOCK BEGIN GRANT
+    REVOKE MAP
+    """.split()
 )
 """First words of statements that are Spark's."""
 

@@ -1,7 +1,7 @@
 """CALL: parameters, services, and what they show; table functions.
 
 Modules: hudi_fast.spark.sql.procedures, hudi_fast.spark.sql.table_functions, hudi_fast.procedures.call,
-hudi_fast.procedures.timeline, hudi_fast.sql_text.procedures.
+hudi_fast.procedures.timeline, hudi_fast.procedures.values, hudi_fast.sql_text.procedures.
 """
 
 from __future__ import annotations

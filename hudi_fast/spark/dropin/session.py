@@ -16,6 +16,7 @@ __all__ = [
     "ON",
     "ORIGINAL",
     "as_it_was",
+    "is_classic",
     "mark_of",
     "session_settings",
     "set_mark",
@@ -51,12 +52,17 @@ def source_of(spark: Any, named: str | None) -> str:
 
 def session_settings(spark: Any) -> Mapping[str, str]:
     """All settings of a session."""
-    if hasattr(spark, "_jsparkSession"):
+    if is_classic(spark):
         return text_map(spark._jsparkSession.conf().getAll())
     every = getattr(spark.conf, "getAll", None)  # PySpark 4
     if every is not None:
         return dict(every)
     return {row[0]: row[1] for row in as_it_was(type(spark).sql)(spark, "SET").collect()}
+
+
+def is_classic(spark: Any) -> bool:
+    """Whether Python reaches the JVM of the session's driver: it is not one of Spark Connect."""
+    return hasattr(spark, "_jsparkSession")
 
 
 def as_it_was(method: Any) -> Any:

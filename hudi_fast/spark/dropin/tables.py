@@ -24,6 +24,7 @@ from hudi_fast.errors import ConfigError, HudiWarning, TableExistsError, TableNo
 from hudi_fast.spark.dropin.actions import Parts, frame_of, own_path, session_of, start_stream
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.names import Definition, define, defined
+from hudi_fast.spark.dropin.session import is_classic
 from hudi_fast.spark.dropin.translate import read_options, save_mode, table_path, write_options
 from hudi_fast.spark.sql.catalog import (
     Entry,
@@ -110,7 +111,7 @@ def save_table(made_of: Parts, request: Request) -> None:
     options, storage = split_options(write_options(request))
     options.setdefault(_NAME_KEY, _stored_name(storage_of(spark, path, storage)) or name[1].lower())
     write(frame_of(made_of), path, options, mode, storage)
-    if not hasattr(spark, "_jsparkSession"):
+    if not is_classic(spark):
         _name_in_session(spark, name[1], path, known_path)
         return
     if known is not None and mode == "append":

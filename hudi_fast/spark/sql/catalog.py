@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hudi_fast.errors import CatalogError, ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.spark.dropin.session import as_it_was
+from hudi_fast.spark.dropin.session import as_it_was, is_classic
 from hudi_fast.spark.java import text_map
 from hudi_fast.sql_text.statements import CreateView
 from hudi_fast.storage.places import normal_uri
@@ -116,7 +116,7 @@ def _is_catalog(spark: Any, name: str) -> bool:
 
 def find_entry(spark: Any, parts: Sequence[str]) -> Entry | ViewEntry | None:
     """The Hudi table or the view of this name; None for other tables, temporary views and unknown names."""
-    if _is_classic(spark):
+    if is_classic(spark):
         return _find_classic(spark, parts)
     name = full_name(spark, parts)
     return None if name is None else _find_connect(spark, parts, name)
@@ -125,7 +125,7 @@ def find_entry(spark: Any, parts: Sequence[str]) -> Entry | ViewEntry | None:
 def is_taken(spark: Any, parts: Sequence[str]) -> bool:
     """Whether a table or view has this name."""
     name = full_name(spark, parts)
-    if name is not None and _is_classic(spark):
+    if name is not None and is_classic(spark):
         catalog = _session_catalog(spark)
         temporary = len(parts) == 1 and catalog.getTempView(name[1]).isDefined()
         return bool(temporary or catalog.tableExists(_identifier(spark, name)))
@@ -307,12 +307,8 @@ def change_table(
 # ---- classic
 
 
-def _is_classic(spark: Any) -> bool:
-    return hasattr(spark, "_jsparkSession")
-
-
 def _session_catalog(spark: Any) -> Any:
-    if not _is_classic(spark):
+    if not is_classic(spark):
         raise UnsupportedFeatureError(
             "On Spark Connect hudi_fast cannot change the catalog. Make, rename and drop entries on classic Spark, or "
             "by a catalog sync (hoodie.datasource.hive_sync.enable=true)."

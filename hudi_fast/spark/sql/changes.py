@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from hudi_fast.api import merge, write
 from hudi_fast.config.option_descriptor import WRITE
 from hudi_fast.config.options import find_option
+from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.dml.run import dml_settings
-from hudi_fast.dml.statement import with_clause
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.spark.arrow import session_conf
 from hudi_fast.spark.dml import delete_where_on, update_on
@@ -31,7 +31,6 @@ from hudi_fast.spark.sql.queries import Tables
 from hudi_fast.spark.sql.reading import constant, original_sql
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.spark.table_types import spark_schema
-from hudi_fast.sql_text.matches import equal_columns
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, Update
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.open_session import open_session
@@ -167,22 +166,11 @@ def merge_rows(spark: Any, tables: Tables, entry: Entry, statement: MergeInto) -
     """
     table = _Columns(spark, entry)
     source = original_sql(spark, tables.rewritten(statement.source))
-    target = statement.alias or entry.name[1]
-    aliases = (target, statement.source_alias or ("source" if target.lower() != "source" else "given"))
+    aliases = merge_aliases(statement, entry.name[1])
     settings = {key: value for key, value in write_settings(spark, entry).items() if key != _OPERATION}
     settings.pop(_INSERT_OPERATION, None)
     builder = merge(spark, entry.path, source, settings, aliases, dict(table.storage.options))
-    stored, given = ({name.lower(): name for name in names} for names in (table.types, source.columns))
-    pairs = equal_columns(statement.condition, aliases)
-    if pairs and all(one in stored and other in given for one, other in pairs):
-        builder = builder.on({stored[one]: given[other] for one, other in pairs})
-    else:
-        builder = builder.on(tables.rewritten(statement.condition))
-    for clause in statement.clauses:
-        when = None if clause.condition is None else tables.rewritten(clause.condition)
-        values = clause.values and {table.named(name): tables.rewritten(text) for name, text in clause.values.items()}
-        builder = with_clause(builder, clause.kind, clause.effect, values, when)
-    builder.execute()
+    merge_of(builder, statement, (table.types, source.columns), table.named, tables.rewritten).execute()
 
 
 def write_settings(spark: Any, entry: Entry) -> dict[str, str]:

@@ -6,10 +6,11 @@ Source: ``HoodieProcedures`` of Hudi 1.2.0.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from hudi_fast.procedures.call import Rows, Use, bound, rows_of
+from hudi_fast.procedures.call import Use, bound, rows_of
+from hudi_fast.procedures.values import Rows
 from hudi_fast.spark.sql.catalog import Entry
 from hudi_fast.spark.sql.changes import write_settings
 from hudi_fast.spark.sql.reading import constant, read_entry, table_said
@@ -34,26 +35,21 @@ def call_procedure(spark: Any, statement: Call) -> Any:
     """
     name = statement.table.parts[-1].lower()
     values = bound(name, statement.arguments, partial(constant, spark))
-    use = Use(name, values, partial(_table, spark, name), partial(_settings, spark, name), spark)
+    entry_of = cache(lambda said: table_said(spark, said, f"CALL {name}"))
+    use = Use(
+        name,
+        values,
+        lambda said: HudiTable(storage_of(spark, entry_of(said).path)),
+        lambda said: write_settings(spark, entry_of(said)),
+        spark,
+    )
     if name in ("copy_to_table", "copy_to_temp_view"):
-        rows = _copy(use, _entry(spark, name, use.said))
+        rows = _copy(use, entry_of(use.said))
     elif name == "hive_sync":
-        rows = rows_of(replace(use, entry=_entry(spark, name, use.said).name))
+        rows = rows_of(replace(use, entry=entry_of(use.said).name))
     else:
         rows = rows_of(use)
     return spark.createDataFrame([tuple(row) for row in rows], SIGNATURES[name].columns)
-
-
-def _entry(spark: Any, name: str, said: str) -> Entry:
-    return table_said(spark, said, f"CALL {name}")
-
-
-def _table(spark: Any, name: str, said: str) -> HudiTable:
-    return HudiTable(storage_of(spark, _entry(spark, name, said).path))
-
-
-def _settings(spark: Any, name: str, said: str) -> dict[str, str]:
-    return write_settings(spark, _entry(spark, name, said))
 
 
 def _copy(use: Use, entry: Entry) -> Rows:

@@ -19,6 +19,7 @@ from typing import Any
 from hudi_fast.api import read
 from hudi_fast.errors import ConfigError
 from hudi_fast.spark.dropin.names import defined
+from hudi_fast.spark.dropin.session import is_classic
 from hudi_fast.spark.sql.catalog import Entry, ViewEntry, find_entry, is_taken
 from hudi_fast.spark.sql.reading import original_sql, read_entry, session_options
 from hudi_fast.spark.sql.table_functions import TABLE_FUNCTIONS
@@ -116,7 +117,7 @@ class Tables:
 
     def close(self) -> None:
         """Drop the temporary views. On Spark Connect they stay, because a DataFrame is analyzed with each action."""
-        if hasattr(self._spark, "_jsparkSession"):
+        if is_classic(self._spark):
             for view in filter(None, self._views.values()):
                 self._spark.catalog.dropTempView(view)
         self._views.clear()
@@ -133,7 +134,7 @@ class Tables:
         return self._views[key]
 
     def _show(self, frame: Any, key: tuple[Any, ...]) -> str:
-        if hasattr(self._spark, "_jsparkSession"):
+        if is_classic(self._spark):
             name = f"__hudi_fast_{next(_NUMBERS)}"
         else:
             name = f"__hudi_fast_{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"
