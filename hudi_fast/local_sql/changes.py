@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.dml.expressions import is_literal
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.dml.run import delete_locally, dml_settings, update_locally
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.local_sql.names import Tables
 from hudi_fast.local_sql.queries import column_order, constant, query
+from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.flow import WriteResult
@@ -19,6 +21,7 @@ from hudi_fast.writing.open_session import open_session
 
 __all__ = ["CHANGES"]
 
+_NOTHING = pa.schema([])
 _INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
 _OPERATION = "hoodie.datasource.write.operation"
 _OVERWRITE_MODE = "hoodie.datasource.overwrite.mode"
@@ -59,7 +62,7 @@ def _insert(table: HudiTable, statement: Insert, tables: Tables, settings: dict[
 
 def _update(table: HudiTable, statement: Update, tables: Tables, settings: dict[str, Any]) -> WriteResult:
     columns = _Columns(table)
-    values = {columns.named(name): text for name, text in statement.values.items()}
+    values = {columns.named(name): _escaped(text) for name, text in statement.values.items()}
     alias = statement.alias or statement.table.parts[-1]
     return update_locally(_session(table, settings), statement.where, values, alias)
 
@@ -72,7 +75,7 @@ def _delete(table: HudiTable, statement: Delete, tables: Tables, settings: dict[
 def _merge(table: HudiTable, statement: MergeInto, tables: Tables, settings: dict[str, Any]) -> WriteResult:
     columns, source = _Columns(table), query(statement.source, tables)
     builder = table.merge(source, _of_dml(settings), merge_aliases(statement, statement.table.parts[-1]))
-    return merge_of(builder, statement, (columns.order, source.column_names), columns.named).execute()
+    return merge_of(builder, statement, (columns.order, source.column_names), columns.named, _escaped).execute()
 
 
 def _truncate(table: HudiTable, statement: TruncateTable, tables: Tables, settings: dict[str, Any]) -> WriteResult:
@@ -95,6 +98,11 @@ CHANGES: Mapping[type, Callable[[HudiTable, Any, Tables, dict[str, Any]], WriteR
 
 def _session(table: HudiTable, settings: Mapping[str, Any]) -> Any:
     return open_session(table._storage, dml_settings(_of_dml(settings)))
+
+
+def _escaped(text: str) -> Any:
+    """A value in SQL; a text with escapes as an expression, because :meth:`HudiTable.update` takes it as it is."""
+    return sql_value(text, _NOTHING) if "\\" in text and is_literal(text) else text
 
 
 def _of_dml(settings: Mapping[str, Any]) -> dict[str, Any]:

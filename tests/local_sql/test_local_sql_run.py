@@ -133,6 +133,14 @@ def test_rows_are_updated_and_deleted(path: str) -> None:
     assert listed(path) == []
 
 
+def test_escapes_in_texts_are_those_of_spark(path: str) -> None:
+    assert counts(path, r"INSERT INTO trips VALUES (4, 1, 'a\tb', 2, 'Oslo')") == (1, 0, 0)
+    assert counts(path, r"UPDATE trips SET note = 'it\'s\t' WHERE id = 1") == (0, 1, 0)
+    text = r"MERGE INTO trips t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET note = 'x\\y'"
+    assert counts(path, text) == (0, 1, 0)
+    assert [row[2] for row in listed(path)] == ["it's\t", "x\\y", None, "a\tb"]
+
+
 def test_rows_are_merged(path: str) -> None:
     towns, ops = ["Rome", "Rome", "Bonn", "Bonn"], ["u", "d", "i", "x"]
     feed = pa.table({"ID": [2, 3, 4, 5], "fare": [1.0, 2.0, 3.0, 4.0], "town": towns, "op": ops})

@@ -86,6 +86,14 @@ def test_a_table_that_is_there_is_entered_with_its_own_definition(fast, tmp_path
     assert not (tmp_path / "t" / ".hoodie").exists()
 
 
+def test_a_location_may_have_spaces_and_percent_signs(fast, tmp_path):
+    place = tmp_path / "a b%20ü"
+    fast.sql(f"CREATE TABLE t (id int) USING hudi TBLPROPERTIES (primaryKey = 'id') LOCATION '{place}'")
+    fast.sql("INSERT INTO t VALUES (1)")
+    assert listed(fast, "SELECT id FROM t") == [(1,)]
+    assert hf.HudiTable.open(place).to_arrow(["id"]).num_rows == 1
+
+
 def test_dropping_a_managed_table_deletes_its_files(fast):
     fast.sql("CREATE TABLE t (id int) USING hudi")
     path = Path(table_of(fast).path)

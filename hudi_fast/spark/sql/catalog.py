@@ -156,7 +156,7 @@ def create_entry(spark: Any, entry: Entry) -> None:
         formats = dict(zip(("inputFormat", "outputFormat", "serde"), map(option, _formats(entry)), strict=True))
     storage = _copied(
         package.CatalogStorageFormat.empty(),
-        locationUri=option(machine.java.net.URI.create(normal_uri(entry.path))),
+        locationUri=option(machine.org.apache.hadoop.fs.Path(normal_uri(entry.path)).toUri()),
         properties=_scala_map(machine, {"path": entry.path}),
         **formats,
     )
