@@ -14,15 +14,26 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.places import scheme_of
+from hudi_fast.storage.places import is_written, scheme_of
 
-__all__ = ["prefixed", "reached_by_spark", "split_options", "storage_of", "storage_settings"]
+__all__ = [
+    "prefixed",
+    "reached_by_spark",
+    "session_path",
+    "spark_uri",
+    "split_options",
+    "storage_of",
+    "storage_settings",
+]
 
 _PREFIX = "hudi_fast.storage."
 _HADOOP = "fs.s3a."
 _SESSION = "spark.hadoop."
+_FILE_SYSTEM = "fs.defaultFS"
 _SETTINGS = (
     "access.key",
     "secret.key",
@@ -46,8 +57,43 @@ def storage_of(spark: Any, path: str | os.PathLike[str], options: Mapping[str, A
 
     Raises:
         ConfigError: unknown storage, or a wrong option.
+        UnsupportedFeatureError: the session's default file system, for a path without a scheme.
     """
-    return Storage(path, options or storage_settings(spark, path))
+    place = session_path(spark, os.fspath(path)) if isinstance(path, str | os.PathLike) else path
+    return Storage(place, options or storage_settings(spark, place))
+
+
+def session_path(spark: Any, path: str) -> str:
+    """The path; one without a scheme belongs to the session's default file system (``fs.defaultFS``).
+
+    Raises:
+        UnsupportedFeatureError: hudi_fast does not support that file system.
+    """
+    if not path or urlsplit(path).scheme:
+        return path
+    base = _default_file_system(spark)
+    if urlsplit(base).scheme in ("", "file"):
+        return path
+    if not is_written(base):
+        raise UnsupportedFeatureError(
+            f"The path {path!r} means {base.rstrip('/')}{path} to this session (fs.defaultFS), where tables are not "
+            f"supported yet. A local folder is file://{path}."
+        )
+    return f"{base.rstrip('/')}/{path.lstrip('/')}"
+
+
+def spark_uri(storage: Storage, path: str = "") -> str:
+    """A path of a table for Spark; of a local table with its scheme, because ``fs.defaultFS`` may be another one."""
+    uri = storage.absolute(path)
+    return f"file://{uri}" if storage.is_local and uri.startswith("/") else uri
+
+
+def _default_file_system(spark: Any) -> str:
+    """The session's file system for paths without a scheme: ``file:///`` unless ``fs.defaultFS`` differs."""
+    context = getattr(spark, "_jsc", None)
+    if context is not None:
+        return str(context.hadoopConfiguration().get(_FILE_SYSTEM) or "file:///")
+    return str(spark.conf.get(f"{_SESSION}{_FILE_SYSTEM}", "file:///"))
 
 
 def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ Writing tables requires a storage that can create a file on the condition that i
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,10 @@ from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import ObjectStore
 
 __all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
+
+
+_HALF_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+"""One letter is a drive of Windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +54,37 @@ def normal_uri(uri: str) -> str:
     """Make a local path absolute; strip trailing slashes from any other URI.
 
     Raises:
-        ConfigError: the URI consists of a scheme only.
+        ConfigError: the URI is a scheme only, has a scheme without ``//``, or is a ``file://`` of another host.
     """
     if "://" not in uri:
         if uri.startswith("file:/"):
             return unquote(uri[len("file:") :]).rstrip("/") or "/"
+        if found := _HALF_SCHEME.match(uri):
+            raise _half_scheme(uri, found[1], uri[found.end() :])
         return os.path.abspath(os.path.expanduser(uri)).rstrip("/") or "/"
     if scheme_of(uri) == "file":
-        return unquote(urlsplit(uri).path).rstrip("/") or "/"
+        parts = urlsplit(uri)
+        if parts.netloc not in ("", "localhost"):
+            raise ConfigError(
+                f"{uri} names the host {parts.netloc!r}. A local path has three slashes: "
+                f"file:///{parts.netloc}{parts.path}."
+            )
+        return unquote(parts.path).rstrip("/") or "/"
     if not uri.partition("://")[2].strip("/"):
         raise ConfigError(f"{uri} is not the path of a table: it consists of a scheme only.")
     return uri.rstrip("/")
+
+
+def _half_scheme(uri: str, scheme: str, rest: str) -> ConfigError:
+    """The error for a scheme that is not followed by ``//``: as a local path it would be a folder of that name."""
+    folder = rest.strip("/")
+    meant = {
+        "dbfs": f"/dbfs/{folder}, where the cluster mounts it",
+        "file": f"file:///{folder}",
+        "hdfs": f"hdfs://namenode/{folder}",
+        "viewfs": f"viewfs://cluster/{folder}",
+    }.get(scheme.lower(), f"{scheme}://{folder}")
+    return ConfigError(f"{uri} is not the path of a table. Write {meant}; a local folder of that name is ./{uri}.")
 
 
 def scheme_of(uri: str) -> str:

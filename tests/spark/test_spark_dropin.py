@@ -246,6 +246,9 @@ def test_a_path_of_another_file_system_is_not_taken_for_a_local_one(fast, saved)
     try:
         with pytest.raises(hf.UnsupportedFeatureError, match=f"means hdfs://names:8020{saved} .* file://{saved}"):
             fast.read.format("hudi").load(saved)
+        with pytest.raises(hf.UnsupportedFeatureError, match=f"means hdfs://names:8020{saved}-new "):
+            hf.write(rows(fast), f"{saved}-new", TABLE)
+        assert hf.read(fast, f"file://{saved}").count() == 2
     finally:
         settings.set("fs.defaultFS", before)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -38,6 +39,30 @@ def test_local_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_scheme_alone_is_refused() -> None:
     with pytest.raises(ConfigError, match="s3:///"):
         normal_uri("s3:///")
+
+
+@pytest.mark.parametrize(
+    ("uri", "meant"),
+    [
+        ("s3a:/bucket/t", "Write s3a://bucket/t; a local folder of that name is ./s3a:/bucket/t"),
+        ("gs:bucket/t/", "Write gs://bucket/t;"),
+        ("hdfs:/user/me/t", "Write hdfs://namenode/user/me/t;"),
+        ("dbfs:/t", "Write /dbfs/t, where the cluster mounts it;"),
+        ("file:t", "Write file:///t;"),
+        ("FILE:t", "Write file:///t;"),
+        ("file://data/t", "names the host 'data'. A local path has three slashes: file:///data/t."),
+    ],
+)
+def test_half_a_scheme_is_not_a_local_folder(uri: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(meant)):
+        normal_uri(uri)
+
+
+@pytest.mark.parametrize(
+    "path", ["./a:b", "/data/s3a:/t", "a b/ü%20", "C:/t", "one/two:three", "file://localhost/data/t", ".hidden:t"]
+)
+def test_other_colons_are_part_of_a_local_path(path: str) -> None:
+    assert normal_uri(path).startswith("/")
 
 
 def test_schemes_are_in_small_letters_and_paths_are_files() -> None:

@@ -8,18 +8,16 @@ identified by path; :mod:`hudi_fast.spark.dropin.tables` handles names.
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlparse
 
 from hudi_fast.api import read, write
 from hudi_fast.errors import TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.spark.dropin.calls import Request
-from hudi_fast.spark.dropin.session import session_settings, whose_paths
+from hudi_fast.spark.dropin.session import session_settings
 from hudi_fast.spark.dropin.translate import read_options, save_mode, stream_options, table_path, write_options
-from hudi_fast.spark.storage import split_options, storage_of
+from hudi_fast.spark.storage import session_path, split_options, storage_of
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.places import is_written
 
-__all__ = ["frame_of", "load", "load_stream", "own_path", "save", "session_of", "start_stream"]
+__all__ = ["frame_of", "load", "load_stream", "save", "session_of", "start_stream"]
 
 Parts = tuple[Any, ...]
 
@@ -53,7 +51,7 @@ def save(made_of: Parts, request: Request) -> None:
         HudiError: as :func:`hudi_fast.write`.
     """
     spark = session_of(made_of)
-    path = own_path(spark, table_path(request, "save()"))
+    path = session_path(spark, table_path(request, "save()"))
     options, storage = split_options(write_options(request))
     write(frame_of(made_of), path, options, save_mode(request.mode), storage)
 
@@ -65,7 +63,7 @@ def load(made_of: Parts, request: Request) -> Any:
         HudiError: as :func:`hudi_fast.read`.
     """
     spark = session_of(made_of)
-    path = own_path(spark, table_path(request, "load()"))
+    path = session_path(spark, table_path(request, "load()"))
     options, storage = split_options(read_options(request, session_settings(spark)))
     try:
         return read(spark, path, options, storage_options=storage)
@@ -88,7 +86,7 @@ def start_stream(made_of: Parts, request: Request) -> Any:
     from hudi_fast.spark.streaming.entry import stream_writer
 
     spark = session_of(made_of)
-    path = own_path(spark, table_path(request, "start()"))
+    path = session_path(spark, table_path(request, "start()"))
     ours, rest = stream_options(request)
     locations = [key for key in rest if key.lower() == "checkpointlocation"]
     return stream_writer(
@@ -112,28 +110,9 @@ def load_stream(made_of: Parts, request: Request) -> Any:
     from hudi_fast.spark.streaming.entry import stream_reader
 
     spark = session_of(made_of)
-    path = own_path(spark, table_path(request, "load()"))
+    path = session_path(spark, table_path(request, "load()"))
     ours, _ = stream_options(request)
     return stream_reader(spark, path, ours)
-
-
-def own_path(spark: Any, path: str) -> str:
-    """The path; one without a scheme belongs to the session's default file system (``fs.defaultFS``).
-
-    Raises:
-        UnsupportedFeatureError: hudi_fast does not support that file system.
-    """
-    if urlparse(path).scheme:
-        return path
-    base = whose_paths(spark)
-    if urlparse(base).scheme in ("", "file"):
-        return path
-    if not is_written(base):
-        raise UnsupportedFeatureError(
-            f"The path {path!r} means {base.rstrip('/')}{path} to this session (fs.defaultFS), where tables are not "
-            f"supported yet. A local folder is file://{path}."
-        )
-    return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
 
 def _table_above(storage: Storage) -> str | None:

@@ -21,14 +21,12 @@ __all__ = [
     "session_settings",
     "set_mark",
     "source_of",
-    "whose_paths",
 ]
 
 ON, FALLBACK = "on", "fallback"
 ORIGINAL = "_hudi_fast_wraps"
 """Attribute of a wrapped method: the original method."""
 _MARK = "hudi_fast.accelerate"
-_FILE_SYSTEM = "fs.defaultFS"
 
 
 def set_mark(spark: Any, mark: str | None) -> None:
@@ -68,11 +66,3 @@ def is_classic(spark: Any) -> bool:
 def as_it_was(method: Any) -> Any:
     """A PySpark method without hudi_fast's wrapper."""
     return getattr(method, ORIGINAL, method)
-
-
-def whose_paths(spark: Any) -> str:
-    """The session's file system for paths without a scheme: ``file:///`` unless ``fs.defaultFS`` differs."""
-    context = getattr(spark, "_jsc", None)
-    if context is not None:
-        return str(context.hadoopConfiguration().get(_FILE_SYSTEM) or "file:///")
-    return str(spark.conf.get(f"spark.hadoop.{_FILE_SYSTEM}", "file:///"))

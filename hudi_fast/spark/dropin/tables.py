@@ -21,7 +21,7 @@ from hudi_fast.api import read, write
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, HudiWarning, TableExistsError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.spark.dropin.actions import Parts, frame_of, own_path, session_of, start_stream
+from hudi_fast.spark.dropin.actions import Parts, frame_of, session_of, start_stream
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.names import Definition, define, defined
 from hudi_fast.spark.dropin.session import is_classic
@@ -40,7 +40,7 @@ from hudi_fast.spark.sql.changes import insert_by_position, insert_frame, write_
 from hudi_fast.spark.sql.definitions import entry_of_path, long_keys
 from hudi_fast.spark.sql.queries import read_named
 from hudi_fast.spark.sql.reading import read_entry
-from hudi_fast.spark.storage import split_options, storage_of
+from hudi_fast.spark.storage import session_path, split_options, storage_of
 from hudi_fast.sql_text.cursor import Cursor, StatementError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.places import normal_uri
@@ -215,12 +215,12 @@ def _nothing_to_do(spark: Any, parts: tuple[str, ...], mode: str, known_path: st
 
 def _path_of(spark: Any, name: tuple[str, str], request: Request, known: str) -> str:
     """Path of the table; ``known`` is the path of the existing table of that name, or empty."""
-    default = own_path(spark, default_path(spark, name))
+    default = session_path(spark, default_path(spark, name))
     if "path" not in request.options:
         return known or normal_uri(default)
     said = table_path(request, "saveAsTable()")
     absolute = bool(urlparse(said).scheme) or isabs(said)
-    path = normal_uri(own_path(spark, said) if absolute else f"{default.rpartition('/')[0]}/{said}")
+    path = normal_uri(session_path(spark, said) if absolute else f"{default.rpartition('/')[0]}/{said}")
     if known and normal_uri(known) != path:
         raise ConfigError(
             f"The table {'.'.join(name)} is {known}, not {path}: leave the option 'path' out, or use another name."

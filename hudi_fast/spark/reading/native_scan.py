@@ -25,6 +25,7 @@ from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.schema.history import stored_name
 from hudi_fast.spark.arrow import parallelism, session_conf
 from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame
+from hudi_fast.spark.storage import spark_uri
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.timeline.instant import ms_from_instant
 from hudi_fast.view.base_files import open_base
@@ -97,14 +98,14 @@ def _scan_files(
     if not from_path:
         renamed = tuple(stored) != tuple(scan.output.names)
         skips = None if narrow is None or renamed or len(slices) < _WORTH_NARROWING else _by_number(narrow, slices)
-        frame = planned_frame(spark, scan.storage.uri, _planned(scan, slices), there, SCAN_OPTIONS, skips)
+        frame = planned_frame(spark, spark_uri(scan.storage), _planned(scan, slices), there, SCAN_OPTIONS, skips)
     if frame is None:
         reader = spark.read.options(**SCAN_OPTIONS).schema(there)
         if from_path:
-            reader = reader.option("basePath", scan.storage.uri)
+            reader = reader.option("basePath", spark_uri(scan.storage))
         # Spark lists each file; by default with one task per file.
         with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
-            frame = reader.parquet(*(scan.storage.absolute(file.path) for file in _planned(scan, slices)))
+            frame = reader.parquet(*(spark_uri(scan.storage, file.path) for file in _planned(scan, slices)))
     added = [column.alias(name) for name, column in more.items()]
     if frame.columns == scan.output.names:  # each column by itself takes calls of the JVM
         return frame.select("*", *added) if added else frame

@@ -24,7 +24,6 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.spark.arrow import checked_arrow_types
-from hudi_fast.spark.dropin.actions import own_path
 from hudi_fast.spark.sql.catalog import (
     Entry,
     change_table,
@@ -39,7 +38,7 @@ from hudi_fast.spark.sql.catalog import (
 from hudi_fast.spark.sql.changes import write_settings
 from hudi_fast.spark.sql.queries import Tables
 from hudi_fast.spark.sql.reading import constant, original_sql
-from hudi_fast.spark.storage import storage_of
+from hudi_fast.spark.storage import session_path, storage_of
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.sql_text.cursor import Cursor, Name
 from hudi_fast.sql_text.statements import (
@@ -107,7 +106,7 @@ def create_table(spark: Any, tables: Tables, statement: CreateTable) -> None:
         said = ", ".join(statement.clauses) or "OR REPLACE"
         raise UnsupportedFeatureError(f"CREATE TABLE {statement.table}: {said} is not supported for Hudi tables.")
     managed = statement.location is None
-    path = default_path(spark, name) if statement.location is None else own_path(spark, statement.location)
+    path = default_path(spark, name) if statement.location is None else session_path(spark, statement.location)
     storage = storage_of(spark, path)
     if statement.like is not None:
         statement = _like(spark, statement)
