@@ -31,7 +31,15 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup
 from hudi_fast.metadata_table.table import MetadataTable
 
-__all__ = ["RECORD_INDEX", "KeyLocations", "is_by_partition", "locate_keys", "missing_index", "usable_index"]
+__all__ = [
+    "RECORD_INDEX",
+    "KeyLocations",
+    "is_by_partition",
+    "locate_keys",
+    "missing_index",
+    "usable_index",
+    "without_records",
+]
 
 RECORD_INDEX = PartitionKind.RECORD_INDEX.value
 """The metadata partition of the record index."""
@@ -76,14 +84,19 @@ def usable_index(settings: IndexSettings, table: MetadataTable | None, where: st
     problem = missing_index(settings, table)
     if problem is None:
         return settings
-    other = _FALLBACK[settings.kind]
+    other = without_records(settings)
     warnings.warn(
         f"{where} is written without its record index: {problem}. Keys are looked up in base files, as with "
-        f"hoodie.index.type={other}. With hoodie.metadata.enable=true and this index the next write builds it.",
+        f"hoodie.index.type={other.kind}. With hoodie.metadata.enable=true and this index the next write builds it.",
         HudiWarning,
         stacklevel=2,
     )
-    return replace(settings, kind=other)
+    return other
+
+
+def without_records(settings: IndexSettings) -> IndexSettings:
+    """The settings with an index that needs no record index."""
+    return replace(settings, kind=_FALLBACK.get(settings.kind, settings.kind))
 
 
 def missing_index(settings: IndexSettings, table: MetadataTable | None) -> str | None:

@@ -1,4 +1,6 @@
-"""Column ids after a write to a table with a schema history: new columns get new ids, all others keep theirs.
+"""Column ids after a write to a table with a schema history.
+
+New columns get new ids, and all others keep theirs. A write that replaces the columns gives new ids to all.
 
 ::
 
@@ -19,7 +21,7 @@ from hudi_fast.formats.avro.schema import is_meta_field
 from hudi_fast.schema.internal import ArrayType, Field, InternalSchema, InternalType, MapType, RecordType, highest_id
 from hudi_fast.schema.internal_types import internal_type, plain_arrow_type
 
-__all__ = ["evolved_ids"]
+__all__ = ["evolved_ids", "replaced_ids"]
 
 
 def evolved_ids(before: InternalSchema, columns: pa.Schema, version: int) -> InternalSchema:
@@ -39,6 +41,23 @@ def evolved_ids(before: InternalSchema, columns: pa.Schema, version: int) -> Int
     if record == before.record:
         return before
     return InternalSchema(version, max(before.max_column_id, highest_id(record)), record)
+
+
+def replaced_ids(before: InternalSchema, columns: pa.Schema, version: int) -> InternalSchema:
+    """The internal schema of a table after a write that replaced all rows and columns: no column keeps its id.
+
+    Args:
+        before: the newest schema.
+        columns: data columns of the table after the write.
+        version: requested time of the write.
+
+    Raises:
+        UnsupportedFeatureError: a new column of a type that internal schemas do not have.
+    """
+    ids = itertools.count(before.max_column_id + 1)
+    meta = tuple(field for field in before.record.fields if is_meta_field(field.name))
+    record = RecordType((*meta, *_fields((), list(columns), "", ids)))
+    return InternalSchema(version, highest_id(record), record)
 
 
 def _fields(before: Sequence[Field], columns: Sequence[pa.Field], path: str, ids: Iterator[int]) -> tuple[Field, ...]:

@@ -19,6 +19,7 @@ from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.avro.schema import avro_to_arrow, without_meta
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
+from hudi_fast.timeline.announced_changes import effective_config
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
@@ -103,6 +104,7 @@ def load_state(
 def _load(storage: Storage, as_of: str | None, replaced_since: str | None, known: TableState | None) -> TableState:
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     timeline = load_timeline(storage, config)
+    config = effective_config(storage, config, timeline)
     if known is not None and config == known.config and timeline == known.timeline:
         return known
     replaced: dict[tuple[str, str], str] = {}

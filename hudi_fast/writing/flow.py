@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -33,10 +34,13 @@ from hudi_fast.errors import (
     CommitError,
     CommitStateUnknownError,
     FileGoneError,
+    HudiWarning,
     LockError,
     TableExistsError,
 )
+from hudi_fast.index.record_index import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
+from hudi_fast.timeline.announced_changes import announce, apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.writing.backend import Engine, PlannedEngine
 from hudi_fast.writing.conflicts.checks import (
@@ -51,15 +55,21 @@ from hudi_fast.writing.conflicts.early import early_detection
 from hudi_fast.writing.conflicts.missing_files import conflict_of_missing_file
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.located import refuse_large_scan
-from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import (
+    columns_with_stats,
+    ensure_metadata,
+    metadata_to_overwrite,
+    record_in_metadata,
+)
 from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
 from hudi_fast.writing.overwrite import discard, exchange, stage
-from hudi_fast.writing.pending_clusterings import release_groups
+from hudi_fast.writing.overwrite_in_place import changed_properties, require_same_partitions
+from hudi_fast.writing.pending_clusterings import release_all, release_groups
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.replace import REPLACING, replaced_groups
-from hudi_fast.writing.schema_commit import record_schema, schema_metadata
+from hudi_fast.writing.schema_commit import overwritten_ids, record_schema, schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import (
     Transaction,
@@ -227,7 +237,7 @@ def _write(
         state = ensure_metadata(session, plan)
         refuse_large_scan(plan, state, options.index_fallback_max_bytes)
         pinned = pin(state, options)
-        transaction = begin(session, plan.operation.upper(), plan.operation in REPLACING, requested)
+        transaction = begin(session, plan.committed_as.upper(), plan.committed_as in REPLACING, requested)
     with rolled_back_on_failure(transaction):
         if state.timeline == drafted.timeline:
             plan = replace(plan, table=replace(plan.table, config=state.config, view=state.view))
@@ -251,9 +261,9 @@ def _execute(
         early=early_detection(options, state.timeline, plan.index.bucket is not None),
     )
     outcome = engine.execute(plan)
-    replaced = replaced_groups(plan, options, outcome.partitions)
+    replaced = replaced_groups(plan, state.view if plan.overwrites else plan.view, options, outcome.partitions)
     with session.locked():
-        if not outcome.stats and not replaced and not options.allow_empty_commit:
+        if not (outcome.stats or replaced or options.allow_empty_commit or plan.overwrites):
             withdraw(transaction)
             return plan, outcome, ""
         _publish(transaction, pinned, plan, _metadata(plan, options, outcome.stats, replaced))
@@ -269,7 +279,8 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
         refuse_while_restoring(state.storage, state.timeline, "no write may be published")
         require_not_undone(state, instant)
         require_no_conflicts(instant, metadata, pinned.state, state, plan, options)
-        plan = plan_with_merged_schema(instant, plan, pinned, state, options)
+        if not plan.overwrites:
+            plan = plan_with_merged_schema(instant, plan, pinned, state, options)
         metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **schema_metadata(plan)})
     elif plan.is_dml:
         require_no_other_commit(instant, pinned.state)
@@ -289,11 +300,13 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
 
 
 def _replace(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:
-    """Write a new table next to the existing one, then exchange the two."""
+    """Write a new table next to the existing one, then exchange the two; where that is impossible, in its place."""
     storage = session.storage
     staged = stage(storage)
     if staged is None:
-        return _write(session, engine, started, new=target)
+        if target.is_damaged:
+            return _write(session, engine, started, new=target)
+        return _overwrite_in_place(session, engine, target, started)
     try:
         try:
             private = TableSession(staged, session.settings, session.backend, private=True)
@@ -312,6 +325,47 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
     return replace(result, seconds=time.monotonic() - started)
 
 
+def _overwrite_in_place(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:
+    """Replace rows, columns and configuration of a table by one commit: see :mod:`.overwrite_in_place`."""
+    storage, options = session.storage, session.settings.write
+    before = session.latest().config
+    changes = changed_properties(session.state, options)
+    plan = replace(_draft(session, engine, target.with_properties(before.raw, changes)), overwrites=True)
+    session.changed()
+    with session.locked():
+        state = recover(session)
+        require_same_partitions(state, plan.schema)
+        if changed_properties(state, options) != changes:
+            raise CommitConflictError(
+                f"Another writer changed the configuration of {storage.uri}; run the write again."
+            )
+        release_all(session)
+        state = metadata_to_overwrite(session, plan, keeps_config=not changes)
+        table = replace(plan.table, internal=overwritten_ids(plan, state))
+        plan = replace(plan, table=table, index=without_records(plan.index))  # no key is looked up
+        pinned = pin(state, options)
+        transaction = begin(session, plan.committed_as.upper(), replaces=True)
+    with rolled_back_on_failure(transaction):
+        with session.locked():
+            announce(storage, transaction.instant.requested, changes)
+            session.changed()
+        plan, outcome, instant = _execute(transaction, pinned, plan, engine)
+    try:
+        with session.locked():
+            state = session.state
+            if apply_announced(storage, state.config, state.timeline):
+                session.changed()
+            ensure_metadata(session, plan)
+    except Exception as error:
+        warnings.warn(
+            f"The overwrite {instant} of {storage.uri} is complete. Finishing its configuration or its metadata table "
+            f"failed ({error}); the next write does it.",
+            HudiWarning,
+            stacklevel=4,
+        )
+    return _result(instant, plan.operation, outcome.stats, started, outcome)
+
+
 def _metadata(
     plan: WritePlan, options: WriteOptions, stats: list[WriteStat], replaced: Mapping[str, list[str]]
 ) -> CommitMetadata:
@@ -321,8 +375,8 @@ def _metadata(
     return CommitMetadata(
         by_partition,
         {**options.extra_metadata, **schema_metadata(plan)},
-        plan.operation.upper(),
-        partition_to_replace_file_ids=dict(replaced) if plan.operation in REPLACING else None,
+        plan.committed_as.upper(),
+        partition_to_replace_file_ids=dict(replaced) if plan.committed_as in REPLACING else None,
     )
 
 

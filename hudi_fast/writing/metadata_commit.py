@@ -4,6 +4,7 @@
 
     before it begins      ensure_metadata      resolve pending instants, rebuild an untrusted table; build enabled
                                                indexes, drop disabled ones
+    before an overwrite   metadata_to_overwrite  keep the metadata table if a new one would be the same, else drop it
     before it is visible  record_in_metadata   its delta commit, for every existing partition
     once it is visible    maintain_metadata    compaction and cleaning (metadata_services.py)
 
@@ -36,7 +37,7 @@ from hudi_fast.metadata_table.updates.maintain import finish_pending_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
-from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.session import TableSession
 
@@ -44,6 +45,7 @@ __all__ = [
     "columns_with_stats",
     "compacts_without_lock",
     "ensure_metadata",
+    "metadata_to_overwrite",
     "metadata_without_pending",
     "producer_context",
     "record_in_metadata",
@@ -107,6 +109,30 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
     else:
         return state
     return session.reload()
+
+
+def metadata_to_overwrite(session: TableSession, plan: FilePlan, keeps_config: bool) -> TableState:
+    """Prepare the metadata table before a write that replaces the table; returns the state to pin.
+
+    A metadata table that a new table would not have is dropped. The new one is built after the commit.
+
+    Args:
+        session: the call, under the table's lock; failed writes were rolled back.
+        plan: of the write: the new columns.
+        keeps_config: whether the write leaves the table's configuration as it is.
+
+    Raises:
+        HudiError: as :func:`ensure_metadata`.
+    """
+    state, options = session.state, session.settings.write.metadata
+    wanted = {*options.wanted_partitions(state.config), *requested_indexes(options, state.config)}
+    columns = table_schema(state)
+    is_same = columns is not None and columns.equals(plan.schema) and set(state.config.metadata_partitions) == wanted
+    if is_same and keeps_config:
+        return ensure_metadata(session, plan)
+    if drop_metadata(state.storage, state.config):
+        session.changed()
+    return session.state
 
 
 def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMetadata) -> Recorded | None:

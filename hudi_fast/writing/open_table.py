@@ -7,7 +7,7 @@ table that it created is deleted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_fast.config.new_table import new_table_properties
 from hudi_fast.config.option_conflicts import new_table_from_options
@@ -20,7 +20,6 @@ from hudi_fast.errors import (
     CorruptTableError,
     TableExistsError,
     TableNotFoundError,
-    UnsupportedFeatureError,
 )
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
@@ -43,11 +42,18 @@ class Target:
         storage: the base path.
         new: properties of the table to create; None to write to the existing one.
         exists: whether a table exists; with ``new`` it is replaced.
+        is_damaged: whether its properties cannot be read.
     """
 
     storage: Storage
     new: Mapping[str, str] | None
     exists: bool
+    is_damaged: bool = False
+
+    def with_properties(self, before: Mapping[str, str], changes: Mapping[str, str | None]) -> Target:
+        """The target with the properties of the existing table after changes; None removes one."""
+        after = {**before, **changes}
+        return replace(self, new={name: value for name, value in after.items() if value is not None})
 
     def new_state(self) -> TableState:
         """The state of the table before it is created, to draft the write against."""
@@ -80,30 +86,28 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         ConfigError: unknown mode, a mode that the operation does not allow, no table name.
         TableExistsError: the table exists and the mode is ``errorifexists``.
         TableNotFoundError: a delete without a table.
-        UnsupportedFeatureError: a storage without conditional writes; replacing a table in an object store.
+        UnsupportedFeatureError: a storage without conditional writes.
     """
     mode = known_mode(storage, mode)
     if options.operation in _NEEDS_TABLE and mode != "append":
         raise ConfigError(f"Append is the only save mode applicable for the {options.operation} operation; got {mode}.")
-    exists = table_exists(storage, broken_counts=mode == "overwrite" and options.operation != "insert_overwrite_table")
+    found = _find_table(storage)
+    exists = found is not None
+    if isinstance(found, CorruptTableError) and (mode != "overwrite" or options.operation == "insert_overwrite_table"):
+        raise found
     if exists and mode == "errorifexists":
         raise TableExistsError(f"hoodie table at {storage.uri} already exists. Append to it, or write elsewhere.")
     if exists and mode == "ignore":
         return None
     if exists and (mode != "overwrite" or options.operation == "insert_overwrite_table"):
         return Target(storage, None, True)
-    if exists and not storage.is_local:
-        raise UnsupportedFeatureError(
-            f"The table {storage.uri} cannot be replaced: object stores do not rename folders, so readers would see "
-            "neither table whole. Append with hoodie.datasource.write.operation=insert_overwrite_table, "
-            "which replaces all rows, or delete the table first."
-        )
     if not exists and options.operation in _NEEDS_TABLE:
         raise TableNotFoundError(f"hoodie table at {storage.uri} does not exist; there is nothing to delete.")
     here = None if exists else storage.stat("")
     if here is not None and not here.is_dir:
         raise ConfigError(f"{storage.uri} is a file; a table is a folder. Write elsewhere.")
-    return Target(storage, new_table_properties(new_table_from_options(options)), exists)
+    properties = new_table_properties(new_table_from_options(options))
+    return Target(storage, properties, exists, isinstance(found, CorruptTableError))
 
 
 def known_mode(storage: Storage, mode: str) -> str:
@@ -160,11 +164,17 @@ def remove_if_unused(storage: Storage, shared: bool) -> None:
 
 def table_exists(storage: Storage, broken_counts: bool) -> bool:
     """Whether a table exists; raises for an unreadable table that is not being replaced."""
+    found = _find_table(storage)
+    if isinstance(found, CorruptTableError) and not broken_counts:
+        raise found
+    return found is not None
+
+
+def _find_table(storage: Storage) -> Mapping[str, str] | CorruptTableError | None:
+    """The properties of a table, or the reason why they cannot be read; None without a table."""
     try:
-        load_properties(storage)
+        return load_properties(storage)
     except TableNotFoundError:
-        return False
-    except CorruptTableError:
-        if not broken_counts:
-            raise
-    return True
+        return None
+    except CorruptTableError as error:
+        return error

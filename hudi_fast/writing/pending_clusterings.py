@@ -3,6 +3,7 @@
 ::
 
     release_groups      a write changed rows of a planned group         ─► the clustering is rolled back with its plan
+    release_all         a write is about to replace all rows            ─► the same for every clustering
     roll_back_expired   planned long ago, no live heartbeat since       ─► the same, by the next writer or service
 
 A clustering that runs on this machine is skipped; it detects the conflict before it completes.
@@ -26,7 +27,7 @@ from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["release_groups", "roll_back_expired", "withdraw_clustering"]
+__all__ = ["release_all", "release_groups", "roll_back_expired", "withdraw_clustering"]
 
 _MINUTE_MS = 60_000
 
@@ -47,6 +48,15 @@ def release_groups(session: TableSession, stats: Iterable[WriteStat]) -> None:
             if any((one.partition_path, one.file_id) in touched for group in plan.groups for one in group.slices)
         ]
         _withdraw_all(session, found)
+
+
+def release_all(session: TableSession) -> None:
+    """Roll back the pending clusterings of a table whose file groups are about to be replaced.
+
+    Args:
+        session: the call, under the table's lock.
+    """
+    _withdraw_all(session, list(session.state.pending_services))
 
 
 def roll_back_expired(session: TableSession, minutes: int) -> None:

@@ -257,6 +257,8 @@ class WritePlan(FilePlan):
         unset: columns whose values updated rows keep.
         allows_clustering_updates: whether rows in a pending clustering may change.
         early: early conflict detection, before a file group is written; None if disabled.
+        overwrites: whether the write replaces the whole table, with its columns and configuration. The view is then
+            that of a new, empty table.
     """
 
     operation: str
@@ -271,6 +273,12 @@ class WritePlan(FilePlan):
     unset: frozenset[str] = frozenset()
     allows_clustering_updates: bool = False
     early: EarlyDetection | None = None
+    overwrites: bool = False
+
+    @property
+    def committed_as(self) -> str:
+        """The operation in commit metadata, in lower case."""
+        return "insert_overwrite_table" if self.overwrites else self.operation
 
     @property
     def combines(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError
-from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.slices import TableView, latest_slices
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["REPLACING", "replaced_groups"]
@@ -19,11 +19,14 @@ REPLACING = frozenset({"insert_overwrite", "insert_overwrite_table", "delete_par
 """Operations that replace file groups."""
 
 
-def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[str]) -> dict[str, list[str]]:
+def replaced_groups(
+    plan: WritePlan, view: TableView, options: WriteOptions, written: Iterable[str]
+) -> dict[str, list[str]]:
     """Replaced file ids by partition path; empty for operations that do not replace file groups.
 
     Args:
-        plan: the write, with the pinned view, which lacks file groups of the write itself.
+        plan: the write.
+        view: the pinned view of the table, which lacks file groups of the write itself.
         options: names partitions to delete.
         written: partition paths that received rows (or, for ``delete_partition``, that rows named).
 
@@ -31,22 +34,21 @@ def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[st
         CommitConflictError: a pending service is about to rewrite a file group: a clustering, or for
             ``delete_partition`` a compaction too.
     """
-    if plan.operation not in REPLACING:
+    if plan.committed_as not in REPLACING:
         return {}
-    existing = plan.view.lister.partitions()
-    if plan.operation == "insert_overwrite_table":
+    existing = view.lister.partitions()
+    if plan.committed_as == "insert_overwrite_table":
         wanted = list(existing)
     elif plan.operation == "delete_partition" and options.partitions_to_delete:
         wanted = [name for name in existing if _matches(name, options.partitions_to_delete)]
     else:
         wanted = [name for name in existing if name in set(written)]
-    replaced = {name: [one.file_id for one in latest_slices(plan.view, name)] for name in wanted}
-    _refuse_planned(plan, replaced)
+    replaced = {name: [one.file_id for one in latest_slices(view, name)] for name in wanted}
+    _refuse_planned(plan, view, replaced)
     return {name: ids for name, ids in replaced.items() if ids}
 
 
-def _refuse_planned(plan: WritePlan, replaced: Mapping[str, Iterable[str]]) -> None:
-    view = plan.view
+def _refuse_planned(plan: WritePlan, view: TableView, replaced: Mapping[str, Iterable[str]]) -> None:
     planned = dict.fromkeys(view.pending_groups, "clustering")
     if plan.operation == "delete_partition":
         planned |= {group: f"compaction {instant}" for group, instant in view.pending_compactions.items()}
@@ -56,8 +58,8 @@ def _refuse_planned(plan: WritePlan, replaced: Mapping[str, Iterable[str]]) -> N
     ]
     if blocked:
         raise CommitConflictError(
-            f"{plan.operation} on {plan.storage.uri} would replace file groups that a pending clustering or compaction "
-            f"is going to rewrite: {blocked}. Run or roll back the service first."
+            f"{plan.committed_as} on {plan.storage.uri} would replace file groups that a pending clustering or "
+            f"compaction is going to rewrite: {blocked}. Run or roll back the service first."
         )
 
 

@@ -16,15 +16,17 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
+from hudi_fast.schema.column_ids import replaced_ids
+from hudi_fast.schema.history import schema_at
 from hudi_fast.schema.internal import InternalSchema, schema_json, versions_json
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State, instant_file_name
 from hudi_fast.view.schema_history import SCHEMA_COMMIT, SCHEMA_FOLDER, newest_schema_commit
-from hudi_fast.view.table_state import TableState
+from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.plan import FilePlan
 
-__all__ = ["BY_THIS_COMMIT", "avro_of_columns", "record_schema", "schema_metadata", "stored_columns"]
+__all__ = ["BY_THIS_COMMIT", "avro_of_columns", "overwritten_ids", "record_schema", "schema_metadata", "stored_columns"]
 
 BY_THIS_COMMIT = -1
 """Version of an internal schema of a commit without an instant yet."""
@@ -41,6 +43,23 @@ def stored_columns(schema: pa.Schema, config: TableConfig) -> pa.Schema:
 def avro_of_columns(columns: pa.Schema, table_name: str) -> str:
     """The Avro JSON that a commit records as the table's schema, without meta columns."""
     return arrow_to_avro(columns, *record_name_of(table_name))
+
+
+def overwritten_ids(plan: FilePlan, state: TableState) -> InternalSchema | None:
+    """The columns with their ids after a write that replaces the table; None without a schema history.
+
+    Args:
+        plan: of the write: the new columns.
+        state: the table before it.
+    """
+    history = state.view.history
+    before = None if history is None else schema_at(history, history.as_of)
+    if before is None:
+        return plan.table.internal
+    columns = table_schema(state)
+    if columns is not None and columns.equals(plan.schema):
+        return before
+    return replaced_ids(before, stored_columns(plan.schema, plan.config), BY_THIS_COMMIT)
 
 
 def schema_metadata(plan: FilePlan) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 ::
 
-    recover     roll back failed writes                                           -> the state to pin
+    recover     roll back failed writes; apply announced changes                  -> the state to pin
     begin       requested ─► inflight ─► marker folder                            -> files may be made
     publish     reconcile markers ─► record ─► is the lock still held? ─► completed   -> visible, atomically
     abandon     roll the write back                                               -> the table is as before
@@ -31,6 +31,7 @@ from hudi_fast.errors import (
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.announced_changes import apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
 from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant, State, comparable_action
@@ -120,6 +121,8 @@ def recover(session: TableSession, failed: FailedWrites | None = None) -> TableS
     finish_rollbacks(session)
     for instant in abandoned_writes(session.state, failed):
         roll_back(session, instant)
+    if apply_announced(session.storage, session.state.config, session.timeline):
+        session.changed()
     if failed.clustering_minutes is not None:
         roll_back_expired(session, failed.clustering_minutes)
     delete_leftover_markers(session.storage, {instant.requested for instant in session.timeline.pending()})

@@ -58,6 +58,14 @@ def test_options_of_a_call_come_before_those_of_the_session(spark: Any, s3_serve
     assert (own, reach) == ({"hoodie.table.name": "t"}, {"region": "r", "fs.s3a.endpoint": "e"})
 
 
+def test_a_rebuild_overwrites_its_table_again(spark: Any, s3_server: S3Server) -> None:
+    path, reach = s3_server.path("rebuilt"), s3_server.options
+    for ts in (1, 2):
+        settings = {**options(), "hoodie.datasource.write.operation": "bulk_insert"}
+        hf.write(rows(spark, ts * 10, ts), path, settings, mode="overwrite", storage_options=reach)
+    assert [row.ts for row in hf.read(spark, path, storage_options=reach).collect()] == [2] * 20
+
+
 def test_a_task_whose_credentials_expire_ends_the_write_and_the_next_writer_goes_on(
     spark: Any, s3_server: S3Server
 ) -> None:

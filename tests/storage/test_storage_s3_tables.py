@@ -95,11 +95,16 @@ def test_s3a_is_s3_and_plans_name_files_as_the_writer_did(s3_server: S3Server) -
     assert hf.HudiTable.open(path, s3_server.options).path == path
 
 
-def test_a_table_that_is_there_is_not_replaced_by_another(s3_server: S3Server) -> None:
-    path = s3_server.path("replaced")
-    hf.write(plain_rows(range(3)), path, options(), "overwrite", storage_options=s3_server.options)
-    with pytest.raises(hf.UnsupportedFeatureError, match="insert_overwrite_table"):
-        hf.write(plain_rows(range(3)), path, options(), "overwrite", storage_options=s3_server.options)
+def test_save_modes_meet_a_table_that_is_there(s3_server: S3Server) -> None:
+    path, reach = s3_server.path("replaced"), s3_server.options
+    hf.write(plain_rows(range(3)), path, options(), "overwrite", storage_options=reach)
+    hf.write(plain_rows([5]), path, options(ordering=None), "overwrite", storage_options=reach)
+    table = hf.HudiTable.open(path, reach)
+    assert table.to_arrow(["id"])["id"].to_pylist() == ["k00005"]
+    assert table.config.ordering_fields == ()
+    assert table.services.validate().differences.num_rows == 0
+    table.upsert(plain_rows([5, 6], ts=0), options(ordering=None))
+    assert table.to_arrow(["ts"]).sort_by("ts")["ts"].to_pylist() == [0, 0]
     with pytest.raises(hf.TableExistsError):
         hf.write(plain_rows(range(3)), path, options(), "errorifexists", storage_options=s3_server.options)
     assert hf.write(plain_rows(range(3)), path, options(), "ignore", storage_options=s3_server.options).instant == ""

@@ -26,7 +26,7 @@ def table(tmp_path: Path) -> Path:
 def replaced(path: Path, operation: str, written: list[str], **more: str) -> list[str]:
     given = {**options(operation=operation), **more}
     plan, _ = drafted(path, plain_rows([0]), given)
-    found = replaced_groups(plan, WriteOptions.from_options(given), written)
+    found = replaced_groups(plan, plan.view, WriteOptions.from_options(given), written)
     assert all(len(ids) == 1 for ids in found.values())
     return sorted(found)
 

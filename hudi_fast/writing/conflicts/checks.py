@@ -128,7 +128,7 @@ def require_no_conflicts(
     if plan.operation != "bulk_insert":  # which reads no stored rows
         _require_what_it_listed(instant, pinned, now)
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
-    if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED and not plan.is_dml:
+    if options.lock.mode == _NON_BLOCKING and plan.committed_as in _LOGGED and not plan.is_dml:
         strategy = "non_blocking"
     own = OwnWrite(instant, metadata.operation_type, groups_of_commit(metadata))
     require_no_conflict(now.storage, now.config, own, pinned.timeline, now.timeline, strategy)
