@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, partition_values
 from hudi_fast.storage.base import Storage
 
@@ -106,7 +107,9 @@ def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | No
     """Row groups of a base file that may match; None for all of them."""
     if filter_ is None:
         return None
-    fragment = ds.ParquetFileFormat().make_fragment(storage.fs_path(path), storage.fs)
+    encryption = encryption_of(storage)
+    keys = {} if encryption is None else {"decryption_properties": encryption.for_reading()}
+    fragment = ds.ParquetFileFormat(**keys).make_fragment(storage.fs_path(path), storage.fs)
     try:
         return [group.id for group in fragment.subset(filter_).row_groups]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

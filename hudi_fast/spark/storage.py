@@ -17,7 +17,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.parquet.encryption import FACTORY, JAVA_CLIENT, SETTINGS
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.option_names import is_encryption
 from hudi_fast.storage.places import is_written, scheme_of
 
 __all__ = [
@@ -60,7 +62,7 @@ def storage_of(spark: Any, path: str | os.PathLike[str], options: Mapping[str, A
         UnsupportedFeatureError: the session's default file system, for a path without a scheme.
     """
     place = session_path(spark, os.fspath(path)) if isinstance(path, str | os.PathLike) else path
-    return Storage(place, options or storage_settings(spark, place))
+    return Storage(place, {**_encryption(spark), **options} if options else storage_settings(spark, place))
 
 
 def session_path(spark: Any, path: str) -> str:
@@ -97,10 +99,11 @@ def _default_file_system(spark: Any) -> str:
 
 
 def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]:
-    """A session's S3A settings for a path; settings of its bucket take precedence."""
+    """A session's S3A settings for a path, and those of encryption; settings of its bucket take precedence."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    encryption = _encryption(spark)
     if scheme_of(text) not in _S3:
-        return {}
+        return encryption
     bucket = text.partition("://")[2].partition("/")[0]
     context = getattr(spark, "_jsc", None)
     hadoop = None if context is None else context.hadoopConfiguration()
@@ -111,12 +114,29 @@ def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]
             if value:
                 found[f"{_HADOOP}{name}"] = str(value)
                 break
-    return found
+    return found | encryption
+
+
+def _encryption(spark: Any) -> dict[str, str]:
+    """A session's settings of Parquet's encryption; empty unless they enable it."""
+    context = getattr(spark, "_jsc", None)
+    hadoop = None if context is None else context.hadoopConfiguration()
+
+    def value(name: str) -> Any:
+        return hadoop.get(name) if hadoop is not None else spark.conf.get(f"{_SESSION}{name}", None)
+
+    if not value(FACTORY):
+        return {}
+    return {name: str(text) for name in SETTINGS if (text := value(name)) is not None}
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split the options of a read or write into other options and storage options."""
-    own = {key: value for key, value in options.items() if not key.lower().startswith((_PREFIX, _HADOOP))}
+    own = {
+        key: value
+        for key, value in options.items()
+        if not (key.lower().startswith((_PREFIX, _HADOOP)) or is_encryption(key))
+    }
     said = {key: value for key, value in options.items() if key not in own}
     return own, {key[len(_PREFIX) :] if key.lower().startswith(_PREFIX) else key: said[key] for key in said}
 
@@ -127,7 +147,10 @@ def prefixed(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reached_by_spark(spark: Any, storage: Storage) -> bool:
-    """Whether Spark's own scan reaches the files: it supports the scheme, with the same settings."""
+    """Whether Spark's own scan reaches the files: it supports the scheme, with the same settings and keys."""
+    secret = {name: value for name, value in storage.options.items() if is_encryption(name)}
+    if secret and (secret != _encryption(spark) or not secret.get(JAVA_CLIENT)):
+        return False
     if storage.is_local:
         return True
     machine = getattr(spark, "_jvm", None)

@@ -38,7 +38,7 @@ from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_exchange import exchange_folders
 from hudi_fast.storage.local_folder import delete_folder
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
-from hudi_fast.storage.option_names import StorageOptions
+from hudi_fast.storage.option_names import StorageOptions, connection_options
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
 
 __all__ = ["DELETED_AT_ONCE", "FileStat", "Storage", "check_relative"]
@@ -94,8 +94,8 @@ class Storage:
 
     Args:
         uri: a local path or a URI (``file:///...``, ``s3://bucket/folder``).
-        options: connection options, including credentials; none for local paths. Messages and representations omit
-            their values.
+        options: connection options, including credentials; none for local paths. Settings of Parquet's encryption are
+            allowed everywhere (:mod:`hudi_fast.formats.parquet.encryption`). Messages and representations omit values.
         root: actual root of the files, as the file system names it, if it differs from ``uri``: see :meth:`rooted_at`.
     """
 
@@ -106,7 +106,7 @@ class Storage:
             raise ConfigError(f"A path must be a non-empty text or a pathlib.Path; got {uri!r}.")
         self.uri = normal_uri(os.fspath(uri))
         self.options = StorageOptions(options)
-        place = open_place(self.uri, self.options)
+        place = open_place(self.uri, connection_options(self.options))
         self.fs, self._store = place.fs, place.store
         self._root = place.root if root is None else root
 

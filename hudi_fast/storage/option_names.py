@@ -10,7 +10,9 @@ from typing import Any
 
 from hudi_fast.errors import ConfigError
 
-__all__ = ["StorageOptions", "checked_options", "is_true"]
+__all__ = ["StorageOptions", "checked_options", "connection_options", "is_encryption", "is_true"]
+
+_ENCRYPTION = ("parquet.crypto.", "parquet.encryption.", "hudi_fast.kms.")
 
 
 class StorageOptions(Mapping[str, Any]):
@@ -47,6 +49,16 @@ class StorageOptions(Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._values,)
+
+
+def is_encryption(name: str) -> bool:
+    """Whether an option is about the encryption of files, and not about the connection to the storage."""
+    return name.startswith(_ENCRYPTION)
+
+
+def connection_options(options: Mapping[str, Any]) -> StorageOptions:
+    """The options without those of encryption."""
+    return StorageOptions({name: value for name, value in options.items() if not is_encryption(name)})
 
 
 def checked_options(options: Mapping[str, Any], names: Mapping[str, str], where: str) -> dict[str, str]:

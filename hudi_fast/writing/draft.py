@@ -18,6 +18,7 @@ from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError,
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
 from hudi_fast.formats.log.cdc_records import check_cdc_mode
 from hudi_fast.formats.parquet.base_file import ParquetSettings
+from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
@@ -49,6 +50,9 @@ from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
 __all__ = ["draft_files", "draft_plan"]
 
+_WITHOUT_KEYS = frozenset({"files", "column_stats", "partition_stats"})
+"""Partitions of the metadata table without record keys."""
+
 _DELETES = frozenset({"delete", "delete_partition"})
 _TAGGED = frozenset({"upsert", "delete"})
 _RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
@@ -78,6 +82,7 @@ def draft_plan(
     incoming = _without(incoming, DML_COLUMNS) if is_dml else incoming
     operation = effective_operation(options, config.record_key_fields, has_keys)
     _check_operation(state, options, operation)
+    _check_encryption(state, options)
     keys = _key_config(state, options)
     if operation in _TAGGED and not config.record_key_fields and RECORD_KEY in incoming.names:
         keys = stored_keys(keys)
@@ -232,6 +237,33 @@ def _check_operation(state: TableState, options: WriteOptions, operation: str) -
             and not options.merge_allow_duplicate_on_inserts,
         },
     )
+
+
+def _check_encryption(state: TableState, options: WriteOptions) -> None:
+    """Refuse a write that would store encrypted values a second time, in plain text."""
+    config, encryption = state.config, encryption_of(state.storage)
+    if encryption is None or not encryption.writes:
+        return
+    keys = any(encryption.hides(name) for name in (*config.record_key_fields, RECORD_KEY))
+    named = not encryption.is_uniform and any(encryption.hides(name) for name in config.record_key_fields)
+    present = {*options.metadata.wanted_partitions(config), *config.metadata_partitions} - _WITHOUT_KEYS
+    asked = options.metadata.secondary_column or options.metadata.expression_column
+    problems = {
+        "log files (the table is MERGE_ON_READ)": config.is_mor,
+        "change logs (hoodie.table.cdc.enabled)": config.cdc_enabled,
+        f"indexes of the metadata table ({', '.join(sorted(present))})": bool(keys and present),
+        f"an index of the column {asked}": asked is not None and (keys or encryption.hides(asked)),
+        "plain footers with key ranges (parquet.encryption.plaintext.footer)": keys and encryption.plaintext_footer,
+        f"the column {RECORD_KEY} (parquet.encryption.column.keys must name it, too)": named
+        and config.populate_meta_fields
+        and not encryption.hides(RECORD_KEY),
+    }
+    shown = [text for text, present in problems.items() if present]
+    if shown:
+        raise UnsupportedFeatureError(
+            f"Writing to {state.storage.uri} with Parquet's encryption is not supported: encrypted values would be "
+            f"stored in plain text in {'; '.join(shown)}."
+        )
 
 
 def _refuse(state: TableState, problems: Mapping[str, bool]) -> None:

@@ -24,6 +24,7 @@ from dataclasses import replace
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
+from hudi_fast.formats.parquet.encryption import visible_columns
 from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.lister import MetadataLister
@@ -307,7 +308,7 @@ def producer_context(
     stored: Mapping[str, IndexDefinition] = (
         load_definitions(state.storage, config) if table is None else table.definitions
     )
-    columns = measured_columns(plan.schema, config, stored, options)
+    columns = visible_columns(state.storage, measured_columns(plan.schema, config, stored, options))
     present = () if table is None else (*table.partitions, *table.building)
     return ProducerContext(
         storage=state.storage,

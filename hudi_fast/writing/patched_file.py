@@ -42,6 +42,7 @@ from hudi_fast.formats.parquet.base_file import (
 )
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_file
 from hudi_fast.formats.parquet.copy import JoinedFile, SourceChunk, join_obstacle
+from hudi_fast.formats.parquet.encryption import writes_encrypted
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
 from hudi_fast.formats.parquet.row_groups import ParquetFooter, RowGroup, parse_footer, read_footer
 from hudi_fast.merging.matched_rows import BaseRowUpdates
@@ -141,7 +142,7 @@ def kept_parts(
         appended: number of rows that are appended: the last row group is encoded with them unless it is full.
         unset: columns whose values updated rows keep, besides keys; None if the written rows must have all columns.
     """
-    if base.names is not None or len(reader.parts) > 1 or not reader.num_rows:
+    if base.names is not None or len(reader.parts) > 1 or not reader.num_rows or writes_encrypted(plan.storage):
         return None
     stored = plan.config.populate_meta_fields
     columns: frozenset[str] = frozenset()

@@ -87,10 +87,17 @@ class RealHudi:
     Args:
         version: release of the Spark bundle, for example ``1.2.0``.
         python: interpreter that has PySpark 3.5; by default the one that ``make setup`` puts into ``.venv-hudi``.
+        settings: more settings of its Spark session.
     """
 
-    def __init__(self, version: str, python: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        version: str,
+        python: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.version = version
+        self._settings = dict(settings or {})
         self._python = Path(python) if python is not None else PROJECT / ".venv-hudi" / "bin" / "python"
         self._process: subprocess.Popen[bytes] | None = None
         self._scratch: Path | None = None
@@ -264,7 +271,7 @@ class RealHudi:
             self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-{self.version}-"))
         with open(self._scratch / "peer.log", "ab") as log:
             self._process = subprocess.Popen(
-                [self._python, "-m", "tests.peer.server", self.version, self._scratch],
+                [self._python, "-m", "tests.peer.server", self.version, self._scratch, json.dumps(self._settings)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -8,7 +8,8 @@ Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``hfile``, ``sync
 function of that name here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The
 first line, before any request, is the answer to ``info``: the peer is ready. End of input ends the process.
 
-Usage: ``python -m tests.peer.server <hudi version> <scratch folder>``, with the checkout on the import path.
+Usage: ``python -m tests.peer.server <hudi version> <scratch folder> <more settings, as JSON>``, with the checkout on
+the import path.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from tests.support.jvm import java_options
 SPARK_LINE = "3.5"
 SCALA = "2.12"
 
+PLAIN = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
+"""Options of a file that is not encrypted, whatever the session says."""
 
-def start_session(version: str, scratch: str) -> SparkSession:
+
+def start_session(version: str, scratch: str, more: dict[str, str] | None = None) -> SparkSession:
     """A small local session with the bundle of that Hudi release on its class path."""
     settings = {
         "spark.jars.packages": f"org.apache.hudi:hudi-spark{SPARK_LINE}-bundle_{SCALA}:{version}",
@@ -54,6 +58,7 @@ def start_session(version: str, scratch: str) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **(more or {}),
     }
     builder = SparkSession.builder.master("local[2]").appName(f"hudi-{version}")
     for key, value in settings.items():
@@ -66,9 +71,9 @@ def start_session(version: str, scratch: str) -> SparkSession:
 class Peer:
     """The operations; one session, no other state."""
 
-    def __init__(self, version: str, scratch: str) -> None:
+    def __init__(self, version: str, scratch: str, more: dict[str, str]) -> None:
         self.version = version
-        self.spark = start_session(version, scratch)
+        self.spark = start_session(version, scratch, more)
 
     def info(self) -> dict:
         """Versions, and the id of the JVM's process."""
@@ -159,7 +164,7 @@ class Peer:
         # INT96, Spark's default, would come back as nanoseconds without a zone.
         self.spark.conf.set(key, "TIMESTAMP_MICROS")
         try:
-            frame.coalesce(1).write.mode("overwrite").parquet(out)
+            frame.coalesce(1).write.options(**PLAIN).mode("overwrite").parquet(out)
         finally:
             self.spark.conf.set(key, before)
         (file,) = glob.glob(os.path.join(glob.escape(out), "part-*.parquet"))
@@ -215,8 +220,8 @@ def main() -> None:
     """Move the protocol away from descriptor 1, start Spark, serve."""
     answers = os.dup(1)
     os.dup2(2, 1)
-    version, scratch = sys.argv[1:3]
-    peer = Peer(version, scratch)
+    version, scratch, more = sys.argv[1:4]
+    peer = Peer(version, scratch, json.loads(more))
     serve(peer, answers)
     peer.spark.stop()
 

@@ -17,7 +17,10 @@ from pathlib import Path
 
 from tests.peer.client import PROJECT, java_command
 
-__all__ = ["MavenError", "maven_jars"]
+__all__ = ["PARQUET_TESTS", "MavenError", "maven_jars"]
+
+PARQUET_TESTS = "org.apache.parquet:parquet-hadoop:1.13.1:tests"
+"""Has the key management system of Parquet's own tests, for Spark 3.5."""
 
 FETCH_SECONDS = 600.0
 
@@ -31,7 +34,7 @@ def maven_jars(cache: Path, coordinates: Sequence[str], transitive: bool = False
 
     Args:
         cache: folder of what tests fetch.
-        coordinates: ``group:artifact:version``.
+        coordinates: ``group:artifact:version``, or ``group:artifact:version:classifier``.
         transitive: with dependencies of compile and runtime.
 
     Raises:
@@ -75,11 +78,12 @@ def _resolve(coordinates: Sequence[str], transitive: bool) -> list[Path]:
 def _description(coordinates: Sequence[str], transitive: bool) -> str:
     lines = []
     for each in coordinates:
-        group, artifact, version = each.split(":")
+        group, artifact, version, *classifier = each.split(":")
         conf = "default->runtime,master(*)" if transitive else "default->master(*)"
-        lines.append(f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="{conf}"/>')
+        file = f'<artifact name="{artifact}" type="jar" e:classifier="{classifier[0]}"/>' if classifier else ""
+        lines.append(f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="{conf}">{file}</dependency>')
     return (
-        '<ivy-module version="2.0"><info organisation="tests" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra"><info organisation="tests" module="jars"/>'
         f'<configurations><conf name="default"/></configurations><dependencies>{"".join(lines)}</dependencies>'
         "</ivy-module>"
     )

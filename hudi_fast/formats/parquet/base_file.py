@@ -23,13 +23,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.errors import CorruptTableError, FileGoneError
+from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, UnsupportedFeatureError
 from hudi_fast.formats.parquet.constant_columns import ConstantColumns
+from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, without_keys
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage
@@ -134,14 +135,26 @@ class ParquetStream:
         schema: all columns.
         settings: encoding.
         dictionary: columns (dotted Parquet paths) to dictionary-encode; None for all.
+        encryption: encrypts the file; None for a plain one. The footer of an encrypted file cannot be changed, so NaN
+            is refused there.
     """
 
     def __init__(
-        self, sink: pa.NativeFile, schema: pa.Schema, settings: ParquetSettings, dictionary: Sequence[str] | None = None
+        self,
+        sink: pa.NativeFile,
+        schema: pa.Schema,
+        settings: ParquetSettings,
+        dictionary: Sequence[str] | None = None,
+        encryption: Encryption | None = None,
     ) -> None:
         self.nan_columns: set[str] = set()
         self._sink = sink
-        self._numbers = {name: number for number, name in enumerate(leaf_columns(schema))}
+        leaves = leaf_columns(schema)
+        self._numbers = {name: number for number, name in enumerate(leaves)}
+        self._is_encrypted = encryption is not None and encryption.writes
+        secret: dict[str, Any] = {}
+        if encryption is not None and encryption.writes:
+            secret = {"encryption_properties": encryption.for_writing(list(leaves))}
         self._groups = 0
         self._unbounded: set[tuple[int, int]] = set()
         self._writer = pq.ParquetWriter(
@@ -153,6 +166,7 @@ class ParquetStream:
             data_page_size=settings.page_bytes,
             store_schema=False,
             write_page_index=False,
+            **secret,
         )
 
     @property
@@ -166,6 +180,10 @@ class ParquetStream:
             group = table.slice(start, _GROUP_ROWS)
             found = nan_columns(group)
             self.nan_columns |= found
+            if found and self._is_encrypted:
+                raise UnsupportedFeatureError(
+                    f"NaN in encrypted base files is not supported: {min(found)} has some. Store null instead."
+                )
             self._unbounded.update((self._groups, self._numbers[name]) for name in found)
             self._writer.write_table(group, row_group_size=group.num_rows)
             self._groups += 1
@@ -197,6 +215,7 @@ class RowGroupWriter:
         settings: encoding.
         dictionary: columns (dotted Parquet paths) to dictionary-encode.
         limit: Arrow bytes at which a row group is full; None for those of the settings.
+        encryption: encrypts the file; None for a plain one.
     """
 
     def __init__(
@@ -206,6 +225,7 @@ class RowGroupWriter:
         settings: ParquetSettings,
         dictionary: Sequence[str],
         limit: int | None = None,
+        encryption: Encryption | None = None,
     ) -> None:
         self.rows = 0
         self.row_groups = 0
@@ -213,7 +233,7 @@ class RowGroupWriter:
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._sink = sink
-        self._stream = ParquetStream(sink, schema, settings, dictionary)
+        self._stream = ParquetStream(sink, schema, settings, dictionary, encryption)
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -288,7 +308,8 @@ class BaseFileWriter(RowGroupWriter):
         self.path = path
         self._storage = storage
         self._avro_schema = avro_schema
-        super().__init__(storage.open_output(path), schema, settings, dictionary)
+        encryption = encryption_of(storage)
+        super().__init__(storage.open_output(path), schema, settings, dictionary, encryption=encryption)
 
     def close(self, footer: BaseFileFooter) -> int:
         """Write the footer and close; return the file's length in bytes."""
@@ -478,15 +499,26 @@ def open_base_file(
     Raises:
         FileGoneError: the file is missing.
         CorruptTableError: it is cut off, or not Parquet.
+        ConfigError: it is encrypted, and the settings give no keys.
     """
     display_path = display_path or path
+    encryption = encryption_of(storage)
+    keys = without_keys() if encryption is None else encryption.for_reading()
     with _explained(display_path, storage):
         source = storage.open_input(path, size)
         buffered = _READ_AHEAD if storage.is_local else 0
         file = storage.reread(
             path,
-            lambda: pq.ParquetFile(source, buffer_size=buffered, pre_buffer=False, coerce_int96_timestamp_unit="us"),
+            lambda: pq.ParquetFile(
+                source,
+                buffer_size=buffered,
+                pre_buffer=False,
+                coerce_int96_timestamp_unit="us",
+                decryption_properties=keys,
+            ),
         )
+        if encryption is not None:
+            encryption.check_keys(file)
         return BaseFileReader(display_path, file, (storage, path))
 
 
@@ -502,6 +534,12 @@ def _explained(path: str, storage: Storage | None) -> Iterator[None]:
         text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
         raise FileGoneError(f"A base file{table} {text} remains, restore the file.", path) from error
     except (pa.ArrowException, OSError) as error:
+        if "crypt" in str(error):
+            raise ConfigError(
+                f"The base file {path} is encrypted and cannot be decrypted ({error}). Pass the settings that it was "
+                "written with, parquet.crypto.factory.class and parquet.encryption.*, as storage options or in the "
+                "Spark session."
+            ) from error
         raise CorruptTableError(
             f"The base file cannot be read as Parquet ({error}). It is cut off or damaged; restore it, or "
             "restore the table to a savepoint.",

@@ -24,6 +24,7 @@ import pyarrow as pa
 from hudi_fast.formats.parquet.base_file import NAN_SAFE_BOUNDS, BaseFileFooter, footer_pairs, open_base_file
 from hudi_fast.formats.parquet.column_ranges import ranges_of_file
 from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
+from hudi_fast.formats.parquet.encryption import writes_encrypted
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
 from hudi_fast.formats.parquet.row_groups import ParquetFooter, RowGroup, read_footer
 from hudi_fast.formats.varlen import single_chunk
@@ -77,6 +78,8 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
     """
     if source.work.ordering.columns:
         return "rows are sorted"
+    if writes_encrypted(source.work.plan.storage):
+        return "files are encrypted"
     if any(one.base_file is not None and one.base_file.names is not None for one in source.slices):
         return "columns were altered since a file was written"
     if source.is_merged:
