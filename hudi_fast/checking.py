@@ -85,7 +85,7 @@ def check(
 
     Example:
         >>> import hudi_fast as hf
-        >>> found = hf.check({"hoodie.metrics.on": "true"}, "DELETE FROM t WHERE id = 1; CALL run_ttl(table => 't')")
+        >>> found = hf.check({"hoodie.metrics.on": "true"}, "DELETE FROM t; CALL show_file_status('t', file => 'f')")
         >>> for one in found.findings:
         ...     print(one.verdict)
         missed

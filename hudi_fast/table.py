@@ -312,6 +312,46 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         named = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
         return self.write(pa.table({}), "delete_partition", {**(options or {}), **named})
 
+    def truncate(
+        self, partitions: Sequence[str] | None = None, options: Mapping[str, Any] | None = None
+    ) -> WriteResult:
+        """Delete all rows of the table, or of some partitions, in one replace commit.
+
+        The table keeps its columns, settings and history: time travel reads the rows until a clean removes their files.
+
+        Args:
+            partitions: exact partition paths; None for the whole table. Unlike in :meth:`delete_partitions`, ``*`` is
+                a character like any other.
+            options: ``hoodie.*`` keys.
+
+        Raises:
+            ConfigError: a partition does not exist.
+            CommitConflictError: a pending table service is about to rewrite the rows.
+        """
+        if partitions is None:
+            return self.write(self.schema.empty_table(), "insert_overwrite_table", options)
+        from hudi_fast.metadata_table.state import open_state
+        from hudi_fast.reading.partition_names import live_partitions
+        from hudi_fast.services.inline import write_with_services
+        from hudi_fast.writing.flow import run_write
+        from hudi_fast.writing.open_session import open_session
+        from hudi_fast.writing.partition_deletion import PartitionDeletion, deletion_options
+        from hudi_fast.writing.settings import Settings
+
+        if isinstance(partitions, str):
+            raise ConfigError(f"truncate takes a list of partition paths; got the text {partitions!r}.")
+        state = open_state(self._storage)
+        unknown = sorted({*partitions} - {*live_partitions(state.view)})
+        if unknown:
+            raise ConfigError(f"The table {self.path} has no rows in the partitions {unknown}; nothing was deleted.")
+        settings = Settings.for_write(options, self._merger)
+        settings = replace(settings, write=deletion_options(settings.write))
+        session = open_session(self._storage, settings)
+        engine = PartitionDeletion(state, lambda _: partitions)
+        result = write_with_services(session, lambda: run_write(session, engine, "append"))
+        assert result is not None
+        return result
+
     # ---- table services
 
     @property

@@ -61,7 +61,7 @@ def test_statements_of_a_script() -> None:
         SET hoodie.metrics.on = true;
         MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE;
         SELECT 'a;b' FROM t;
-        CALL run_ttl(table => 't');
+        CALL show_file_status(table => 't', file => 'f');
         CREATE TABLE t (id int) USING hudi CLUSTERED BY (id) INTO 4 BUCKETS;
         SELECT * FROM hudi_metadata('t');
         MERGE INTO t;

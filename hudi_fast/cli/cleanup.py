@@ -1,4 +1,5 @@
-"""The commands that remove old files and instants, and repair a table: ``clean``, ``archive``, ``repair``."""
+"""The commands that remove old files, instants and partitions, and repair a table: ``clean``, ``archive``, ``ttl``,
+``repair``."""
 
 from __future__ import annotations
 
@@ -97,6 +98,31 @@ def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> 
         show_values("Nothing to archive", readable({"active": result.active, **blocked}))
 
 
+@click.command(short_help="Delete expired partitions.")
+@path_argument
+@click.option("--days", type=click.IntRange(min=1), help="Days to keep a partition.")
+@dry_run_option
+@option_option
+@json_option
+def ttl(path: str, days: int | None, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Delete partitions of the table at PATH whose newest file slice began more than --days days ago.
+
+    -o hoodie.partition.ttl.management.strategy.type=KEEP_BY_CREATION_TIME counts from the creation of the partition.
+    Files stay until a clean removes them.
+    """
+    from hudi_fast.cli.progress import progress_line
+
+    options, services = options_of(pairs), services_of(path)
+    if days is not None:
+        options["hoodie.partition.ttl.strategy.days.retain"] = str(days)
+    if dry_run:
+        show_plan("Expired partitions", services.plan_ttl(options).to_arrow(), as_json)
+        return
+    with progress_line(f"Looking for expired partitions of {path}"):
+        result = services.ttl(options)
+    show_result("Deleted", "No partition has expired", result, as_json)
+
+
 @click.command(short_help="Find and remove leftovers of failed writes and services.")
 @path_argument
 @dry_run_option
@@ -127,7 +153,7 @@ def repair(path: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json:
     _show_repaired(result, as_json)
 
 
-COMMANDS = (clean, archive, repair)
+COMMANDS = (clean, archive, ttl, repair)
 """The commands of this module."""
 
 

@@ -7,7 +7,7 @@
     rows        read, write, delete
     incremental changes
     compaction  compact, cluster
-    cleanup     clean, archive, repair
+    cleanup     clean, archive, ttl, repair
     recovery    rollback, savepoint, restore
     maintenance index, validate, upgrade, services
     catalogs    sync, check

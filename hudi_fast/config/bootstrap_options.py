@@ -40,9 +40,7 @@ class BootstrapOptions(OptionValues):
     regex: str = option_field("hoodie.bootstrap.mode.selector.regex")
     regex_mode: str = option_field("hoodie.bootstrap.mode.selector.regex.mode")
     translator: str = option_field("hoodie.bootstrap.partitionpath.translator.class")
-    index_type: str = option_field("hoodie.bootstrap.index.type")
     index_class: str = option_field("hoodie.bootstrap.index.class")
-    index_enabled: bool = option_field("hoodie.bootstrap.index.enable")
     keygen_class: str | None = option_field("hoodie.bootstrap.keygen.class")
     keygen_type: str | None = option_field("hoodie.bootstrap.keygen.type")
 

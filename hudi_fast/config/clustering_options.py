@@ -60,9 +60,6 @@ class ClusteringOptions(OptionValues):
     curve_build: str = option_field(f"{_LAYOUT}curve.build.method")
     curve_sample_rows: int = option_field(f"{_LAYOUT}build.curve.sample.size")
     updates_class: str = option_field(_UPDATES)
-    rolls_back_on_conflict: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
-    expires: bool = option_field("hoodie.clustering.enable.expirations")
-    expires_after_minutes: int = option_field("hoodie.clustering.expiration.threshold.mins")
     incremental: bool = option_field("hoodie.table.services.incremental.enabled")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 

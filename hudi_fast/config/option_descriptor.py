@@ -57,6 +57,7 @@ class Option:
         families: the calls that use the option: ``read``, ``write`` or both.
         honoured: False if the option has no effect and the result is correct without it.
         loss: of an option that is not honoured: what its user misses; a warning says so if the option is set.
+        instead: of an option with unsupported values: what to do instead, as a sentence; empty for the general advice.
     """
 
     key: str
@@ -73,6 +74,7 @@ class Option:
     families: tuple[str, ...] = WRITE
     honoured: bool = True
     loss: str = ""
+    instead: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -118,11 +120,12 @@ class Option:
         shown = f"{spelling or self.key}={_shown(value)}"
         if not self.supported:
             raise UnsupportedFeatureError(
-                f"{shown} is not supported, and ignoring it could change the result. Remove the option, or use Apache "
-                "Hudi."
+                f"{shown} is not supported, and ignoring it could change the result. "
+                + (self.instead or "Remove the option, or use Apache Hudi.")
             )
         raise UnsupportedFeatureError(
-            f"{shown} is not supported; supported: {self.supported_text()}. Use one of these, or Apache Hudi."
+            f"{shown} is not supported; supported: {self.supported_text()}. "
+            + (self.instead or "Use one of these, or Apache Hudi.")
         )
 
     def supported_text(self) -> str:

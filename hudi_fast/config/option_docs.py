@@ -22,6 +22,7 @@ from hudi_fast.config.catalog.read import QUERY_OPTIONS
 from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.catalog.stream import STREAM_OPTIONS
 from hudi_fast.config.catalog.sync import SYNC_OPTIONS
+from hudi_fast.config.catalog.ttl import TTL_OPTIONS
 from hudi_fast.config.catalog.write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -54,6 +55,7 @@ _SECTIONS = (
     ("Clustering", CLUSTERING_OPTIONS),
     ("Cleaning", CLEAN_OPTIONS),
     ("Archiving", ARCHIVE_OPTIONS),
+    ("Partition TTL", TTL_OPTIONS),
     ("Bootstrap", BOOTSTRAP_OPTIONS),
     ("hudi_fast only", ENGINE_OPTIONS),
     ("Reading", QUERY_OPTIONS),

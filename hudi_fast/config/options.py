@@ -35,6 +35,7 @@ from hudi_fast.config.catalog.read import QUERY_OPTIONS
 from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.catalog.stream import STREAM_OPTIONS
 from hudi_fast.config.catalog.sync import SYNC_OPTIONS
+from hudi_fast.config.catalog.ttl import TTL_OPTIONS
 from hudi_fast.config.catalog.write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -69,6 +70,7 @@ OPTIONS: tuple[Option, ...] = (
     *CLUSTERING_OPTIONS,
     *CLEAN_OPTIONS,
     *ARCHIVE_OPTIONS,
+    *TTL_OPTIONS,
     *ENGINE_OPTIONS,
     *BOOTSTRAP_OPTIONS,
     *QUERY_OPTIONS,
@@ -126,7 +128,7 @@ def resolve(options: Mapping[str, Any], family: str, *, free_prefix: str = "") -
             _check_unknown(key, free_prefix)
         elif family in option.families and option.honoured:
             _add(found, option, key, raw)
-        elif option.loss and option.parse(raw, key):
+        elif option.loss and option.parse(raw, key) != option.default:
             warnings.warn(f"{key}={raw} has no effect: {option.loss}", HudiWarning, stacklevel=2)
     for option, (spelling, value) in found.items():
         option.check_supported(value, spelling)

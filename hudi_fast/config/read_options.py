@@ -53,7 +53,6 @@ class ReadOptions:
     incremental_path_glob: str = option_field("hoodie.datasource.read.incr.path.glob")
     incremental_full_scan: bool = option_field("hoodie.datasource.read.incr.fallback.fulltablescan.enable")
     skip_compact: bool = option_field("hoodie.datasource.read.incr.skip_compact")
-    skip_cluster: bool = option_field("hoodie.datasource.read.incr.skip_cluster")
     incremental_table_version: int | None = option_field("hoodie.datasource.read.incr.table.version")
     schema_as_of_end: bool = option_field("hoodie.datasource.read.schema.use.end.instanttime")
     hollow_commit_policy: str = option_field("hoodie.read.timeline.holes.resolution.policy")

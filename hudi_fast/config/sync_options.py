@@ -59,7 +59,6 @@ class SyncOptions(OptionValues):
     glue_endpoint: str | None = option_field("hoodie.aws.glue.endpoint")
     glue_skips_archive: bool = option_field(f"{_G}skip_table_archive")
     glue_lists_by_metadata: bool = option_field(f"{_G}metadata_file_listing")
-    glue_partition_indexes: bool = option_field(f"{_G}partition_index_fields.enable")
     buckets: bool = option_field(f"{_H}bucket_sync")
 
     def __post_init__(self) -> None:

@@ -77,8 +77,8 @@ class WriteOptions:
     merge_allow_duplicate_on_inserts: bool = option_field("hoodie.merge.allow.duplicate.on.inserts")
     partitions_to_delete: tuple[str, ...] = option_field("hoodie.datasource.write.partitions.to.delete")
     overwrite_mode: str | None = option_field("hoodie.datasource.overwrite.mode")
+    static_overwrite_partitions: tuple[str, ...] = option_field("hoodie.static.overwrite.partition.paths")
     allow_empty_commit: bool = option_field("hoodie.allow.empty.commit")
-    commit_metadata_prefix: str = option_field(_PREFIX_KEY)
     bulk_insert_sort_mode: str = option_field("hoodie.bulkinsert.sort.mode")
     bulk_insert_sort_columns: tuple[str, ...] = option_field("hoodie.bulkinsert.user.defined.partitioner.sort.columns")
     bulk_insert_partitioner: str | None = option_field("hoodie.bulkinsert.user.defined.partitioner.class")
@@ -119,7 +119,6 @@ class WriteOptions:
     merge_mode: str | None = option_field("hoodie.write.record.merge.mode")
     payload_class: str | None = option_field("hoodie.datasource.write.payload.class")
     merge_strategy_id: str | None = option_field("hoodie.write.record.merge.strategy.id")
-    merger_classes: tuple[str, ...] = option_field("hoodie.write.record.merge.custom.implementation.classes")
     delete_field: str | None = option_field("hoodie.payload.delete.field")
     delete_marker: str | None = option_field("hoodie.payload.delete.marker")
     cdc_enabled: bool = option_field("hoodie.table.cdc.enabled")
@@ -135,7 +134,6 @@ class WriteOptions:
     estimator_max_commits: int = option_field("_hoodie.record.size.estimator.max.commits")
     estimator_metadata_size: int = option_field("hoodie.record.size.estimator.average.metadata.size")
     small_file_candidates_limit: int = option_field("hoodie.merge.small.file.group.candidates.limit")
-    log_to_parquet_ratio: float = option_field("hoodie.logfile.to.parquet.compression.ratio")
     parquet_compression_ratio: float = option_field("hoodie.parquet.compression.ratio")
     log_file_max_size: int = option_field("hoodie.logfile.max.size")
     log_block_max_size: int = option_field("hoodie.logfile.data.block.max.size")
@@ -224,6 +222,7 @@ class WriteOptions:
         self._resolve_writers()
         allows_updates(self.clustering_updates)
         _check_delete_marker(self)
+        _check_partitioner(self)
         _check_level(self)
         _check_partition_types(self)
 
@@ -346,6 +345,14 @@ def _check_delete_marker(options: WriteOptions) -> None:
         if options.delete_field is None:
             given, missing = missing, given
         raise ConfigError(f"hoodie.payload.delete.{given} needs hoodie.payload.delete.{missing}; give both or neither.")
+
+
+def _check_partitioner(options: WriteOptions) -> None:
+    if options.bulk_insert_partitioner is not None and not options.bulk_insert_sort_columns:
+        raise ConfigError(
+            f"hoodie.bulkinsert.user.defined.partitioner.class={options.bulk_insert_partitioner} sorts by columns; "
+            "name them in hoodie.bulkinsert.user.defined.partitioner.sort.columns."
+        )
 
 
 def _check_buckets(options: WriteOptions) -> None:

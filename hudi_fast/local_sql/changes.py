@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_fast.dml.expressions import is_literal
+from hudi_fast.dml.insert_overwrite import overwrite_options
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.dml.run import delete_locally, dml_settings, update_locally
-from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.local_sql.names import Tables
 from hudi_fast.local_sql.queries import column_order, constant, query
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
 from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
 from hudi_fast.table import HudiTable
@@ -51,12 +55,10 @@ def _insert(table: HudiTable, statement: Insert, tables: Tables, settings: dict[
     given = dict(settings)
     operation = given.pop(_INSERT_OPERATION, None) or given.pop(_OPERATION, None) or "insert"
     if statement.overwrite:
-        dynamic = fixed or str(given.get(_OVERWRITE_MODE, "static")).lower() == "dynamic"
-        operation = "insert_overwrite" if dynamic else "insert_overwrite_table"
-        if not rows.num_rows and fixed and len(fixed) == len(statement.partition):
-            raise UnsupportedFeatureError(
-                "INSERT OVERWRITE of a partition with no rows needs Spark; HudiTable.delete_partitions empties it."
-            )
+        replaced = partial(_matching, table, statement.partition, str(statement.table))
+        mode = str(given.pop(_OVERWRITE_MODE, "static"))
+        given |= overwrite_options(operation, mode, table.config.is_partitioned, statement.partition, replaced)
+        operation = given.pop(_OPERATION)
     return table.write(columns.conformed(rows, str(statement.table)), str(operation), given)
 
 
@@ -79,11 +81,20 @@ def _merge(table: HudiTable, statement: MergeInto, tables: Tables, settings: dic
 
 
 def _truncate(table: HudiTable, statement: TruncateTable, tables: Tables, settings: dict[str, Any]) -> WriteResult:
-    if statement.partition:
-        raise UnsupportedFeatureError(
-            "TRUNCATE ... PARTITION needs Spark; HudiTable.delete_partitions empties partitions."
-        )
-    return table.delete_partitions(["*"], settings)
+    given = _of_dml(settings)
+    if not statement.partition:
+        return table.truncate(options=given)
+    paths = _matching(table, statement.partition, str(statement.table))
+    if not paths:
+        said = ", ".join(name if value is None else f"{name}={value}" for name, value in statement.partition.items())
+        raise ConfigError(f"TRUNCATE TABLE {statement.table}: there is no partition {said}.")
+    return table.truncate(paths, given)
+
+
+def _matching(table: HudiTable, clause: Mapping[str, str | None], name: str) -> list[str]:
+    """Paths of the partitions that a ``PARTITION`` clause matches."""
+    view = open_state(table._storage).view
+    return partitions_of_clause(table.config, live_partitions(view), clause, constant, name)
 
 
 CHANGES: Mapping[type, Callable[[HudiTable, Any, Tables, dict[str, Any]], WriteResult]] = {

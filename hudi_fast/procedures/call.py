@@ -290,14 +290,26 @@ def _drop_partition(use: Use) -> Rows:
 
 def _truncate(use: Use) -> Rows:
     table = use.table()
-    paths = str(use.values["partitions"]).split(",") if use.values["partitions"] else ["*"]
-    done = table.delete_partitions(paths, use.options())
+    said = use.values["partitions"]
+    done = table.delete_partitions(str(said).split(","), use.options()) if said else table.truncate(None, use.options())
     return [("SUCCESS", int(done.seconds * 1000))]
 
 
 def _validate(use: Use) -> Rows:
     found = use.table().services.validate().differences.to_pylist()
     return [(one.get("partition"), one.get("file"), None, None, None, None) for one in found]
+
+
+_TTL_OPTIONS = {
+    "ttl_policy": "hoodie.partition.ttl.management.strategy.type",
+    "retain_days": "hoodie.partition.ttl.strategy.days.retain",
+}
+
+
+def _run_ttl(use: Use) -> Rows:
+    named = {key: str(use.values[name]) for name, key in _TTL_OPTIONS.items() if use.values[name] is not None}
+    done = use.table().services.ttl({**use.settings(use.said), **named, **given_options(use)})
+    return [(partition,) for partition in done.partitions]
 
 
 def _sync(use: Use) -> Rows:
@@ -375,6 +387,7 @@ _PROCEDURES: Mapping[str, Callable[[Use], Rows]] = {
     "run_clean": _run_clean,
     "run_clustering": _run_clustering,
     "run_compaction": _run_compaction,
+    "run_ttl": _run_ttl,
     "truncate_table": _truncate,
     "upgrade_table": _change_version,
     "validate_metadata_table_files": _validate,

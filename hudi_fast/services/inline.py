@@ -4,7 +4,7 @@
 
     before   hoodie.prewrite.cleaner.policy: clean, or roll failed writes back
     after    clean ─► archive           a single writer still holds the table's lock, and they use its state
-             compaction ─► log compaction ─► clustering                            without the lock of the write
+             compaction ─► log compaction ─► clustering ─► partition TTL           without the lock of the write
              catalogs: Hive metastore
 
 The write is visible before the services after it run, and stays if one of them fails. Asynchronous cleaning and
@@ -38,6 +38,7 @@ from hudi_fast.services.compaction.run import run_compaction, run_pending_compac
 from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
 from hudi_fast.services.syncing.run import sync_after_write
+from hudi_fast.services.ttl.run import delete_expired
 from hudi_fast.timeline.instant import instant_from_ms
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import TableSession, without_waiting
@@ -89,12 +90,22 @@ def check_inline(settings: Settings) -> None:
     Raises:
         ConfigError: an option of the strategy is wrong, or a catalog has no address.
         UnsupportedFeatureError: an unknown strategy, or a catalog that is not supported.
+
+    Warns:
+        HudiWarning: partitions are to expire, but no time is given.
     """
     options = settings.compaction
     if options.inline or options.schedule_inline or settings.write.table_type == "MERGE_ON_READ":
         strategies_of(options)
     if settings.clustering.inline or settings.clustering.schedule_inline:
         plan_strategy_of(settings.clustering)
+    if settings.services.enabled and settings.ttl.inline and settings.ttl.days <= 0:
+        warnings.warn(
+            "hoodie.partition.ttl.inline=true deletes nothing without hoodie.partition.ttl.strategy.days.retain: give "
+            "the number of days to keep a partition.",
+            HudiWarning,
+            stacklevel=4,
+        )
     for kind in settings.sync.catalogs:
         open_catalog(kind, settings.sync).close()
 
@@ -173,4 +184,5 @@ _AFTER_TURN: tuple[_Step, ...] = (
     (_compact, lambda settings: settings.compaction.inline or settings.compaction.schedule_inline),
     (_compact_logs, lambda settings: settings.compaction.log_inline),
     (_cluster, lambda settings: settings.clustering.inline or settings.clustering.schedule_inline),
+    (delete_expired, lambda settings: settings.ttl.inline),
 )

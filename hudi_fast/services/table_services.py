@@ -11,6 +11,7 @@ from hudi_fast.services.recovery.verbs import RecoveryVerbs
 from hudi_fast.services.repairing.verbs import RepairVerbs
 from hudi_fast.services.scheduling.verbs import SchedulingVerbs
 from hudi_fast.services.syncing.verbs import SyncVerbs
+from hudi_fast.services.ttl.verbs import TtlVerbs
 from hudi_fast.services.upgrading.verbs import UpgradeVerbs
 from hudi_fast.services.validation.verbs import ValidationVerbs
 
@@ -29,6 +30,7 @@ class TableServices(
     UpgradeVerbs,
     SchedulingVerbs,
     SyncVerbs,
+    TtlVerbs,
 ):
     """The services of one table. Each call opens the table again.
 

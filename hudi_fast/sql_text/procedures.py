@@ -416,6 +416,7 @@ SUPPORTED = frozenset(
         "run_clean",
         "run_clustering",
         "run_compaction",
+        "run_ttl",
         "show_archived_commits",
         "show_archived_commits_metadata",
         "show_bootstrap_partitions",

@@ -30,7 +30,7 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
 from hudi_fast.writing.dml_rows import match_dml_rows, refuse_repeated
 from hudi_fast.writing.located import locate_rows, match_slices
-from hudi_fast.writing.lookup import Runner, look_up_all
+from hudi_fast.writing.lookup import Runner, look_up, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 
@@ -134,7 +134,12 @@ def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     if plan.is_dml:
         refuse_repeated(incoming, rows)
         return rows
-    if not plan.combines or len(rows) < 2:
+    return one_row_per_key(plan, incoming, rows) if plan.combines else rows
+
+
+def one_row_per_key(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
+    """``rows`` without those that lose to another row with the same key, whatever the options say about combining."""
+    if len(rows) < 2:
         return rows
     ordering = [gather_array(column, rows) for column in incoming.ordering]
     deletes = None if incoming.deletes is None else commit_time_deletes(plan.rules, incoming.deletes[rows], ordering)
@@ -185,6 +190,12 @@ def assign_rows(
             file_id, new = new_file_id(plan, partition, token.stage, token.task, new), new + 1
         dealt[file_id] = by_id.get(file_id), inserts[start : start + assignment.count]
         start += assignment.count
+    if plan.merges_inserts:
+        for file_id, (slice_, rows) in dealt.items():
+            if slice_ is not None:
+                match, dealt[file_id] = _known_in(plan, incoming, slice_, rows)
+                if match is not None:
+                    updates[file_id] = match, None
     works: list[FileGroupWork] = []
     sequence = first_sequence
     for file_id in [*updates, *(one for one in dealt if one not in updates)]:
@@ -195,6 +206,15 @@ def assign_rows(
         works.append(FileGroupWork(partition, file_id, slice_, base_rows, sources, moved, appended, token, sequence))
         sequence += len(base_rows) + len(appended)
     return works
+
+
+def _known_in(
+    plan: WritePlan, incoming: Incoming, slice_: FileSlice, rows: Rows
+) -> tuple[SliceMatches | None, tuple[FileSlice, Rows]]:
+    """The inserts of a small file whose keys it holds, and the slice with the others (``HoodieMergeHandleFactory``)."""
+    rows = one_row_per_key(plan, incoming, rows)
+    match = look_up(plan, slice_, IncomingKeys.of(gather_array(incoming.key_array(), rows), rows))
+    return match, (slice_, rows if match is None else untagged_rows(rows, [match], incoming.count))
 
 
 def _bucket_works(

@@ -185,7 +185,7 @@ def _share(plan: WritePlan, incoming: Incoming, bucket: _Bucket) -> BucketShare 
     if _looks_up(plan) and (slice_.base_file is not None or slice_.log_files):
         match = look_up(plan, slice_, IncomingKeys.of(gather_array(incoming.key_array(), rows), rows))
         rows = untagged_rows(rows, [] if match is None else [match], incoming.count)
-        if plan.operation == "insert":
+        if plan.operation == "insert" and not plan.merges_inserts:
             match, known = None, match
     inserts = _NO_ROWS
     if plan.config.is_mor and plan.partial is None:
@@ -200,7 +200,7 @@ def _share(plan: WritePlan, incoming: Incoming, bucket: _Bucket) -> BucketShare 
 def _looks_up(plan: WritePlan) -> bool:
     """Whether keys must be looked up."""
     if plan.operation == "insert":
-        return plan.duplicates != "none"
+        return plan.duplicates != "none" or (plan.merges_inserts and not plan.config.is_mor)
     return plan.operation in ("upsert", "delete") and (plan.partial is not None or not plan.config.is_mor)
 
 

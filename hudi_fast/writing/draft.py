@@ -101,6 +101,7 @@ def draft_plan(
         index=resolve_buckets(_index(options, config, keys), state, operation),
         combine=options.combine_before_write,
         duplicates=options.dup_policy,
+        merges_inserts=operation == "insert" and not options.merge_allow_duplicate_on_inserts,
         sort_mode=options.bulk_insert_sort_mode,
         sort_columns=options.bulk_insert_sort_columns,
         sorts_by_key=options.bulk_insert_sort_suffix_record_key,
@@ -231,10 +232,11 @@ def _check_operation(state: TableState, options: WriteOptions, operation: str) -
     _refuse(
         state,
         {
-            "hoodie.datasource.overwrite.mode=STATIC": operation == "insert_overwrite"
-            and options.overwrite_mode == "STATIC",
-            "hoodie.merge.allow.duplicate.on.inserts=false": operation == "insert"
-            and not options.merge_allow_duplicate_on_inserts,
+            "hoodie.datasource.overwrite.mode=STATIC, which SQL alone uses (name the partitions to replace in "
+            "hoodie.static.overwrite.partition.paths, or use insert_overwrite_table to replace all)": operation
+            == "insert_overwrite"
+            and options.overwrite_mode == "STATIC"
+            and not options.static_overwrite_partitions,
         },
     )
 

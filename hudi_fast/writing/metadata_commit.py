@@ -9,8 +9,8 @@
     once it is visible    maintain_metadata    compaction and cleaning (metadata_services.py)
 
 All steps run under the table's lock. Every existing partition is updated, with any options: Apache Hudi trusts it
-without checks, and queries would lose rows if it missed a commit. A partition that cannot be updated is dropped with a
-warning.
+without checks, and queries would lose rows if it missed a commit. A damaged partition is dropped with a warning. A
+write to a table with an index that hudi_fast cannot update is refused, unless an option drops the index.
 
 Source: metadata reference 2.7 to 2.12.
 """
@@ -18,7 +18,7 @@ Source: metadata reference 2.7 to 2.12.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hudi_fast.config.metadata_options import MetadataOptions
@@ -73,10 +73,12 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
         options: requested partitions of the metadata table; None for the session's.
 
     Raises:
+        UnsupportedFeatureError: the metadata table has an index that cannot be kept up to date, and no option drops
+            it. Nothing was written.
         HudiError: a partition could not be built. The table is unchanged, except for unused folders.
 
     Warns:
-        HudiWarning: the metadata table, or a partition of it, was dropped.
+        HudiWarning: the metadata table, or a partition of it, is damaged and was dropped.
     """
     options = session.settings.write.metadata if options is None else options
     storage, state = session.storage, session.state
@@ -88,6 +90,9 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
     named = config.metadata_partitions
     table = metadata_without_pending(session)
     if table is None and named:
+        lost = [name for name in named if name not in (*_known(named), *_dropped(options))]
+        if lost:
+            _refuse_to_drop(storage.uri, lost, "the metadata table has to be built again.")
         drop_metadata(storage, config)
         state = session.set_state(load_state(storage))
     elif table is not None and (dropped := _to_drop(state, plan, table, options)):
@@ -239,11 +244,17 @@ def _known(names: Iterable[str]) -> list[str]:
 # ---- requested partitions
 
 
-def _dropped(options: MetadataOptions) -> tuple[str, ...]:
-    """Partitions that the options disable."""
+def _dropped(options: MetadataOptions, present: Iterable[str] = ()) -> tuple[str, ...]:
+    """Partitions that the options disable; ``present`` names those with a definition of their own."""
     going = [name for name, key in _SWITCHES.items() if key in options.explicit and not getattr(options, name)]
     if not options.has_record_index and not _RECORD_SWITCHES.isdisjoint(options.explicit):
         going.append("record_index")
+    for key, kind, is_on in (
+        ("hoodie.metadata.index.secondary.enable", PartitionKind.SECONDARY_INDEX, options.secondary_indexes),
+        ("hoodie.metadata.index.expression.enable", PartitionKind.EXPRESSION_INDEX, options.expression_indexes),
+    ):
+        if key in options.explicit and not is_on:
+            going += [name for name in present if name.startswith(kind.value)]
     if "column_stats" in going or "column_stats" in options.drop_indexes:
         going.append("partition_stats")
     return tuple(dict.fromkeys([*going, *options.drop_indexes]))
@@ -259,9 +270,14 @@ def _resting_on(name: str, present: Iterable[str]) -> list[str]:
 
 
 def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: MetadataOptions) -> list[str]:
-    """Partitions that options disable, and with a warning those that cannot be kept up to date."""
+    """Partitions that options disable, and with a warning damaged ones, which are built again where possible.
+
+    Raises:
+        UnsupportedFeatureError: an index that no option drops cannot be kept up to date.
+    """
     present = [*table.partitions, *table.building]
-    asked = [name for name in present if name in _dropped(options)]
+    going = _dropped(options, present)
+    asked = [name for name in present if name in going]
     disabled = list(dict.fromkeys([*asked, *(one for name in asked for one in _resting_on(name, present))]))
     stuck: dict[str, HudiError] = {}
     for name in present:
@@ -272,6 +288,9 @@ def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: M
     for name, problem in list(stuck.items()):
         for one in _resting_on(name, present):
             stuck.setdefault(one, problem)
+    unknown = {name: one for name, one in stuck.items() if isinstance(one, UnsupportedFeatureError)}
+    if unknown:
+        _refuse_to_drop(table.data_storage.uri, list(unknown), next(iter(unknown.values())))
     for name, problem in stuck.items():
         warnings.warn(
             f"The index {name} of {table.data_storage.uri} is dropped, because it cannot be kept up to date: {problem}",
@@ -279,6 +298,14 @@ def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: M
             stacklevel=2,
         )
     return [*disabled, *stuck]
+
+
+def _refuse_to_drop(uri: str, names: Sequence[str], problem: object) -> None:
+    raise UnsupportedFeatureError(
+        f"hudi_fast cannot keep the index {', '.join(names)} of {uri} up to date, and would have to drop it: {problem} "
+        f"Nothing was written. To drop it, set hoodie.metadata.index.drop={','.join(names)}. To keep it, write with "
+        "Apache Hudi."
+    )
 
 
 def _obstacle(context: ProducerContext, table: MetadataTable, name: str) -> HudiError | None:

@@ -12,12 +12,14 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.config.properties import format_properties
+from hudi_fast.config.properties import format_properties, parse_properties
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.writing.write_memory import memory_of
 
-__all__ = ["ensure_partition_marker"]
+__all__ = ["ensure_partition_marker", "partition_created"]
+
+_CREATED = "commitTime"
 
 
 def ensure_partition_marker(storage: Storage, partition: str, instant: str, in_base_format: bool) -> None:
@@ -41,8 +43,24 @@ def ensure_partition_marker(storage: Storage, partition: str, instant: str, in_b
     known.add(partition)
 
 
+def partition_created(storage: Storage, partition: str) -> str | None:
+    """The instant that created a partition: in its properties file, else in its Parquet marker; None if unknown.
+
+    Args:
+        storage: the table's storage.
+        partition: partition path.
+    """
+    text, parquet, _ = (f"{partition}/{name}".lstrip("/") for name in PARTITION_MARKERS)
+    with contextlib.suppress(FileNotFoundError):
+        return parse_properties(storage.read_bytes(text).decode("iso-8859-1")).get(_CREATED)
+    with contextlib.suppress(FileNotFoundError):
+        found = (pq.read_metadata(pa.BufferReader(storage.read_bytes(parquet))).metadata or {}).get(_CREATED.encode())
+        return None if found is None else found.decode()
+    return None
+
+
 def _content(partition: str, instant: str, in_base_format: bool) -> bytes:
-    values = {"commitTime": instant, "partitionDepth": str(len(partition.split("/")) if partition else 0)}
+    values = {_CREATED: instant, "partitionDepth": str(len(partition.split("/")) if partition else 0)}
     if in_base_format:
         return _as_parquet(values)
     text = format_properties(values, ["partition metadata", time.strftime("%a %b %d %H:%M:%S %Z %Y")])

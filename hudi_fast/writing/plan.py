@@ -249,6 +249,7 @@ class WritePlan(FilePlan):
         index: how keys are looked up.
         combine: whether rows of the input that share a key are combined first.
         duplicates: for ``insert``: ``none`` (keep), ``drop`` or ``fail`` when the table holds the key.
+        merges_inserts: for ``insert``: whether a row is merged with the row of its key in the file that takes it.
         sort_mode: for ``bulk_insert``.
         sort_columns: for ``bulk_insert``: the user's sort columns.
         sorts_by_key: whether the record key follows the sort columns.
@@ -265,6 +266,7 @@ class WritePlan(FilePlan):
     index: IndexSettings
     combine: bool
     duplicates: str = "none"
+    merges_inserts: bool = False
     sort_mode: str = "NONE"
     sort_columns: tuple[str, ...] = ()
     sorts_by_key: bool = False

@@ -42,7 +42,9 @@ def replaced_groups(
     elif plan.operation == "delete_partition" and options.partitions_to_delete:
         wanted = [name for name in existing if _matches(name, options.partitions_to_delete)]
     else:
-        wanted = [name for name in existing if name in set(written)]
+        static = options.static_overwrite_partitions if plan.operation == "insert_overwrite" else ()
+        named = set(static or written)
+        wanted = [name for name in existing if name in named]
     replaced = {name: [one.file_id for one in latest_slices(view, name)] for name in wanted}
     _refuse_planned(plan, view, replaced)
     return {name: ids for name, ids in replaced.items() if ids}

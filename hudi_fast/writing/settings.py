@@ -18,6 +18,7 @@ from hudi_fast.config.option_values import written_options
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.sync_options import SyncOptions
+from hudi_fast.config.ttl_options import TtlOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
@@ -52,6 +53,7 @@ class Settings:
         archive: trigger and file settings of archiving.
         services: whether services run before and after a write, and whether a failed service fails the write.
         sync: catalogs to sync after a write.
+        ttl: which partitions expire, and whether they are deleted after a write.
         waits: whether to wait for a service of the same kind that another process runs.
     """
 
@@ -63,6 +65,7 @@ class Settings:
     archive: ArchiveOptions = field(default_factory=ArchiveOptions)
     services: ServiceOptions = field(default_factory=ServiceOptions)
     sync: SyncOptions = field(default_factory=SyncOptions)
+    ttl: TtlOptions = field(default_factory=TtlOptions)
     waits: bool = True
 
     @classmethod
@@ -88,6 +91,7 @@ class Settings:
             archive=ArchiveOptions.of(values),
             services=ServiceOptions.of(values),
             sync=SyncOptions.of(values),
+            ttl=TtlOptions.of(values),
         )
 
     def check_storage(self, storage: Storage) -> None:

@@ -9,7 +9,7 @@ def test_options_and_statements_of_files(run, tmp_path):
     (tmp_path / "job.conf").write_text(
         "# a job\nspark.app.name  x\nspark.hoodie.metrics.on true\nhoodie.table.name = t\n", encoding="utf-8"
     )
-    (tmp_path / "job.sql").write_text("SELECT 1; CALL run_ttl(table => 't')", encoding="utf-8")
+    (tmp_path / "job.sql").write_text("SELECT 1; CALL show_file_status(table => 't', file => 'f')", encoding="utf-8")
     place = ("--options", tmp_path / "job.conf", "--sql", tmp_path / "job.sql")
     code, shown, _ = run("check", *place, "--json")
     assert code == 1
@@ -18,7 +18,7 @@ def test_options_and_statements_of_files(run, tmp_path):
         ("hoodie.metrics.on", "missed"),
         ("hoodie.table.name", "honoured"),
         ("SELECT 1", "honoured"),
-        ("CALL run_ttl(table => 't')", "refused"),
+        ("CALL show_file_status(table => 't', file => 'f')", "refused"),
     ]
     code, shown, _ = run("check", "--option", "hoodie.table.name=t")
     assert code == 0

@@ -1,9 +1,10 @@
-"""The commands `clean` and `archive`, and usage that all commands of table services refuse."""
+"""The commands `clean`, `archive` and `ttl`, and usage that all commands of table services refuse."""
 
 import pytest
 
 import hudi_fast as hf
 from tests.cli.answers import QUIET, SMALL, answer
+from tests.support.old_tables import write_days_ago
 from tests.support.small_tables import listing, options, plain_rows, table_rows
 
 KEEP_ONE = ["-o", "hoodie.clean.commits.retained=1"]
@@ -109,3 +110,20 @@ def test_wrong_options_are_named(run, table, arguments, said):
     assert err.startswith("Error: ")
     assert said in err
     assert listing(table) == before
+
+
+def test_expired_partitions_are_shown_and_deleted(run, tmp_path):
+    path = tmp_path / "old"
+    write_days_ago(plain_rows([0]), path, options(), 40)
+    hf.write(plain_rows([1]), path, options())
+    before = listing(path)
+    plan = answer(run, "ttl", path, "--days", "30", "--dry-run")["plan"]
+    assert [row["partition"] for row in plan] == ["p0"]
+    assert "Expired partitions (1)" in run("ttl", path, "--days", "30", "--dry-run")[1]
+    assert "No partition has expired" in run("ttl", path, "--days", "50")[1]
+    code, _, said = run("ttl", path)
+    assert (code, "days.retain" in said) == (1, True)
+    assert listing(path) == before
+    done = answer(run, "ttl", path, "--days", "30")
+    assert done["partitions"] == ["p0"]
+    assert set(table_rows(path)) == {"k00001"}

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TypeGuard
+
 import pytest
 
+import hudi_fast
 from hudi_fast.config.catalog import (
     accepted,
     archive,
@@ -19,15 +29,17 @@ from hudi_fast.config.catalog import (
     services,
     stream,
     sync,
+    ttl,
     write,
 )
 from hudi_fast.config.option_descriptor import Kind, Option
+from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS, find_option
 from hudi_fast.errors import UnsupportedFeatureError
 
 MODULES = (
     *(accepted, archive, bootstrap, cdc, clean, clustering, files, index),
-    *(limited, lock, read, services, stream, sync, write),
+    *(limited, lock, read, services, stream, sync, ttl, write),
 )
 DEFINED = [
     option
@@ -71,6 +83,77 @@ def test_refused_options_name_themselves() -> None:
     for option in refused:
         with pytest.raises(UnsupportedFeatureError, match=option.key.replace(".", r"\.")):
             option.check_supported(_some_value(option))
+
+
+PACKAGE = Path(hudi_fast.__file__).parent
+SAME_WITH_ALL_VALUES = {
+    "hoodie.write.record.merge.custom.implementation.classes": "the merge mode and the strategy id choose the merge",
+    "hoodie.parquet.writelegacyformat.enabled": "AUTO and false mean the same encoding",
+}
+"""Options with several supported values that all lead to the same files and rows, and why."""
+
+
+def test_every_honoured_option_is_read_somewhere() -> None:
+    """Its field is read in the code, or its key; or only one value is supported, which is what happens anyway.
+
+    A field counts as read where any attribute of its name is read, so a name that is used for something else hides a
+    dead option.
+    """
+    attributes, texts = _names_in_code()
+    fields = dict(_bound_fields())
+    dead = [
+        option.key
+        for option in DEFINED
+        if option.honoured
+        and (option.supported is None or len(option.supported) > 1)
+        and option.key not in SAME_WITH_ALL_VALUES
+        and not any(name in attributes for name in fields.get(option.key, ()))
+        and not any(_tail(key) in texts for key in option.keys)
+    ]
+    assert dead == []
+
+
+def _tail(key: str) -> str:
+    """What code names of a key: the options of a timestamp key generator are used without their prefix."""
+    return key.removeprefix("hoodie.keygen.timebased.")
+
+
+def _bound_fields() -> Iterator[tuple[str, list[str]]]:
+    """Keys with the names of the fields that are bound to them."""
+    found: dict[str, list[str]] = {}
+    for path in (PACKAGE / "config").glob("*.py"):
+        module = import_module(f"hudi_fast.config.{path.stem}")
+        for one in vars(module).values():
+            if inspect.isclass(one) and dataclasses.is_dataclass(one) and one.__module__ == module.__name__:
+                for field in dataclasses.fields(one):
+                    option = option_of_field(field)
+                    if option is not None:
+                        found.setdefault(option.key, []).append(field.name)
+    yield from found.items()
+
+
+@cache
+def _names_in_code() -> tuple[frozenset[str], str]:
+    """The attributes that code reads, identifiers in texts included (``getattr``); and all other texts, joined."""
+    names: set[str] = set()
+    texts: list[str] = []
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name == "catalog" and path.parent.parent.name == "config":
+            continue
+        tree = ast.parse(path.read_text())
+        bindings = {id(node.args[0]) for node in ast.walk(tree) if _is_binding(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                names.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bindings:
+                if " " not in node.value:
+                    texts.append(node.value)
+                    names.add(node.value)
+    return frozenset(names), "\n".join(texts)
+
+
+def _is_binding(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "option_field"
 
 
 def _some_value(option: Option) -> object:

@@ -24,8 +24,7 @@ def test_no_options_mean_hudi_s_defaults() -> None:
     assert (options.max_group_bytes, options.max_groups, options.single_groups) == (2147483648, 30, True)
     assert (options.sort_columns, options.slice_order, options.partition_filter) == ((), ("SIZE",), "NONE")
     assert (options.curve, options.curve_build, options.curve_sample_rows) == ("LINEAR", "DIRECT", 200000)
-    assert (options.allows_updates, options.rolls_back_on_conflict) == (False, False)
-    assert (options.expires, options.expires_after_minutes) == (False, 60)
+    assert not options.allows_updates
     assert options.explicit == frozenset()
 
 

@@ -98,7 +98,6 @@ def test_a_value_that_means_nothing_is_refused_by_key(key, value, said):
         ("hoodie.index.class", "com.example.Index"),
         ("hoodie.datasource.write.operation", "bootstrap"),
         ("hoodie.write.lock.provider", "com.example.LockProvider"),
-        ("hoodie.partition.ttl.inline", "true"),
         ("hoodie.compaction.payload.class", "com.example.Payload"),
         ("hoodie.write.record.merge.custom.implementation.classes", "com.example.Merger"),
         ("hoodie.datasource.write.keygenerator.class", "com.example.KeyGen"),
@@ -145,6 +144,31 @@ def test_a_key_that_cannot_change_the_result_is_taken_silently(key, value):
 def test_an_option_whose_effect_would_be_missed_is_a_warning(family):
     with pytest.warns(HudiWarning, match=r"hoodie\.metrics\.on=true has no effect: hudi_fast reports no metrics"):
         assert resolve({"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "JMX"}, family) == {}
+
+
+def test_the_type_of_timestamps_is_a_warning_unless_it_is_what_is_written():
+    with pytest.warns(HudiWarning, match=r"outputtimestamptype=INT96 has no effect: timestamps are stored in micro"):
+        assert resolve({"hoodie.parquet.outputtimestamptype": "INT96"}, "write") == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resolve({"hoodie.parquet.outputtimestamptype": "timestamp_micros"}, "write")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "way_out"),
+    [
+        ("hoodie.write.schema", "{}", "Cast the rows to that schema before the write"),
+        ("hoodie.avro.schema", "{}", "Cast the rows to that schema before the write"),
+        ("hoodie.parquet.writelegacyformat.enabled", "true", "supported: AUTO, false. Leave it out"),
+        ("hoodie.table.base.file.format", "ORC", "supported: PARQUET. Use one of these, or Apache Hudi"),
+        ("hoodie.index.class", "x", "Remove the option, or use Apache Hudi"),
+    ],
+)
+def test_a_refusal_names_the_way_out(key, value, way_out):
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        resolve({key: value}, "write")
+    assert str(caught.value).startswith(f"{key}={value} is not supported")
+    assert way_out in str(caught.value)
 
 
 def test_an_unknown_hudi_key_is_ignored_with_a_warning_that_names_the_closest():

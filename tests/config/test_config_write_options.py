@@ -15,6 +15,7 @@ from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.sync_options import SyncOptions
+from hudi_fast.config.ttl_options import TtlOptions
 from hudi_fast.config.write_options import PartitionSpec, WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
@@ -34,14 +35,14 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
     services = (CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions, SyncOptions)
-    classes = (WriteOptions, MetadataOptions, SinkOptions, LockOptions, BootstrapOptions, *services)
+    classes = (WriteOptions, MetadataOptions, SinkOptions, LockOptions, BootstrapOptions, TtlOptions, *services)
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key
         for option in OPTIONS
         if "write" in option.families and option.honoured and option not in bound and option.supported is None
     }
-    assert {key for key in loose if not key.startswith("hoodie.keygen.")} == {"path"}
+    assert {key for key in loose if not key.startswith("hoodie.keygen.")} == {"path", f"{W}commitmeta.key.prefix"}
 
 
 def test_a_working_dictionary_of_a_user_resolves():

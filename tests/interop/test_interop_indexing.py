@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_fast.errors import UnsupportedFeatureError
 from tests.interop.sides import Sides, after_delete, after_upsert, trip_options, trips
 from tests.peer.client import RealHudi
+from tests.support.small_tables import listing
 
 RECORD = {
     "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
@@ -144,3 +146,20 @@ def test_hudi_drops_what_we_built(hudi_12: RealHudi, tmp_path: Path) -> None:
     new = trips(range(20, 45), ts=3, note="by us")
     sides.we_write(new)
     agree(sides, after_upsert(rows, new), {"record_index", "column_stats"})
+
+
+def test_an_index_that_we_cannot_keep_up_is_dropped_only_if_an_option_says_so(
+    hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    sides = Sides(hudi_12, tmp_path / "t", trip_options(9))
+    sides.we_write(trips(range(10)), more=SKIPPING)
+    name = sides.in_catalog()
+    with single_writer(hudi_12):
+        hudi_12.sql(f"CREATE INDEX cities ON {name} USING bloom_filters(city) OPTIONS(expr='lower')")
+    before = listing(sides.path)
+    with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.metadata\.index\.drop=expr_index_cities"):
+        sides.we_write(trips([3], ts=2))
+    assert listing(sides.path) == before
+    sides.we_write(trips([3], ts=2), more={"hoodie.metadata.index.drop": "expr_index_cities"})
+    sides.agree(after_upsert(trips(range(10)), trips([3], ts=2)))
+    assert_valid(sides, {"column_stats"})

@@ -77,6 +77,13 @@ SELECT uuid, name, price, dt, hh FROM {t}
 SHOW PARTITIONS {t}
 SHOW PARTITIONS {t} PARTITION (dt = '2024-01-01')
 SHOW PARTITIONS {t} PARTITION (dt = '2024-01-01', hh = '11')
+INSERT OVERWRITE {t} PARTITION (dt = '2024-01-01', hh) SELECT 7, 'g', 70, '11'
+SELECT uuid, name, price, dt, hh FROM {t}
+INSERT INTO {t} PARTITION (dt = '2024-01-01', hh = '10') SELECT 1, 'a', 10
+SET hoodie.datasource.overwrite.mode = dynamic
+INSERT OVERWRITE {t} PARTITION (dt = '2024-01-01', hh) SELECT 8, 'h', 80, '11'
+SELECT uuid, name, price, dt, hh FROM {t}
+RESET hoodie.datasource.overwrite.mode
 DESCRIBE {t}
 ALTER TABLE {t} ADD COLUMNS (remark string COMMENT 'free', place struct<x: int, y: double>)
 INSERT INTO {t} VALUES (4, 'd', 40.5, 'none', named_struct('x', 1, 'y', 2.5), '2024-01-02', '12')

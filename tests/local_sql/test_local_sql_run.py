@@ -133,6 +133,25 @@ def test_rows_are_updated_and_deleted(path: str) -> None:
     assert listed(path) == []
 
 
+def test_partitions_are_truncated(path: str) -> None:
+    with pytest.raises(hf.ConfigError, match="no partition city='Paris'"):
+        hf.sql("TRUNCATE TABLE trips PARTITION (city = 'Paris')", {"trips": path})
+    with pytest.raises(hf.ConfigError, match=r"partitioned by \['city'\], not by \['note'\]"):
+        hf.sql("TRUNCATE TABLE trips PARTITION (note = 'a')", {"trips": path})
+    hf.sql("TRUNCATE TABLE trips PARTITION (CITY = 'Rome')", {"trips": path})
+    assert listed(path) == [(1, 10.0, "a", "Oslo")]
+
+
+def test_a_static_overwrite_replaces_what_its_partition_clause_matches(path: str) -> None:
+    hf.sql("INSERT OVERWRITE trips PARTITION (city = 'Rome') SELECT 9, 9, 'z', 9 WHERE false", {"trips": path})
+    assert listed(path) == [(1, 10.0, "a", "Oslo")]
+    dynamic = {"hoodie.datasource.overwrite.mode": "dynamic"}
+    hf.sql("INSERT OVERWRITE trips VALUES (2, 2, 'b', 9, 'Bonn')", {"trips": path}, dynamic)
+    assert listed(path) == [(1, 10.0, "a", "Oslo"), (2, 2.0, "b", "Bonn")]
+    hf.sql("INSERT OVERWRITE trips PARTITION (city) SELECT 3, 3, 'c', 9, 'Lima'", {"trips": path})
+    assert listed(path) == [(3, 3.0, "c", "Lima")]
+
+
 def test_escapes_in_texts_are_those_of_spark(path: str) -> None:
     assert counts(path, r"INSERT INTO trips VALUES (4, 1, 'a\tb', 2, 'Oslo')") == (1, 0, 0)
     assert counts(path, r"UPDATE trips SET note = 'it\'s\t' WHERE id = 1") == (0, 1, 0)
@@ -242,8 +261,18 @@ def test_descriptions(path: str) -> None:
         ("CREATE TABLE t (id int) USING hudi", hf.ConfigError, "no table t"),
         ("ALTER TABLE trips ADD COLUMNS (a int)", hf.UnsupportedFeatureError, "ALTER TABLE ... needs Spark"),
         ("SET x = 1", hf.UnsupportedFeatureError, "SET X ... needs Spark"),
+        (
+            "CALL repair_deduplicate('trips', 'p', '/o')",
+            hf.UnsupportedFeatureError,
+            "repair_deduplicate is not supported",
+        ),
         ("CALL nothing()", hf.ConfigError, "no procedure nothing"),
-        ("CALL run_ttl(table => 'trips')", hf.UnsupportedFeatureError, "CALL run_ttl is not supported"),
+        (
+            "CALL show_file_status('trips', file => 'f')",
+            hf.UnsupportedFeatureError,
+            "show_file_status is not supported",
+        ),
+        ("CALL run_ttl(table => 'trips')", hf.ConfigError, "no partition would ever expire"),
         ("CALL show_commits(tabel => 'trips')", hf.ConfigError, "Did you mean table"),
         ("", hf.UnsupportedFeatureError, "needs Spark"),
     ],

@@ -105,6 +105,23 @@ def test_sort_columns_sort_a_partition_over_all_its_files(spark, tmp_path, parti
         assert all(before[1] <= after[0] for before, after in pairwise(sorted(found)))
 
 
+def test_the_record_key_spreads_rows_with_equal_sort_columns(spark, tmp_path):
+    same = {
+        **OPTIONS,
+        "hoodie.datasource.write.partitionpath.field": "",
+        "hoodie.bulkinsert.shuffle.parallelism": "4",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "v",
+    }
+    rows = ROWS.set_column(ROWS.column_names.index("v"), "v", pa.array([1] * len(ROWS)))
+    frame = spark.createDataFrame(rows).repartition(3)
+    assert hf.write(frame, tmp_path / "one", same).files_written == 1
+    spread = {**same, "hoodie.bulkinsert.sort.suffix.record_key": "true"}
+    assert hf.write(frame, tmp_path / "spread", spread).files_written == 4
+    found = [keys for _, keys in keys_of_files(tmp_path / "spread")]
+    assert all(keys == sorted(keys) for keys in found)
+    assert all(before[-1] < after[0] for before, after in pairwise(sorted(found)))
+
+
 def test_a_bulk_insert_after_an_upsert_makes_files_of_its_own(spark, tmp_path):
     options = {**OPTIONS, "hoodie.datasource.write.partitionpath.field": "part"}
     hf.write(ROWS, tmp_path / "t", {**options, "hoodie.datasource.write.operation": "upsert"})

@@ -175,7 +175,7 @@ def test_partitions_and_copies(goods):
         ("CALL show_savepoints()", "name the table"),
         ("CALL run_clean(table => 't', options => 'a')", "options are key=value"),
         ("CALL help(cmd => 'nothing')", "no procedure nothing"),
-        ("CALL run_ttl(table => 't')", "run_ttl is not supported"),
+        ("CALL show_file_status(table => 't', file => 'f')", "show_file_status is not supported"),
     ],
 )
 def test_wrong_arguments(goods, text, message):

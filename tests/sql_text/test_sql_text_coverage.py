@@ -18,7 +18,7 @@ def test_a_script_is_split_at_semicolons_outside_of_quotes_and_comments() -> Non
     [
         ("CALL show_commits(table => 't')", ""),
         ("CALL other.procedure()", ""),
-        ("CALL run_ttl(table => 't')", "run_ttl is not supported"),
+        ("CALL show_file_status(table => 't', file => 'f')", "show_file_status is not supported"),
         ("CREATE OR REPLACE TABLE t (a int) USING hudi", "OR REPLACE"),
         ("CREATE GLOBAL TEMP VIEW v AS SELECT 1", "Global temporary views"),
         ("CREATE INDEX i ON t USING bloom_filters(a) OPTIONS (expr = 'lower')", "column_stats"),

@@ -9,22 +9,28 @@ import shutil
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing import last_states
 from tests.support.golden import Golden
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.mor_tables import mor_options
-from tests.support.small_tables import options, plain_rows, table_rows
+from tests.support.small_tables import listing, options, plain_rows, table_rows
 
 RECORD_INDEX = {"hoodie.metadata.record.index.enable": "true"}
+
+
+def not_trusted(damaged: bool) -> AbstractContextManager[object]:
+    """Expects the warning about a metadata table that cannot be read."""
+    return pytest.warns(hf.HudiWarning, match="metadata table") if damaged else nullcontext()
 
 
 @pytest.fixture
@@ -81,13 +87,34 @@ def test_a_secondary_index_goes_with_the_record_index(tmp_path: Path) -> None:
     assert assert_metadata_true(path) == ("column_stats", "files", "partition_stats")
 
 
-def test_a_partition_of_an_unknown_kind_is_dropped_with_a_warning(table: Path) -> None:
+def test_a_secondary_index_goes_if_secondary_indexes_are_off(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    hf.write(plain_rows(range(6)), path, options())
+    upsert(path, **{"index.secondary.column": "text", "record.index.enable": "true"})
+    upsert(path, **{"index.expression.enable": "false"})
+    assert "secondary_index_text" in assert_metadata_true(path)
+    upsert(path, **{"index.secondary.enable": "false"})
+    assert assert_metadata_true(path) == ("column_stats", "files", "partition_stats", "record_index")
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_an_index_of_an_unknown_kind_is_dropped_only_if_an_option_says_so(damaged: bool, table: Path) -> None:
     storage = Storage(table)
     named = load_properties(storage)["hoodie.table.metadata.partitions"]
     update_properties(storage, {"hoodie.table.metadata.partitions": f"{named},zz_future"})
     shutil.copytree(table / ".hoodie/metadata/record_index", table / ".hoodie/metadata/zz_future")
-    with pytest.warns(hf.HudiWarning, match="zz_future .* is dropped"):
-        upsert(table)
+    if damaged:
+        shutil.rmtree(table / ".hoodie/metadata/files")
+    before = listing(table)
+    for change in (lambda: upsert(table), lambda: hf.HudiTable.open(table).update(None, {"text": "'new'"})):
+        with (
+            pytest.raises(UnsupportedFeatureError, match=r"hoodie\.metadata\.index\.drop=zz_future"),
+            not_trusted(damaged),
+        ):
+            change()
+        assert listing(table) == before
+    with not_trusted(damaged):
+        upsert(table, **{"index.drop": "zz_future"})
     assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
     assert not (table / ".hoodie/metadata/zz_future").exists()
 

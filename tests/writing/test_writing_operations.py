@@ -17,6 +17,7 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from tests.support.instrumented_storage import RecordingStorage
+from tests.support.mor_tables import mor_options
 from tests.support.small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows, write_to
 
 INSERT = {"hoodie.datasource.write.operation": "insert"}
@@ -33,6 +34,10 @@ def counts(result: hf.WriteResult) -> tuple[int, int, int, int]:
 
 def ids(path: Path) -> Counter[str]:
     return Counter(hf.HudiTable.open(path).to_arrow(columns=["id"])["id"].to_pylist())
+
+
+UNIQUE = {**INSERT, "hoodie.merge.allow.duplicate.on.inserts": "false"}
+STATIC = "hoodie.static.overwrite.partition.paths"
 
 
 @pytest.fixture
@@ -438,3 +443,75 @@ def test_a_key_that_was_in_two_partitions_is_in_one_after_a_global_upsert(table:
     assert counts(result)[:3] == (0, 1, 1)
     assert table_rows(table)["k00001"] == ("p1", 5, "a1")
     assert_tidy(table)
+
+
+@pytest.mark.parametrize("mor", [False, True])
+def test_an_insert_is_merged_with_its_key_in_the_file_that_takes_it(mor: bool, tmp_path: Path) -> None:
+    settings = mor_options() if mor else options()
+    hf.write(plain_rows([0, 1, 2], ts=5), tmp_path, settings)
+    late, new, twice = plain_rows([0], ts=1, text="late"), plain_rows([2], ts=9, text="new"), plain_rows([4, 4], ts=9)
+    done = hf.write(pa.concat_tables([late, new, twice]), tmp_path, {**settings, **UNIQUE})
+    assert done.inserts == 1
+    assert table_rows(tmp_path) == {
+        "k00000": ("p0", 5, "a0"),
+        "k00001": ("p1", 5, "a1"),
+        "k00002": ("p0", 9, "new2"),
+        "k00004": ("p0", 9, "a4"),
+    }
+    hf.write(plain_rows([0, 0]), tmp_path, {**settings, **INSERT})
+    assert ids(tmp_path)["k00000"] == 3
+    assert_tidy(tmp_path)
+
+
+def test_an_insert_into_a_bucket_is_merged_too(tmp_path: Path) -> None:
+    settings = {**options(index="BUCKET"), "hoodie.bucket.index.num.buckets": "2"}
+    hf.write(plain_rows([0, 1], ts=5), tmp_path, settings)
+    hf.write(plain_rows([0, 2], ts=9, text="new"), tmp_path, {**settings, **UNIQUE})
+    assert table_rows(tmp_path)["k00000"] == ("p0", 9, "new0")
+    assert len(ids(tmp_path)) == 3
+
+
+def test_inserts_into_new_files_are_not_compared(tmp_path: Path) -> None:
+    settings = {**options(), "hoodie.parquet.small.file.limit": "0"}
+    hf.write(plain_rows([0], ts=5), tmp_path, settings)
+    hf.write(plain_rows([0], ts=9), tmp_path, {**settings, **UNIQUE})
+    assert ids(tmp_path)["k00000"] == 2
+
+
+def test_an_overwrite_replaces_the_partitions_that_are_named(table: Path) -> None:
+    overwrite = {**options(), "hoodie.datasource.write.operation": "insert_overwrite"}
+    hf.write(plain_rows([20], partitions=2), table, {**overwrite, STATIC: "p1,none"})
+    assert ids(table) == Counter(f"k{number:05d}" for number in (0, 2, 4, 6, 8, 20))
+    hf.write(plain_rows([]), table, {**overwrite, STATIC: "p0"})
+    assert ids(table) == Counter()
+    assert_tidy(table)
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_keys_stay_unique_if_upserts_are_not_to_be_combined(operation: str, tmp_path: Path) -> None:
+    settings = {**options(), f"hoodie.combine.before.{operation}": "false"}
+    hf.write(plain_rows([0, 0, 1]), tmp_path, settings)
+    assert ids(tmp_path) == Counter(["k00000", "k00001"])
+    hf.write(plain_rows([0, 0], ts=2), tmp_path, {**settings, "hoodie.datasource.write.operation": operation})
+    assert ids(tmp_path) == Counter(["k00000", "k00001"][operation == "delete" :])
+
+
+def test_dictionary_encoding_can_be_switched_off(tmp_path: Path) -> None:
+    rows = plain_rows(range(200), partitions=1).set_column(3, "text", pa.array(["same"] * 200))
+    found = {}
+    for switch in ("true", "false"):
+        hf.write(rows, tmp_path / switch, {**options(), "hoodie.parquet.dictionary.enabled": switch})
+        (file,) = (tmp_path / switch).glob("p0/*.parquet")
+        group = pq.ParquetFile(file).metadata.row_group(0)
+        chunks = [group.column(at) for at in range(group.num_columns)]
+        found[switch] = [one.path_in_schema for one in chunks if one.has_dictionary_page]
+    assert "text" in found["true"]
+    assert found["false"] == []
+
+
+def test_the_compression_ratio_is_how_far_a_file_may_exceed_its_size(tmp_path: Path) -> None:
+    rows = plain_rows(range(100), partitions=1)
+    few = {**options(), **BULK, "hudi_fast.max.file.rows": "20"}
+    for ratio, files in (("0.0", 5), ("1.0", 3)):
+        done = hf.write(rows, tmp_path / ratio, {**few, "hoodie.parquet.compression.ratio": ratio})
+        assert done.files_written == files

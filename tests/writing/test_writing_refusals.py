@@ -132,17 +132,11 @@ DATA: dict[str, tuple[pa.Table, dict[str, Any], type[Exception], str]] = {
         hf.HudiError,
         "com.example.Payload|CUSTOM",
     ),
-    "lookup before inserts": (
-        GOOD,
-        {"hoodie.datasource.write.operation": "insert", "hoodie.merge.allow.duplicate.on.inserts": "false"},
-        hf.UnsupportedFeatureError,
-        "allow.duplicate.on.inserts",
-    ),
     "static overwrite": (
         GOOD,
         {"hoodie.datasource.write.operation": "insert_overwrite", "hoodie.datasource.overwrite.mode": "STATIC"},
         hf.UnsupportedFeatureError,
-        "STATIC",
+        "hoodie.static.overwrite.partition.paths, or use insert_overwrite_table",
     ),
     "stored key": (
         GOOD,

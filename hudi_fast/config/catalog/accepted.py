@@ -19,7 +19,6 @@ ACCEPTED_PREFIXES = (
     ("hoodie.table.service.manager.", "hudi_fast has no service manager."),
     ("hoodie.metaserver.", "hudi_fast has no metadata server."),
     ("hoodie.errortable.", "Error tables are disabled."),
-    ("hoodie.partition.ttl.", "Partitions do not expire."),
     ("hoodie.orc.", "Base files are Parquet."),
     ("hoodie.lance.", "Base files are Parquet."),
     ("hoodie.streamer.", "Options of Hudi Streamer."),
@@ -52,7 +51,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.write.merge.handle.class hoodie.write.concat.handle.class hoodie.compact.merge.handle.class
         hoodie.write.merge.handle.fallback hoodie.merge.data.validation.enabled hoodie.io.factory.class
         hoodie.storage.class hoodie.avro.write.support.class hoodie.parquet.spark.row.write.support.class
-        hoodie.parquet.flink.rowdata.write.support.class hoodie.parquet.field_id.write.enabled
+        hoodie.parquet.flink.rowdata.write.support.class
         hoodie.parquet.write.utc-timezone.enabled hoodie.hfile.max.file.size hoodie.hfile.block.size
         hoodie.hfile.writes.allow.duplicates hoodie.hfile.compression.algorithm hoodie.bulkinsert.schema.ddl
         hoodie.bulkinsert.are.partitioner.records.sorted hoodie.record.size.estimator.class
@@ -95,6 +94,24 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
         hoodie.write.concurrency.async.conflict.detector.period_ms
         _hoodie.time.generator.reuse.enable
+        """,
+    ),
+    (
+        "The ZooKeeper lock provider tries to connect until its connection timeout. Its url contains the ports.",
+        """
+        hoodie.write.lock.num_retries hoodie.write.lock.zookeeper.port
+        """,
+    ),
+    (
+        "Inserts go to file slices without log files only, so the size of log files is not estimated.",
+        """
+        hoodie.logfile.to.parquet.compression.ratio
+        """,
+    ),
+    (
+        "Clustered rows belong to the commits that wrote them, with and without clusterings in an incremental query.",
+        """
+        hoodie.datasource.read.incr.skip_cluster
         """,
     ),
     (
@@ -197,6 +214,23 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
 
 MISSED_OPTIONS = (
     Option(
+        "hoodie.parquet.outputtimestamptype",
+        Kind.ENUM,
+        "TIMESTAMP_MICROS",
+        "Type of timestamps in base files. Apache Hudi 1.2.0 writes microseconds with every value, too.",
+        choices=("TIMESTAMP_MICROS", "TIMESTAMP_MILLIS", "INT96"),
+        honoured=False,
+        loss="timestamps are stored in microseconds, as by Apache Hudi 1.2.0 with every value. Leave it out.",
+    ),
+    Option(
+        "hoodie.parquet.field_id.write.enabled",
+        Kind.BOOL,
+        False,
+        "Store the field ids of a DataFrame's schema in the files of a bulk_insert (Apache Hudi's default is true).",
+        honoured=False,
+        loss="hudi_fast stores no field ids; readers find the columns by their names. Leave it out.",
+    ),
+    Option(
         "hoodie.metrics.on",
         Kind.BOOL,
         False,
@@ -206,7 +240,7 @@ MISSED_OPTIONS = (
         loss="hudi_fast reports no metrics. HudiTable.history() has the figures of each commit.",
     ),
 )
-"""Options without effect whose users miss something: setting one is a warning."""
+"""Options without effect whose users miss something: setting one to another value than its default is a warning."""
 
 ACCEPTED_OPTIONS = tuple(
     Option(key, Kind.TEXT, None, doc, families=BOTH, honoured=False)

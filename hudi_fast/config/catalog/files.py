@@ -93,13 +93,6 @@ SIZING_OPTIONS = (
         minimum=0,
     ),
     Option(
-        "hoodie.logfile.to.parquet.compression.ratio",
-        Kind.FLOAT,
-        0.35,
-        "Estimated bytes of a base file per byte of log.",
-        minimum=0,
-    ),
-    Option(
         "hoodie.parquet.compression.ratio",
         Kind.FLOAT,
         0.1,

@@ -22,18 +22,23 @@ def _on(key: str, doc: str, *aliases: str) -> Option:
     return Option(key, Kind.BOOL, True, doc, aliases=aliases, supported=(True,))
 
 
-def _never(key: str, doc: str, *aliases: str) -> Option:
+def _never(key: str, doc: str, *aliases: str, instead: str = "") -> Option:
     """An option that is refused whenever it is given."""
-    return Option(key, Kind.TEXT, None, doc, aliases=aliases, supported=())
+    return Option(key, Kind.TEXT, None, doc, aliases=aliases, supported=(), instead=instead)
 
 
-def _only(key: str, doc: str, *values: Any, aliases: tuple[str, ...] = ()) -> Option:
+def _only(key: str, doc: str, *values: Any, aliases: tuple[str, ...] = (), instead: str = "") -> Option:
     """A text that must be one of ``values`` (ignoring case); the first is the default."""
-    return Option(key, Kind.TEXT, values[0], doc, aliases=aliases, choices=values, supported=values)
+    return Option(key, Kind.TEXT, values[0], doc, aliases=aliases, choices=values, supported=values, instead=instead)
+
+
+_CAST = (
+    "Cast the rows to that schema before the write: the table takes its columns from the rows. For rows with fewer "
+    "columns than the table, set hoodie.write.set.null.for.missing.columns=true."
+)
 
 
 _SERVICES = (
-    _off("hoodie.partition.ttl.inline", "Drop expired partitions after a write."),
     _off("hoodie.table.service.manager.enabled", "Delegate table services to a service manager."),
     _off(
         "hoodie.clean.delete.bootstrap.base.file",
@@ -52,9 +57,13 @@ _FORMATS = (
     _only("hoodie.table.log.file.format", "Log file format.", "HOODIE_LOG", aliases=("hoodie.table.rt.file.format",)),
     _off("hoodie.table.multiple.base.file.formats.enable", "Base files of several formats in one table."),
     _off("hoodie.partition.metafile.use.base.format", "Write partition metafiles in the base file format."),
-    _only("hoodie.parquet.outputtimestamptype", "Type of timestamps in base files.", "TIMESTAMP_MICROS"),
     _only(
-        "hoodie.parquet.writelegacyformat.enabled", "Legacy Parquet encoding of decimals and lists.", "AUTO", "false"
+        "hoodie.parquet.writelegacyformat.enabled",
+        "Legacy Parquet encoding of decimals and lists.",
+        "AUTO",
+        "false",
+        instead="Leave it out: decimals always have the legacy encoding, lists the standard one of three levels. For "
+        "legacy lists use Apache Hudi.",
     ),
     _only("hoodie.table.format", "Table format.", "native"),
     _only("hoodie.storage.layout.type", "File layout.", "DEFAULT"),
@@ -75,14 +84,13 @@ _ROWS = (
         aliases=("hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value",),
     ),
     _never("hoodie.write.partial.update.schema", "Columns of a partial update."),
-    _never("hoodie.avro.schema", "Write schema, instead of the schema of the rows."),
-    _never("hoodie.write.schema", "Write schema, instead of the schema of the rows."),
-    _never("hoodie.internal.schema", "Write schema, instead of the schema of the rows."),
+    _never("hoodie.avro.schema", "Write schema, instead of the schema of the rows.", instead=_CAST),
+    _never("hoodie.write.schema", "Write schema, instead of the schema of the rows.", instead=_CAST),
+    _never("hoodie.internal.schema", "Write schema, instead of the schema of the rows.", instead=_CAST),
     _never("hoodie.datasource.write.secondarykey.column", "Columns of a secondary key."),
     _only("hoodie.write.rolling.metadata.keys", "Keys of extra metadata to copy from earlier commits.", ""),
     _off("hoodie.errortable.enable", "Write failing rows to an error table."),
     _never("hoodie.bulkinsert.overwrite.operation.type", "Internal to Spark SQL."),
-    _never("hoodie.static.overwrite.partition.paths", "Internal to Spark SQL."),
 )
 
 _SQL = (

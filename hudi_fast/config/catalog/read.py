@@ -96,13 +96,6 @@ QUERY_OPTIONS = (
         families=READ,
     ),
     Option(
-        f"{_READ}incr.skip_cluster",
-        Kind.BOOL,
-        False,
-        "Incremental: no effect; clustered rows always belong to the commits that wrote them.",
-        families=READ,
-    ),
-    Option(
         f"{_READ}incr.table.version",
         Kind.INT,
         None,

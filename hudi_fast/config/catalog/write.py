@@ -41,8 +41,18 @@ OPERATION_OPTIONS = (
         supported=OPERATIONS,
     ),
     Option("hoodie.combine.before.insert", Kind.BOOL, False, "Inserts: merge rows of the batch that share a key."),
-    Option("hoodie.combine.before.upsert", Kind.BOOL, True, "Upserts: merge rows of the batch that share a key."),
-    Option("hoodie.combine.before.delete", Kind.BOOL, True, "Deletes: merge rows of the batch that share a key."),
+    Option(
+        "hoodie.combine.before.upsert",
+        Kind.BOOL,
+        True,
+        "Upserts: merge rows of the batch that share a key. They are merged with false, too: keys stay unique.",
+    ),
+    Option(
+        "hoodie.combine.before.delete",
+        Kind.BOOL,
+        True,
+        "Deletes: merge rows of the batch that share a key. They are merged with false, too.",
+    ),
     Option(
         "hoodie.datasource.insert.dup.policy",
         Kind.ENUM,
@@ -57,7 +67,8 @@ OPERATION_OPTIONS = (
         "hoodie.merge.allow.duplicate.on.inserts",
         Kind.BOOL,
         True,
-        "Append inserts to a small file without comparing keys; enabled if the duplicate policy is none or drop.",
+        "Append inserts to a small file without comparing keys. If false, an insert and the row of its key in that "
+        "file become one. Enabled if the duplicate policy is none or drop.",
     ),
     Option(
         f"{_WRITE}partitions.to.delete",
@@ -69,8 +80,15 @@ OPERATION_OPTIONS = (
         "hoodie.datasource.overwrite.mode",
         Kind.ENUM,
         None,
-        "Partitions that insert_overwrite replaces: those that receive rows (DYNAMIC), or all matching ones (STATIC).",
+        "Partitions that SQL's INSERT OVERWRITE replaces: those that receive rows (DYNAMIC), or all that match its "
+        "PARTITION clause (STATIC). Default: `spark.sql.sources.partitionOverwriteMode`, else STATIC.",
         choices=("STATIC", "DYNAMIC"),
+    ),
+    Option(
+        "hoodie.static.overwrite.partition.paths",
+        Kind.LIST,
+        (),
+        "Partition paths that insert_overwrite replaces, instead of those that receive rows.",
     ),
     Option("hoodie.allow.empty.commit", Kind.BOOL, True, "Commit an empty batch."),
     Option(

@@ -158,8 +158,8 @@ def write_to(made_of: Parts, method: str, entry: Entry | None, request: Request)
     if entry is None:
         raise TableNotFoundError(f"writeTo(...).{method}(): there is no such Hudi table; make it with CREATE TABLE.")
     spark = session_of(made_of)
-    options = {**write_settings(spark, entry), **_given(request)}
-    insert_frame(spark, entry, frame_of(made_of), method != "append", True, options=options)
+    options = {**write_settings(spark, entry), **_given(request), "hoodie.datasource.overwrite.mode": "DYNAMIC"}
+    insert_frame(spark, entry, frame_of(made_of), method != "append", options=options)
 
 
 def stream_to(made_of: Parts, entry: Entry, request: Request) -> Any:

@@ -12,6 +12,7 @@ Settings of a write: those of the session (``SET hoodie.*``), else the propertie
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -20,9 +21,12 @@ from pyspark.sql import functions as F
 from hudi_fast.api import merge, write
 from hudi_fast.config.option_descriptor import WRITE
 from hudi_fast.config.options import find_option
+from hudi_fast.dml.insert_overwrite import overwrite_options
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.dml.run import dml_settings
 from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
 from hudi_fast.spark.arrow import session_conf
 from hudi_fast.spark.dml import delete_where_on, update_on
 from hudi_fast.spark.dropin.session import session_settings
@@ -40,6 +44,7 @@ __all__ = [
     "insert_by_position",
     "insert_frame",
     "insert_rows",
+    "matching_partitions",
     "merge_rows",
     "update_rows",
     "write_settings",
@@ -47,7 +52,7 @@ __all__ = [
 
 _OPERATION = "hoodie.datasource.write.operation"
 _INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
-_OVERWRITE_MODE = "hoodie.datasource.overwrite.mode"
+_OVERWRITE_MODE, _SPARK_MODE = "hoodie.datasource.overwrite.mode", "spark.sql.sources.partitionOverwriteMode"
 _ANSI = {"spark.sql.ansi.enabled": "true"}
 _MISFITS = ("CAST_INVALID_INPUT", "CAST_OVERFLOW", "OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
 
@@ -70,7 +75,7 @@ def insert_rows(spark: Any, tables: Tables, entry: Entry, statement: Insert) -> 
         frame = _by_position(source, chosen, entry)
     for name, text in fixed.items():
         frame = frame.withColumn(name, F.expr(text))
-    insert_frame(spark, entry, frame, statement.overwrite, bool(fixed), tuple(fixed.values()))
+    insert_frame(spark, entry, frame, statement.overwrite, statement.partition)
 
 
 def insert_frame(
@@ -78,8 +83,7 @@ def insert_frame(
     entry: Entry,
     frame: Any,
     overwrite: bool = False,
-    partitions: bool = False,
-    fixed: Sequence[str] = (),
+    clause: Mapping[str, str | None] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> None:
     """Insert the rows of a DataFrame whose columns are named as the table's.
@@ -89,18 +93,18 @@ def insert_frame(
         entry: the table.
         frame: missing columns are null.
         overwrite: replace the partitions of the rows, or the whole table.
-        partitions: whether the statement has a value for a partition column: then only partitions of the rows are
-            replaced.
-        fixed: values of a partition that the statement names completely; it is emptied where there are no rows.
+        clause: the ``PARTITION`` clause of an overwrite: columns with their values as expressions, or None; None
+            without a clause.
         options: of the write; None for those of the session and the table.
     """
     table = _Columns(spark, entry)
     settings = write_settings(spark, entry) if options is None else dict(options)
     operation = settings.pop(_INSERT_OPERATION, None) or settings.pop(_OPERATION, None) or "insert"
     if overwrite:
-        mode = settings.get(_OVERWRITE_MODE) or spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
-        dynamic = partitions or str(mode).lower() == "dynamic"
-        operation = "insert_overwrite" if dynamic else "insert_overwrite_table"
+        said, paths = clause or {}, partial(matching_partitions, spark, entry, table.table, clause or {})
+        mode = settings.pop(_OVERWRITE_MODE, None) or spark.conf.get(_SPARK_MODE, "static")
+        settings |= overwrite_options(operation, str(mode), table.table.config.is_partitioned, said, paths)
+        operation = settings[_OPERATION]
     missing = [name for name in frame.columns if name not in table.types]
     if missing:
         raise ConfigError(f"INSERT INTO {entry}: the table has no columns {missing}; it has {list(table.types)}.")
@@ -113,13 +117,6 @@ def insert_frame(
                 for name, kind in table.types.items()
             )
         )
-        if overwrite and fixed and len(fixed) == len(entry.partition_columns) and typed.isEmpty():
-            values = [constant(spark, text) for text in fixed]
-            paths = table.table.partitions().column("partition").to_pylist()
-            gone = [path for path in paths if _values_of(path) == [str(value) for value in values]]
-            if gone:
-                table.table.delete_partitions(gone, settings)
-            return
         try:
             write(typed, entry.path, {**settings, _OPERATION: operation}, "append", dict(table.storage.options))
         except PySparkException as error:
@@ -187,6 +184,16 @@ def write_settings(spark: Any, entry: Entry) -> dict[str, str]:
     return found
 
 
+def matching_partitions(spark: Any, entry: Entry, table: HudiTable, clause: Mapping[str, str | None]) -> list[str]:
+    """Paths of the partitions that a ``PARTITION`` clause matches; all with an empty one.
+
+    Raises:
+        ConfigError: the table is not partitioned by one of the columns.
+    """
+    view, constant_of = open_state(table._storage).view, partial(constant, spark)
+    return partitions_of_clause(table.config, live_partitions(view), clause, constant_of, str(entry))
+
+
 class _Columns:
     """The columns of a table: ``types`` by name, and ``order`` in SQL."""
 
@@ -239,7 +246,3 @@ def _by_name(source: Any, table: _Columns, wanted: Sequence[str], entry: Entry) 
     if extra:
         raise ConfigError(f"INSERT INTO {entry} BY NAME: the partition clause has a value for {extra} already.")
     return source.select(*(F.col(f"`{name}`").alias(column) for name, column in renamed.items()))
-
-
-def _values_of(path: str) -> list[str]:
-    return [part.partition("=")[2] if "=" in part else part for part in path.split("/")]

@@ -22,7 +22,6 @@ from hudi_fast.config.options import find_option
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.spark.arrow import checked_arrow_types
 from hudi_fast.spark.sql.catalog import (
     Entry,
@@ -35,9 +34,9 @@ from hudi_fast.spark.sql.catalog import (
     is_taken,
     rename_entry,
 )
-from hudi_fast.spark.sql.changes import write_settings
+from hudi_fast.spark.sql.changes import matching_partitions, write_settings
 from hudi_fast.spark.sql.queries import Tables
-from hudi_fast.spark.sql.reading import constant, original_sql
+from hudi_fast.spark.sql.reading import original_sql
 from hudi_fast.spark.storage import session_path, storage_of
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.sql_text.cursor import Cursor, Name
@@ -58,7 +57,6 @@ from hudi_fast.sql_text.statements import (
     UnsetProperties,
 )
 from hudi_fast.table import HudiTable
-from hudi_fast.view.slices import latest_slices
 
 __all__ = ["DEFINITIONS", "create_table", "entry_of_path", "long_keys"]
 
@@ -284,11 +282,11 @@ def _truncate(spark: Any, entry: Entry, statement: Statement) -> None:
     assert isinstance(statement, TruncateTable)
     table = HudiTable(storage_of(spark, entry.path))
     if not statement.partition:
-        table.write(table.schema.empty_table(), "insert_overwrite_table", write_settings(spark, entry))
+        table.truncate(options=write_settings(spark, entry))
         return
-    paths = _matching(spark, entry, table, statement.partition)
+    paths = matching_partitions(spark, entry, table, statement.partition)
     if paths:
-        table.delete_partitions(paths, write_settings(spark, entry))
+        table.truncate(paths, write_settings(spark, entry))
     else:
         raise ConfigError(f"TRUNCATE TABLE {entry}: there is no partition {_said(statement.partition)}.")
 
@@ -298,12 +296,12 @@ def _drop_partition(spark: Any, entry: Entry, statement: Statement) -> None:
     table = HudiTable(storage_of(spark, entry.path))
     paths: list[str] = []
     for partition in statement.partitions:
-        found = _matching(spark, entry, table, partition)
+        found = matching_partitions(spark, entry, table, partition)
         if not found and not statement.if_exists:
             raise ConfigError(f"ALTER TABLE {entry} DROP PARTITION: there is no partition {_said(partition)}.")
         paths += found
     if paths:
-        table.delete_partitions(paths, write_settings(spark, entry))
+        table.truncate(paths, write_settings(spark, entry))
 
 
 def _show_partitions(spark: Any, entry: Entry, statement: Statement) -> Any:
@@ -311,31 +309,8 @@ def _show_partitions(spark: Any, entry: Entry, statement: Statement) -> Any:
     table = HudiTable(storage_of(spark, entry.path))
     if not table.config.is_partitioned:
         raise ConfigError(f"SHOW PARTITIONS {entry}: the table is not partitioned.")
-    rows = [(path,) for path in _matching(spark, entry, table, statement.partition)]
+    rows = [(path,) for path in matching_partitions(spark, entry, table, statement.partition)]
     return spark.createDataFrame(rows, "partition string")
-
-
-def _matching(spark: Any, entry: Entry, table: HudiTable, partition: Mapping[str, str | None]) -> list[str]:
-    """Paths of the partitions with these values; all without any."""
-    names = list(table.config.partition_fields)
-    wanted = {name: str(constant(spark, text)) for name, text in partition.items() if text is not None}
-    unknown = [name for name in partition if name.lower() not in [one.lower() for one in names]]
-    if unknown:
-        raise ConfigError(f"The table {entry} is partitioned by {names}, not by {unknown}.")
-    at = {name: [one.lower() for one in names].index(name.lower()) for name in wanted}
-    found = []
-    for path in _partitions(table):
-        values = [part.partition("=")[2] if table.config.hive_style else part for part in path.split("/")]
-        if not wanted or (len(values) == len(names) and all(values[at[name]] == wanted[name] for name in wanted)):
-            found.append(path)
-    return found
-
-
-def _partitions(table: HudiTable) -> list[str]:
-    """Paths of the partitions that have rows, sorted."""
-    view = open_state(table._storage).view
-    replaced = {partition for partition, _ in view.replaced}
-    return sorted(path for path in view.lister.partitions() if path not in replaced or latest_slices(view, path))
 
 
 def _said(partition: Mapping[str, str | None]) -> str:

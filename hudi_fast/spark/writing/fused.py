@@ -104,6 +104,8 @@ def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
     key = key_text(df, plan.key_config, plan.input_schema) if keyed else F.lit("")
     placed = df.withColumn(_PATH, F.lit("") if path is None else path).withColumn(_ADDRESS, key)
     columns = [F.col(f"`{name}`") for name in plan.sort_columns]
+    if columns and plan.sorts_by_key:
+        columns.append(F.col(_ADDRESS))
     if columns and not plan.combine:
         placed = placed.repartitionByRange(spread, _PATH, *columns)
     elif mode == "GLOBAL_SORT":

@@ -1,0 +1,1 @@
+"""Partition TTL: deletes partitions that have expired."""

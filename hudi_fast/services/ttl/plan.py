@@ -1,0 +1,133 @@
+"""Which partitions have expired (``KeepByTimeStrategy``, ``KeepByCreationTimeStrategy``; Hudi 1.2.0).
+
+::
+
+    partitions, or the selected ones ─► time of each ─┬─ KEEP_BY_TIME: start of its newest file slice
+                                                      └─ KEEP_BY_CREATION_TIME: its partition marker
+        ─► older than the retention ─► has rows, and no pending service ─► the oldest, up to the maximum
+
+A log file starts no file slice: updates of a MERGE_ON_READ table prolong the life of a partition only with the next
+compaction, as in Hudi. A partition without a time (bootstrapped, or without a marker) does not expire.
+
+Three differences from Hudi 1.2.0. It computes the retention in 32 bits, so that 25 to 49 days mean never, and 50 days
+mean 7 hours; here a day is a day. If a pending service works on one expired partition it deletes none; here the others
+are deleted. It takes any of the expired partitions if there are more than the maximum; here the oldest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from hudi_fast.config.ttl_options import TtlOptions
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.instant import ms_from_instant
+from hudi_fast.view.slices import TableView, by_partition, latest_slices
+from hudi_fast.writing.partition_marker import partition_created
+
+__all__ = ["ExpiredPartition", "TtlPlan", "expired_partitions"]
+
+_NO_TIME = "0000"
+"""Begin of the instants of a bootstrap, which are no times."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredPartition:
+    """A partition that has expired.
+
+    Attributes:
+        partition: partition path.
+        since: its time: an instant of the timeline.
+        blocked_by: why it is not deleted now; empty if it is.
+    """
+
+    partition: str
+    since: str
+    blocked_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TtlPlan:
+    """The expired partitions of a table, the oldest first."""
+
+    expired: tuple[ExpiredPartition, ...]
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Paths of the partitions to delete."""
+        return tuple(one.partition for one in self.expired if not one.blocked_by)
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each expired partition: ``partition``, ``since`` and ``blocked_by`` (text)."""
+        names = ("partition", "since", "blocked_by")
+        return pa.table({name: pa.array([getattr(one, name) for one in self.expired], pa.string()) for name in names})
+
+
+def expired_partitions(storage: Storage, view: TableView, zone: str, options: TtlOptions, now: str) -> TtlPlan:
+    """The partitions that have expired.
+
+    Args:
+        storage: the table's storage.
+        view: the table.
+        zone: time zone of the timeline, ``LOCAL`` or ``UTC``.
+        options: retention, time and selection.
+        now: the time of the call, as an instant.
+
+    Returns:
+        At most as many partitions to delete as the options allow, and before or between them those that are blocked.
+
+    Raises:
+        CorruptTableError: an instant is not a time.
+    """
+    if options.milliseconds <= 0:
+        return TtlPlan(())
+    existing = view.lister.partitions()
+    paths = existing if not options.selected else [one for one in existing if one in options.selected]
+    latest = ms_from_instant(now, zone) - options.milliseconds
+    times = _creations(storage, paths) if options.by_creation else _modifications(view, paths)
+    dated = [
+        (since, path)
+        for path, since in zip(paths, times, strict=True)
+        if since is not None and not since.startswith(_NO_TIME) and ms_from_instant(since, zone) < latest
+    ]
+    expired: list[ExpiredPartition] = []
+    left = options.most_partitions
+    for since, path in sorted(dated):
+        if left == 0:
+            break
+        groups = [one.file_id for one in latest_slices(view, path)]
+        if not groups:
+            continue  # deleted already; a clean removes the folder
+        blocked_by = _pending(view, path, groups)
+        expired.append(ExpiredPartition(path, since, blocked_by))
+        left -= 0 if blocked_by else 1
+    return TtlPlan(tuple(expired))
+
+
+def _modifications(view: TableView, paths: Sequence[str]) -> Iterator[str | None]:
+    return by_partition(view, paths, partial(_newest_start, view))
+
+
+def _newest_start(view: TableView, path: str) -> str | None:
+    return max((one.base_instant for one in latest_slices(view, path)), default=None)
+
+
+def _creations(storage: Storage, paths: Sequence[str]) -> list[str | None]:
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(partial(partition_created, storage), paths))
+
+
+def _pending(view: TableView, path: str, groups: Sequence[str]) -> str:
+    """The pending service that works on a partition, in words; empty if there is none."""
+    keys = [(path, group) for group in groups]
+    if any(key in view.pending_groups for key in keys):
+        return "a pending clustering"
+    for name, pending in (("compaction", view.pending_compactions), ("log compaction", view.pending_log_compactions)):
+        for key in keys:
+            if key in pending:
+                return f"the pending {name} {pending[key]}"
+    return ""
