@@ -76,13 +76,18 @@ class CorruptTableError(HudiError):
     """
 
     def __init__(self, message: str, path: str | None = None, offset: int | None = None) -> None:
-        where = "" if path is None else f" [file {path}" + ("" if offset is None else f", byte {offset}") + "]"
-        super().__init__(message + where)
+        place = "" if offset is None else f", byte {offset}"
+        super().__init__(message + ("" if path is None else f" [file {_printable(path)}{place}]"))
         self.path = path
         self.offset = offset
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore_corrupt, (type(self), self.args[0], self.path, self.offset)
+
+
+def _printable(path: str) -> str:
+    """A path of a table without line ends and other control characters, which could forge lines of a log."""
+    return path if path.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in path)
 
 
 def _restore_corrupt(

@@ -2,7 +2,9 @@
 
 Roots, in order: ``NUMBA_CACHE_DIR``; ``XDG_CACHE_HOME`` or ``~/.cache``; a folder in the temporary folder that only
 this user can write. Each has a folder ``hudi_fast-kernels``. The first root that already holds a folder for a key, or
-in which one can be created, is used: a prepared read-only cache works.
+in which one can be created, is used: a prepared read-only cache works. The folders hold code, so those that others may
+write are not used: the group and everybody, or with ``NUMBA_CACHE_DIR``, which a team may share, everybody. Their owner
+must be this user, root, or whoever owns the folder that ``NUMBA_CACHE_DIR`` names.
 
 Importing this module imports neither numpy nor numba.
 """
@@ -10,6 +12,7 @@ Importing this module imports neither numpy nor numba.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import stat
 import tempfile
@@ -18,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["alone", "folder_for", "places"]
+
+_log = logging.getLogger(__name__)
 
 _POLL = 0.02
 """Seconds between looks at a lock."""
@@ -28,23 +33,50 @@ def folder_for(key: str) -> Path | None:
     for folder in places(key):
         with contextlib.suppress(OSError):
             if not folder.is_dir():
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.parent.parent.mkdir(parents=True, exist_ok=True)
+                for each in (folder.parent, folder):
+                    each.mkdir(mode=0o700, exist_ok=True)
             return folder
     return None
 
 
 def places(key: str) -> list[Path]:
     """Where the folder of a key may be, in the order of the roots."""
-    roots = []
+    found = []
     if configured := os.environ.get("NUMBA_CACHE_DIR"):
-        roots.append(Path(configured))
+        found.append(_place(Path(configured), key, stat.S_IWOTH, _owners(Path(configured))))
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not home.startswith("~"):
-        roots.append(Path(home))
+        found.append(_place(Path(home), key, stat.S_IWOTH | stat.S_IWGRP, _owners(None)))
     private = Path(tempfile.gettempdir()) / f"hudi_fast-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     if _is_private(private):
-        roots.append(private)
-    return [root / "hudi_fast-kernels" / key for root in roots]
+        found.append(_place(private, key, stat.S_IWOTH | stat.S_IWGRP, _owners(None)))
+    return [folder for folder in found if folder is not None]
+
+
+def _place(root: Path, key: str, writers: int, owners: frozenset[int]) -> Path | None:
+    """The folder of a key below a root; None if it exists and others could have put code there."""
+    folder = root / "hudi_fast-kernels"
+    for each in (folder, folder / key):
+        try:
+            status = each.lstat()
+        except OSError:  # it does not exist
+            break
+        if not stat.S_ISDIR(status.st_mode) or (owners and (status.st_mode & writers or status.st_uid not in owners)):
+            _log.warning("the cache of kernels in %s is not used: others may write there, or own it", each)
+            return None
+    return folder / key
+
+
+def _owners(shared: Path | None) -> frozenset[int]:
+    """Users who may own the folders of a cache; empty where the system has no such users."""
+    if not hasattr(os, "getuid"):
+        return frozenset()
+    found = {0, os.getuid()}
+    if shared is not None:
+        with contextlib.suppress(OSError):
+            found.add(shared.stat().st_uid)
+    return frozenset(found)
 
 
 @contextlib.contextmanager

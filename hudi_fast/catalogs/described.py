@@ -12,7 +12,6 @@ Sources: ``HiveSyncTool#doSync``, ``#getTableProperties``, ``SparkDataSourceTabl
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from hudi_fast.catalogs.hive_types import TypeRules, hive_type, spark_schema
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, InvalidDataError
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.view.table_state import TableState, table_avro
 
 __all__ = ["PATH_KEY", "catalog_names", "catalog_tables", "is_old"]
@@ -114,7 +114,7 @@ def _fields(state: TableState, options: SyncOptions) -> Fields:
             f"{state.storage.uri} has no commit with a schema, so a catalog cannot hold it. Write to the table first."
         )
     try:
-        stored = json.loads(text)["fields"]
+        stored = stored_json(text)["fields"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(f"The table's Avro schema is invalid ({error!r}).") from error
     meta = [] if options.omits_meta_fields else [{"name": name, "type": ["null", "string"]} for name in _META]

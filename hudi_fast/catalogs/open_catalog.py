@@ -7,7 +7,7 @@ from hudi_fast.catalogs.glue_catalog import GlueCatalog
 from hudi_fast.catalogs.hive_catalog import HiveCatalog
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.hive.client import HiveClient
-from hudi_fast.hive.site import metastore_addresses
+from hudi_fast.hive.site import metastore_addresses, metastore_tls
 
 __all__ = ["open_catalog"]
 
@@ -29,4 +29,4 @@ def open_catalog(kind: str, options: SyncOptions) -> Catalog:
     if kind == "glue":
         return GlueCatalog(options)
     addresses = metastore_addresses(options.metastore_uris, "hoodie.datasource.hive_sync.metastore.uris", "A table")
-    return HiveCatalog(HiveClient(addresses, _ANSWER_SECONDS), options.batch_size)
+    return HiveCatalog(HiveClient(addresses, _ANSWER_SECONDS, metastore_tls()), options.batch_size)

@@ -19,6 +19,7 @@ __all__ = ["LockOptions"]
 
 _L = "hoodie.write.lock."
 _C = "hoodie.write.concurrency."
+_Z = "hudi_fast.zookeeper."
 _PROVIDER_KEY = f"{_L}provider"
 _NEEDED = {
     "zookeeper": ("zookeeper_url", "zookeeper_base_path"),
@@ -67,6 +68,12 @@ class LockOptions(OptionValues):
     zookeeper_lock_key: str | None = option_field(f"{_L}zookeeper.lock_key")
     zookeeper_session_ms: int = option_field(f"{_L}zookeeper.session_timeout_ms")
     zookeeper_connection_ms: int = option_field(f"{_L}zookeeper.connection_timeout_ms")
+    zookeeper_tls: bool = option_field(f"{_Z}client.secure")
+    zookeeper_authorities: str | None = option_field(f"{_Z}ssl.trustStore.location")
+    zookeeper_certificate: str | None = option_field(f"{_Z}ssl.keyStore.location")
+    zookeeper_key_password: str | None = option_field(f"{_Z}ssl.keyStore.password", secret=True)
+    zookeeper_checks_hosts: bool = option_field(f"{_Z}ssl.hostnameVerification")
+    zookeeper_sasl: bool = option_field(f"{_Z}sasl.client")
     dynamodb_table: str | None = option_field(f"{_L}dynamodb.table")
     dynamodb_partition_key: str | None = option_field(f"{_L}dynamodb.partition_key")
     dynamodb_region: str | None = option_field(f"{_L}dynamodb.region")

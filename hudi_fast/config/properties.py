@@ -44,19 +44,18 @@ def format_properties(props: Mapping[str, str], comments: Sequence[str]) -> str:
 
 def _logical_lines(text: str) -> Iterator[str]:
     """Lines without leading blanks; comments and empty lines are dropped, continued lines joined."""
-    pending: str | None = None
+    parts: list[str] = []  # of a continued line
     for raw in _LINE_END.split(text):
         line = raw.lstrip(_BLANKS)
-        if pending is None and (not line or line[0] in "#!"):
+        if not parts and (not line or line[0] in "#!"):
             continue
-        line = (pending or "") + line
         if _ends_in_open_backslash(line):
-            pending = line[:-1]
+            parts.append(line[:-1])
         else:
-            pending = None
-            yield line
-    if pending:
-        yield pending
+            yield "".join([*parts, line])
+            parts = []
+    if any(parts):
+        yield "".join(parts)
 
 
 def _ends_in_open_backslash(line: str) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -54,10 +55,12 @@ class HiveClient:
     Args:
         addresses: hosts and ports.
         seconds: maximum wait for a connection, and for a response.
+        tls: encryption, see :func:`~hudi_fast.hive.site.metastore_tls`; None for none.
     """
 
-    def __init__(self, addresses: Sequence[tuple[str, int]], seconds: float) -> None:
+    def __init__(self, addresses: Sequence[tuple[str, int]], seconds: float, tls: ssl.SSLContext | None = None) -> None:
         self._addresses = tuple(addresses)
+        self._tls = tls
         self._seconds = seconds
         self._mutex = threading.Lock()
         self._client: Any = None
@@ -125,13 +128,23 @@ class HiveClient:
 
         for place, address in enumerate(self._addresses, 1):
             try:
-                connection = socket.create_connection(address, self._seconds)
+                connection = self._open(address)
             except OSError:
                 if place == len(self._addresses):
                     raise
                 continue
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             handle = TSocket(*address)
             handle.set_handle(connection)
             return TClient(types.ThriftHiveMetastore, TCyBinaryProtocol(TCyBufferedTransport(handle)))
         raise ConnectionError("no address")
+
+    def _open(self, address: tuple[str, int]) -> socket.socket:
+        connection = socket.create_connection(address, self._seconds)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._tls is None:
+            return connection
+        try:
+            return self._tls.wrap_socket(connection, server_hostname=address[0])
+        except BaseException:
+            connection.close()
+            raise

@@ -6,6 +6,7 @@ Source: ``HiveConf`` of Apache Hive 2.3.
 from __future__ import annotations
 
 import os
+import ssl
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,13 +14,14 @@ from urllib.parse import urlsplit
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["metastore_addresses"]
+__all__ = ["metastore_addresses", "metastore_tls"]
 
 _PORT = 9083
 _URIS_KEY = "hive.metastore.uris"
+_TLS_KEY = "hive.metastore.use.SSL"
+_AUTHORITIES_KEY = "hive.metastore.truststore.path"
 _UNSUPPORTED = (
     "hive.metastore.sasl.enabled",
-    "hive.metastore.use.SSL",
     "hive.metastore.thrift.compact.protocol.enabled",
     "hive.metastore.thrift.framed.transport.enabled",
 )
@@ -35,14 +37,14 @@ def metastore_addresses(uris: str | None, key: str, user: str) -> list[tuple[str
 
     Raises:
         ConfigError: no metastore is given, or it is not ``thrift://host:port``.
-        UnsupportedFeatureError: ``hive-site.xml`` requires authentication, encryption or another protocol.
+        UnsupportedFeatureError: ``hive-site.xml`` requires authentication or another protocol.
     """
     site = _hive_site()
     for name in _UNSUPPORTED:
         if site.get(name, "").lower() == "true":
             raise UnsupportedFeatureError(
                 f"{user} in a Hive metastore with {name}=true in hive-site.xml is not supported: hudi_fast connects "
-                "without authentication and encryption, by the binary protocol."
+                "without authentication, by the binary protocol."
             )
     found = []
     for uri in filter(None, (each.strip() for each in (uris or site.get(_URIS_KEY, "")).split(","))):
@@ -60,6 +62,28 @@ def metastore_addresses(uris: str | None, key: str, user: str) -> list[tuple[str
             "folder HIVE_CONF_DIR."
         )
     return found
+
+
+def metastore_tls() -> ssl.SSLContext | None:
+    """How to connect if ``hive-site.xml`` has ``hive.metastore.use.SSL=true``; None without encryption.
+
+    The metastore's certificate must name its host, and must be signed by an authority of the system, or by one of
+    ``hive.metastore.truststore.path``, a PEM file here.
+
+    Raises:
+        ConfigError: the file cannot be used.
+    """
+    site = _hive_site()
+    if site.get(_TLS_KEY, "").lower() != "true":
+        return None
+    path = site.get(_AUTHORITIES_KEY) or None
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(
+            f"{_AUTHORITIES_KEY}={path} cannot be used ({error}); expected a PEM file of certificates. Get them from a "
+            "Java key store with keytool -exportcert -rfc."
+        ) from error
 
 
 def _hive_site() -> Mapping[str, str]:

@@ -36,6 +36,7 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.bucket_hash import joined_hashes
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import Timeline
 
 __all__ = [
@@ -201,7 +202,7 @@ def parse_hashing(content: bytes, path: str) -> HashingMetadata:
         CorruptTableError: it is not such JSON, or the ranges do not ascend.
     """
     try:
-        fields: Mapping[str, Any] = json.loads(content)
+        fields: Mapping[str, Any] = stored_json(content)
         nodes = tuple(HashingNode(int(one["value"]), str(one["fileIdPrefix"])) for one in fields["nodes"])
         metadata = HashingMetadata(
             str(fields["partitionPath"]), str(fields["instant"]), int(fields.get("seqNo", 0)), nodes

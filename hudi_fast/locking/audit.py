@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["AUDIT_FOLDER", "AUDIT_SWITCH", "Audit", "is_audited"]
 
@@ -31,7 +32,7 @@ def is_audited(storage: Storage) -> bool:
     """Whether the table's locks are audited: the switch file is readable and enables it."""
     try:
         found = storage.conditional().read(AUDIT_SWITCH)
-        return found is not None and _is_on(json.loads(found.data))
+        return found is not None and _is_on(stored_json(found.data))
     except (OSError, ValueError):
         return False
 

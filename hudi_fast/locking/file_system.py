@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -40,6 +39,8 @@ from urllib.parse import urlparse
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.file_locks import check_locks, lock_file
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["FileSystemLock", "open_file_system_lock"]
 
@@ -240,6 +241,7 @@ class FileSystemLock:
 
 def _make(path: str) -> _Own | None:
     """Create the lock file; None if another process created one first."""
+    check_locks()
     folder, token = os.path.dirname(path), uuid.uuid4().hex
     temporary = f"{folder}/.{_NAME}.{token}.tmp"
     content = _content(token)
@@ -287,7 +289,7 @@ def _is_in_place(own: _Own, path: str) -> bool:
 
 
 def _remove(own: _Own, path: str) -> None:
-    fcntl.flock(own.descriptor, fcntl.LOCK_EX)
+    lock_file(own.descriptor, wait=True)
     if _is_in_place(own, path):
         os.unlink(path)
 
@@ -300,7 +302,7 @@ def _move_aside(path: str, seen: os.stat_result) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor)
         now, there = os.fstat(descriptor), _stat(path)
         if there is None or not os.path.samestat(now, there) or _identity(now) != _identity(seen):
             return False
@@ -344,7 +346,7 @@ def _describe(path: str) -> str:
 def _ended_holder_note(text: str) -> str:
     """A note if the holder's process on this machine has ended; its lock stays until it expires."""
     try:
-        fields = json.loads(text)
+        fields = stored_json(text)
         if fields["host"] != socket.gethostname():
             return ""
         os.kill(int(fields["process"]), 0)

@@ -11,6 +11,7 @@ from typing import Any
 
 from hudi_fast.errors import LockError
 from hudi_fast.hive.client import HiveClient, UnknownCallError, hive_module, message_of
+from hudi_fast.hive.site import metastore_tls
 
 __all__ = ["LockEntry", "LockGoneError", "Metastore"]
 
@@ -49,7 +50,7 @@ class Metastore:
     """
 
     def __init__(self, addresses: Sequence[tuple[str, int]], seconds: float) -> None:
-        self._client = HiveClient(addresses, seconds)
+        self._client = HiveClient(addresses, seconds, metastore_tls())
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from hudi_fast.errors import LockError
 from hudi_fast.storage.conditional import ConditionalStore, ThrottledError
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["DRIFT_MS", "STORAGE_LOCK_PATH", "LockRecord", "decode_record", "encode_record", "is_taken", "put_record"]
 
@@ -54,7 +55,7 @@ def decode_record(data: bytes) -> LockRecord:
         LockError: the content is not a lock record.
     """
     try:
-        fields = json.loads(data)
+        fields = stored_json(data)
         expired, valid_until, owner = fields["expired"], fields["validUntil"], fields["owner"]
         is_long = type(valid_until) is int and -(2**63) <= valid_until < 2**63
         if type(expired) is bool and is_long and isinstance(owner, str):

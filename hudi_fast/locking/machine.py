@@ -9,7 +9,6 @@ object stores have no machine lock.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 
 from hudi_fast.errors import LockError, LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.file_locks import check_locks, has_locks, lock_file
 
 __all__ = ["LOCK_PATH", "is_held", "machine_lock", "service_lock_path"]
 
@@ -40,10 +40,12 @@ def machine_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -
         LockError: the lock file cannot be written.
         LockTimeoutError: other holders kept the lock for the whole wait.
         TableNotFoundError: the table does not exist or was deleted during the wait.
+        UnsupportedFeatureError: this system cannot lock files.
     """
     if not storage.is_local:
         yield
         return
+    check_locks()
     descriptor = _acquire(storage, wait_seconds, path)
     try:
         yield
@@ -59,7 +61,7 @@ def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
             raise TableNotFoundError(f"The table {storage.uri} was deleted while this writer waited for its lock.")
         descriptor = _open(storage, lock)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor)
             if _is_same_file(descriptor, path):
                 _write_holder(descriptor)
                 return descriptor
@@ -110,14 +112,14 @@ def _is_same_file(descriptor: int, path: str) -> bool:
 
 def is_held(storage: Storage, path: str = LOCK_PATH) -> bool:
     """Whether a process on this machine holds the lock at this moment; for reports only."""
-    if not storage.is_local:
+    if not storage.is_local or not has_locks():
         return False
     try:
         descriptor = os.open(storage.fs_path(path), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock_file(descriptor, shared=True)
     except BlockingIOError:
         return True
     finally:

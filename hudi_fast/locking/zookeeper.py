@@ -32,7 +32,13 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import ConfigError, LockError
 from hudi_fast.locking.path_hash import path_hash
-from hudi_fast.locking.zookeeper_session import ZookeeperServer, ZookeeperSession, borrow_session, return_session
+from hudi_fast.locking.zookeeper_session import (
+    ZookeeperServer,
+    ZookeeperSession,
+    ZookeeperTls,
+    borrow_session,
+    return_session,
+)
 from hudi_fast.storage.base import Storage
 
 __all__ = ["ZookeeperLock", "open_zookeeper", "open_zookeeper_implicit", "queue_order"]
@@ -293,7 +299,21 @@ def _server(options: LockOptions) -> ZookeeperServer:
         options.zookeeper_session_ms / 1000,
         options.zookeeper_connection_ms / 1000,
         (options.retry_wait_ms / 1000, options.max_retry_wait_ms / 1000),
+        _tls(options),
     )
+
+
+def _tls(options: LockOptions) -> ZookeeperTls | None:
+    if options.zookeeper_tls:
+        return ZookeeperTls(
+            options.zookeeper_authorities,
+            options.zookeeper_certificate,
+            options.zookeeper_key_password,
+            options.zookeeper_checks_hosts,
+        )
+    if options.zookeeper_authorities or options.zookeeper_certificate:
+        raise ConfigError("hudi_fast.zookeeper.ssl.* needs hudi_fast.zookeeper.client.secure=true.")
+    return None
 
 
 def _checked(path: str) -> str:

@@ -18,10 +18,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -31,7 +32,7 @@ from kazoo.protocol.states import KazooState
 
 from hudi_fast.errors import ConfigError, LockError
 
-__all__ = ["ZookeeperServer", "ZookeeperSession", "borrow_session", "return_session"]
+__all__ = ["ZookeeperServer", "ZookeeperSession", "ZookeeperTls", "borrow_session", "return_session"]
 
 _IDLE_SECONDS = 30.0
 _END_SECONDS = 5.0
@@ -39,6 +40,54 @@ _REFUSED = (AuthFailedError, InvalidACLError, NoAuthError)
 
 _logger = logging.getLogger(__name__)
 _logger.addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperTls:
+    """How a connection is encrypted. Files are in PEM form.
+
+    Attributes:
+        authorities: certificates of those who sign the servers' ones; None for the system's.
+        certificate: our certificate and its key; None if the servers ask for none.
+        password: of the key.
+        checks_hosts: whether servers' certificates must name their hosts.
+    """
+
+    authorities: str | None = None
+    certificate: str | None = None
+    password: str | None = field(default=None, repr=False)
+    checks_hosts: bool = True
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments of a Kazoo client.
+
+        Raises:
+            ConfigError: a file cannot be read, or has another form.
+        """
+        context = ssl.create_default_context()
+        for option, path in (("trustStore", self.authorities), ("keyStore", self.certificate)):
+            if path is None:
+                continue
+            try:
+                if option == "trustStore":
+                    context.load_verify_locations(path)
+                else:
+                    context.load_cert_chain(path, password=self.password or "")
+            except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+                raise ConfigError(
+                    f"hudi_fast.zookeeper.ssl.{option}.location={path} cannot be used ({error}); expected a PEM file. "
+                    "Convert a Java key store with keytool -importkeystore -deststoretype pkcs12, then openssl pkcs12 "
+                    "-nodes."
+                ) from error
+        return {
+            "use_ssl": True,
+            "verify_certs": True,
+            "check_hostname": self.checks_hosts,
+            "ca": self.authorities,
+            "certfile": self.certificate,
+            "keyfile": self.certificate,
+            "keyfile_password": self.password or "",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +99,14 @@ class ZookeeperServer:
         session_seconds: requested session timeout; the servers limit it.
         connection_seconds: maximum wait for a connection, and for one response.
         retry_seconds: first and maximum wait between two connection attempts.
+        tls: encryption; None for none.
     """
 
     hosts: str
     session_seconds: float
     connection_seconds: float
     retry_seconds: tuple[float, float]
+    tls: ZookeeperTls | None = None
 
 
 class ZookeeperSession:
@@ -70,7 +121,7 @@ class ZookeeperSession:
         keeper: the thread that ends the session after it was idle for a while.
 
     Raises:
-        ConfigError: invalid ``hosts``.
+        ConfigError: invalid ``hosts``, or a file for TLS that cannot be used.
     """
 
     def __init__(self, server: ZookeeperServer) -> None:
@@ -88,7 +139,11 @@ class ZookeeperSession:
         retry = {"max_tries": -1, "delay": first, "backoff": 2, "max_delay": max(first, longest)}
         try:
             self.client: Any = KazooClient(
-                server.hosts, timeout=server.session_seconds, connection_retry=retry, logger=_logger
+                server.hosts,
+                timeout=server.session_seconds,
+                connection_retry=retry,
+                logger=_logger,
+                **({} if server.tls is None else server.tls.settings()),
             )
         except ValueError as error:
             raise ConfigError(
@@ -112,8 +167,9 @@ class ZookeeperSession:
             self._started = True
             self.client.start_async()
         if not self._up.wait(self.server.connection_seconds):
+            way = "" if self.server.tls is None else " by TLS (or one side does not accept the other's certificate)"
             raise ConnectionError(
-                f"ZooKeeper at {self.server.hosts} cannot be reached within {self.server.connection_seconds:g} s."
+                f"ZooKeeper at {self.server.hosts} cannot be reached{way} within {self.server.connection_seconds:g} s."
             )
 
     def ask(self, request: Callable[..., Any], *arguments: Any, seconds: float | None = None, **named: Any) -> Any:
@@ -196,7 +252,7 @@ def borrow_session(server: ZookeeperServer) -> ZookeeperSession:
     """Take a free session, or open a new one, which is not connected yet.
 
     Raises:
-        ConfigError: invalid ``hosts``.
+        ConfigError: invalid ``hosts``, or a file for TLS that cannot be used.
     """
     kept = _free.pop((os.getpid(), server), None)
     if kept is not None:

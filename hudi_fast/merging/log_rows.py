@@ -12,7 +12,6 @@ table's columns were renamed or dropped, that schema is first translated to the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,6 +28,7 @@ from hudi_fast.schema.cast import stored_cast
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.schema.history import SchemaHistory, renamed_avro, renamed_plan, renames_at
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["LogRowReader"]
 
@@ -83,7 +83,7 @@ class LogRowReader:
         if block.headers.get(HeaderKey.IS_PARTIAL, "").lower() != "true":
             return None
         try:
-            return frozenset(field["name"] for field in json.loads(self._schema_text(block))["fields"])
+            return frozenset(field["name"] for field in stored_json(self._schema_text(block))["fields"])
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptTableError(
                 f"The schema of a partial log block is invalid ({error!r}).", block.path, block.offset

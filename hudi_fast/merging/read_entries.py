@@ -239,7 +239,7 @@ def _positions(merge: SliceMerge, parts: Sequence[_Part], base_instant: str | No
         headers = part.block.headers
         text = headers.get(HeaderKey.RECORD_POSITIONS)
         if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:
-            found = decode_positions(text)
+            found = decode_positions(text, part.count, part.block.path, part.block.offset)
             if len(found) == part.count:  # repeated positions are stored once and cannot be assigned to entries
                 positions[start : start + part.count] = found
                 known = True

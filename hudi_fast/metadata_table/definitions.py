@@ -17,6 +17,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["DEFINITIONS_PATH", "IndexDefinition", "index_version", "load_definitions", "save_definitions"]
 
@@ -62,7 +63,7 @@ def load_definitions(storage: Storage, config: TableConfig) -> Mapping[str, Inde
     """
     path = _path(storage, config)
     try:
-        stored = json.loads(storage.read_bytes(path))["indexDefinitions"]
+        stored = stored_json(storage.read_bytes(path))["indexDefinitions"]
         return {str(name): _definition(str(name), one) for name, one in stored.items()}
     except FileNotFoundError:
         return {}

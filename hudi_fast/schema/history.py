@@ -32,6 +32,7 @@ from hudi_fast.schema.conform import ConformPlan
 from hudi_fast.schema.internal import ArrayType, Field, InternalSchema, InternalType, MapType, RecordType
 from hudi_fast.schema.internal_types import plain_arrow_type, same_type
 from hudi_fast.schema.nested import Column, convert_list, convert_map, convert_struct
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = [
     "Rename",
@@ -228,7 +229,7 @@ def renamed_avro(text: str, names: Renames, where: str) -> str:
         CorruptTableError: the schema is invalid.
     """
     try:
-        return json.dumps(_renamed_record(json.loads(text), names))
+        return json.dumps(_renamed_record(stored_json(text), names))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(f"The schema of a log block cannot be parsed ({error!r}).", where) from error
 

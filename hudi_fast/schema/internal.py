@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = [
     "ArrayType",
@@ -169,7 +170,7 @@ def versions_json(schemas: Sequence[InternalSchema]) -> str:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return stored_json(text)
     except ValueError as error:
         raise CorruptTableError(f"Expected a schema history in JSON, found invalid JSON: {error}.", where) from error
 
@@ -179,11 +180,12 @@ def _schema(value: Any, where: str) -> InternalSchema:
         record = _type(value)
         if not isinstance(record, RecordType):
             raise TypeError("not a record")
-        highest = _get(value, "max_column_id", None)
+        stated = _get(value, "max_column_id", None)
+        highest = highest_id(record) if stated is None else int(stated)
         version = int(_get(value, "version_id", 0))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptTableError(f"An internal schema cannot be parsed ({error!r}).", where) from error
-    return InternalSchema(version, highest_id(record) if highest is None else int(highest), record)
+    return InternalSchema(version, highest, record)
 
 
 _REQUIRED = object()

@@ -86,6 +86,7 @@ def session_path(spark: Any, path: str) -> str:
 
 def spark_uri(storage: Storage, path: str = "") -> str:
     """A path of a table for Spark; of a local table with its scheme, because ``fs.defaultFS`` may be another one."""
+    storage.fs_path(path)  # checks what the JVM would follow: links
     uri = storage.absolute(path)
     return f"file://{uri}" if storage.is_local and uri.startswith("/") else uri
 

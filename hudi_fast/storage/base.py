@@ -34,7 +34,9 @@ import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.conditional import ConditionalStore, ExpiredCredentialsError, expired_text, has_expired
+from hudi_fast.storage.file_locks import check_locks
 from hudi_fast.storage.local_conditional import LocalConditionalStore
+from hudi_fast.storage.local_entries import check_entries, local_entries
 from hudi_fast.storage.local_exchange import exchange_folders
 from hudi_fast.storage.local_folder import delete_folder
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
@@ -138,11 +140,15 @@ class Storage:
         leave the table, even if a caller does not check.
 
         Raises:
-            CorruptTableError: the path leaves the base path or is invalid.
+            CorruptTableError: the path leaves the base path, is invalid, or leads over a symbolic link.
         """
-        if ".." in path or "\0" in path or path[:1] == "/" or len(path) > _MAX_NAME:
+        if ".." in path or "\0" in path or path[:1] == "/" or len(path) > _MAX_NAME or not path.isascii():
             self._require_inside(path)
-        return f"{self._root}/{path}" if path else self._root
+        if not path:
+            return self._root
+        if self.is_local:
+            check_entries(self._root, path)
+        return f"{self._root}/{path}"
 
     def absolute(self, path: str) -> str:
         """``path`` below the base path as the user gave it: the form in plans and metadata on the timeline.
@@ -169,7 +175,9 @@ class Storage:
         Raises:
             UnsupportedFeatureError: it cannot.
         """
-        if not self.is_local:
+        if self.is_local:
+            check_locks()
+        else:
             self._objects()
 
     # ---- reading
@@ -260,7 +268,11 @@ class Storage:
         if listed is not None:
             named = (FileStat(one.name[len(self._root) + 1 :], one.size, one.modified_ms, one.is_dir) for one in listed)
             return sorted(named, key=lambda entry: entry.path)
-        selector = pafs.FileSelector(self.fs_path(path), allow_not_found=True, recursive=recursive)
+        if self.is_local:
+            return sorted(
+                (FileStat(*one) for one in local_entries(self._root, path, recursive)), key=lambda entry: entry.path
+            )
+        selector = pafs.FileSelector(folder, allow_not_found=True, recursive=recursive)
         with self._explained(path):
             try:
                 found = self.fs.get_file_info(selector)
@@ -543,4 +555,10 @@ def _fault(path: str) -> str | None:
     """The reason why a path is invalid; backslashes count as separators, because other systems read tables too."""
     if path.startswith("/") or ".." in path.replace("\\", "/").split("/"):
         return "leaves the table's base path"
-    return "holds a NUL character" if "\0" in path else None
+    if "\0" in path:
+        return "holds a NUL character"
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "is not UTF-8"
+    return None

@@ -12,13 +12,13 @@ system's locks.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import uuid
 from collections.abc import Iterator
 
 from hudi_fast.storage.conditional import Versioned
+from hudi_fast.storage.file_locks import check_locks, lock_file
 
 __all__ = ["LocalConditionalStore"]
 
@@ -63,9 +63,10 @@ class LocalConditionalStore:
 
 @contextlib.contextmanager
 def _folder_lock(folder: str) -> Iterator[None]:
+    check_locks()
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_file(descriptor, wait=True)
         yield
     finally:
         os.close(descriptor)

@@ -21,6 +21,7 @@ from hudi_fast.config.properties_file import PROPERTIES_PATH, update_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import State
@@ -108,9 +109,9 @@ def _announced(storage: Storage, config: TableConfig, timeline: Timeline) -> _An
 
 def _decoded(storage: Storage, text: str) -> tuple[str, Mapping[str, str | None]]:
     try:
-        found = json.loads(text)
+        found = stored_json(text)
         instant, changes = found["instant"], found["changes"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         instant, changes = None, None
     if (
         isinstance(instant, str)

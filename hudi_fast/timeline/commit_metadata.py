@@ -18,7 +18,9 @@ from typing import Any
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import is_avro_container, read_single_record, write_single_record
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.avro_models import COMMIT_METADATA, REPLACE_COMMIT_METADATA
+from hudi_fast.timeline.field_types import checked
 
 __all__ = [
     "CommitMetadata",
@@ -212,14 +214,14 @@ def decode_commit_metadata(data: bytes, path: str | None = None) -> CommitMetada
         return CommitMetadata()
     record = read_single_record(data, path) if is_avro_container(data) else _read_json(data, path)
     try:
-        return _metadata_of(record)
+        return checked(_metadata_of(record))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptTableError(f"The commit metadata has an unexpected form: {error!r}.", path) from error
 
 
 def _read_json(data: bytes, path: str | None) -> dict[str, Any]:
     try:
-        record = json.loads(data)
+        record = stored_json(data)
     except ValueError as error:
         raise CorruptTableError(f"Expected commit metadata as JSON or Avro: {error}.", path) from error
     if not isinstance(record, dict):

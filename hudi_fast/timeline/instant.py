@@ -65,7 +65,7 @@ SOLO_TIME = "00000000000000"
 """Prefix of instants that build a partition of a metadata table, for empty tables and from version 8 on
 (``SOLO_COMMIT_TIMESTAMP``)."""
 
-_NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?")
+_NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?", re.ASCII)
 _TIME_DIGITS = 17
 _CACHED_NAMES = 4096
 """A process that writes to a table again and again lists the same file names each time."""
@@ -180,7 +180,7 @@ def ms_from_instant(time: str, zone: str) -> int:
             raise ValueError("wrong length")
         moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S")
         millis = int(digits[14:] or "999")
-    except ValueError as error:
+        seconds = moment.replace(tzinfo=UTC).timestamp() if zone == "UTC" else moment.timestamp()
+    except (ValueError, OverflowError, OSError) as error:
         raise CorruptTableError(f"{time!r} is not an instant time; expected yyyyMMddHHmmssSSS.") from error
-    seconds = moment.replace(tzinfo=UTC).timestamp() if zone == "UTC" else moment.timestamp()
     return int(seconds) * 1000 + millis

@@ -24,6 +24,7 @@ from hudi_fast.timeline.avro_models import (
     ROLLBACK_PLAN,
     SAVEPOINT_METADATA,
 )
+from hudi_fast.timeline.field_types import checked
 
 __all__ = [
     "CleanMetadata",
@@ -176,7 +177,7 @@ def decode_body(data: bytes, path: str | None, build: Callable[[_Record], _Value
     """
     record = read_single_record(data, path)
     try:
-        return build(record)
+        return checked(build(record))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptTableError(f"The Avro record has an unexpected form: {error!r}.", path) from error
 

@@ -7,7 +7,6 @@ and pending clusterings and compactions. Data folders are listed on demand.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +17,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.avro.schema import avro_to_arrow, without_meta
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
 from hudi_fast.timeline.announced_changes import effective_config
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
@@ -188,7 +188,7 @@ def column_defaults(state: TableState) -> dict[str, object]:
     """Default values of the table's columns, other than null, as JSON values of its Avro schema."""
     text, where = _schema_text(state) or ("{}", "")
     try:
-        fields = json.loads(text).get("fields") or []
+        fields = stored_json(text).get("fields") or []
         return {field["name"]: field["default"] for field in fields if field.get("default") is not None}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(f"The table's Avro schema is invalid ({error!r}).", where) from error

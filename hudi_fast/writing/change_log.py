@@ -43,6 +43,7 @@ from hudi_fast.formats.log.cdc_records import cdc_schema as cdc_schema_of
 from hudi_fast.formats.log.writer import LogFileWriter
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.view.file_names import log_file_name
 from hudi_fast.writing import file_columns
 from hudi_fast.writing.markers import create_marker
@@ -201,7 +202,7 @@ class ChangeLog:
 
 def _with_defaults(schema: str, constants: dict[str, str]) -> str:
     """The records' schema with defaults for fields without a column."""
-    record: dict[str, Any] = json.loads(schema)
+    record: dict[str, Any] = stored_json(schema)
     fields: Sequence[dict[str, Any]] = record["fields"]
     filled = [each | {"default": constants[each["name"]]} if each["name"] in constants else each for each in fields]
     return json.dumps(record | {"fields": filled})

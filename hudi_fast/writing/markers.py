@@ -113,7 +113,7 @@ def marked_files(storage: Storage, instant: str) -> dict[str, str]:
     """Data files (relative paths) that the write announced, each with its kind; both marker forms are read.
 
     Raises:
-        CorruptTableError: a marker names a file outside the table.
+        CorruptTableError: a marker names a file outside the table, or is not UTF-8.
     """
     folder = _folder(instant)
     found: dict[str, str] = {}
@@ -121,7 +121,7 @@ def marked_files(storage: Storage, instant: str) -> dict[str, str]:
         if entry.is_dir or entry.name.endswith(".crc") or entry.name == "MARKERS.type":
             continue
         if entry.path.rpartition("/")[0] == folder and entry.name.startswith("MARKERS"):
-            names = storage.read_bytes(entry.path).decode().split("\n")
+            names = _lines(storage, entry.path)
         else:
             names = [entry.path[len(folder) + 1 :]]
         for name in names:
@@ -150,12 +150,19 @@ def marked_in_partition(storage: Storage, instant: str, partition: str) -> list[
     for entry in top:
         if entry.name.startswith("MARKERS") and entry.name != "MARKERS.type":
             try:
-                lines = storage.read_bytes(entry.path).decode().split("\n")
+                lines = _lines(storage, entry.path)
             except FileNotFoundError:  # it has just ended
                 continue
             found = (line.strip().rpartition("/") for line in lines)
             names += [name for path, _, name in found if path == partition]
     return [match["file"] for match in map(_DIRECT.match, names) if match is not None]
+
+
+def _lines(storage: Storage, path: str) -> list[str]:
+    try:
+        return storage.read_bytes(path).decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise CorruptTableError(f"The markers of {storage.uri} are not UTF-8: {error}.", path) from error
 
 
 def _inside(storage: Storage, path: str, marker: str) -> str:

@@ -145,7 +145,7 @@ def trailer_with(**numbers):
         (patched(small(), 0, 0x41414141), CorruptTableError, r"DATABLK\*.*found b'AAAABLK\*'.*byte 50\]"),
         (patched(small(), 8, 2**31 - 1), CorruptTableError, "found 2147483647 with"),
         (patched(small(), 8, -1), CorruptTableError, "found -1 with"),
-        (patched(small(), 12, 2**31 - 1), CorruptTableError, "Expected 2147483647 bytes"),
+        (patched(small(), 12, 2**31 - 1), CorruptTableError, "bytes can hold, found 2147483647 bytes"),
         (patched(small(), 12, 3), CorruptTableError, "Expected 3 bytes in an HFile block, found 4"),
         (patched(small(), 29, 10), CorruptTableError, "with 10 of data"),
         (patched(small(), 33, 0), CorruptTableError, "cannot be decompressed"),

@@ -15,8 +15,9 @@ import pytest
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.hive.client import HiveClient, UnknownCallError, hive_module, message_of
-from hudi_fast.hive.site import metastore_addresses
-from tests.servers.tcp_proxy import tcp_proxy
+from hudi_fast.hive.site import metastore_addresses, metastore_tls
+from tests.servers.certificates import make_certificates
+from tests.servers.tcp_proxy import tcp_proxy, tls_proxy
 
 NOWHERE = ("127.0.0.1", 1)
 SITE = "<configuration><property><name>{}</name><value>{}</value></property></configuration>"
@@ -57,6 +58,28 @@ def test_late_answer_is_not_read_by_the_next_call(hive_metastore: Any) -> None:
         proxy.silent = False
         time.sleep(0.1)
         assert slow.call("get_database", "default").name == "default"
+
+
+def test_a_metastore_by_tls(hive_metastore: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = make_certificates(tmp_path / "certificates")
+    monkeypatch.setenv("HIVE_CONF_DIR", str(tmp_path))
+    told = SITE.format("hive.metastore.use.SSL", "true").replace("</configuration>", "")
+    more = SITE.replace("<configuration>", "")
+
+    def call(authority: Path, server: Path) -> Any:
+        (tmp_path / "hive-site.xml").write_text(told + more.format("hive.metastore.truststore.path", authority))
+        tls = metastore_tls()
+        with tls_proxy(hive_metastore.port, server) as port:
+            with contextlib.closing(HiveClient([("localhost", port)], 10, tls)) as made:
+                return made.call("get_database", "default").name
+
+    assert call(files.authority, files.server) == "default"
+    for authority, server in ((files.stranger, files.server), (files.authority, files.elsewhere)):
+        with pytest.raises(ConnectionError, match="SSLCertVerificationError"):
+            call(authority, server)
+    (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
+    with pytest.raises(ConfigError, match=r"truststore\.path=.*store\.jks .*PEM"):
+        call(tmp_path / "store.jks", files.server)
 
 
 def test_unknown_method_has_an_error_of_its_own(client: HiveClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from hudi_fast.kernels import _cache, _jit, cache_folder, warm_up
 from hudi_fast.kernels._kernel import Kernel, kernel, sources_digest
 from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
@@ -171,6 +172,29 @@ def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path):
     (tmp_path / "link").symlink_to(shared)
     assert not _cache._is_private(tmp_path / "link")
     assert _cache._is_private(tmp_path / "own")
+
+
+@pytest.mark.parametrize(("mode", "shared", "own"), [(0o755, True, True), (0o775, True, False), (0o777, False, False)])
+def test_a_cache_that_others_may_write_is_not_used(tmp_path, monkeypatch, caplog, mode, shared, own):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    for root, used in (("shared", shared), ("home", own)):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "shared")) if root == "shared" else None
+        folder = tmp_path / root / "hudi_fast-kernels"
+        (folder / "key").mkdir(parents=True)
+        folder.chmod(mode)
+        caplog.clear()
+        assert (folder / "key" in _cache.places("key")) is used
+        assert (str(folder) in caplog.text) is not used
+
+
+def test_new_cache_folders_are_for_their_user_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    before = os.umask(0)
+    try:
+        folder = _cache.folder_for("key")
+    finally:
+        os.umask(before)
+    assert [each.stat().st_mode & 0o777 for each in (folder, folder.parent)] == [0o700, 0o700]
 
 
 def test_the_cache_folder_is_the_configured_one_first(tmp_path):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
-__all__ = ["TcpProxy", "tcp_proxy"]
+__all__ = ["TcpProxy", "tcp_proxy", "tls_proxy"]
 
 
 class TcpProxy:
@@ -80,3 +82,36 @@ def _end(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
     connection.close()
+
+
+@contextlib.contextmanager
+def tls_proxy(port: int, certificate: Path) -> Iterator[int]:
+    """A port whose connections are decrypted and passed on to another port of this machine.
+
+    ``certificate`` is a PEM file with the key.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError), source, target:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+
+    def accept() -> None:
+        while True:
+            try:
+                client = context.wrap_socket(listener.accept()[0], server_side=True)
+            except ssl.SSLError:
+                continue
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", port))
+            for ends in ((client, server), (server, client)):
+                threading.Thread(target=pass_on, args=ends, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)

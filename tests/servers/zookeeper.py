@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.peer.client import java_command
+from tests.servers.certificates import Certificates
 from tests.servers.s3 import ServerError, free_port
 
 __all__ = ["ZookeeperServer", "start_zookeeper"]
@@ -31,6 +32,14 @@ maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=srvr,ruok
 """
+TLS_SETTINGS = """\
+secureClientPort={port}
+secureClientPortAddress=127.0.0.1
+serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
+ssl.keyStore.location={server}
+ssl.trustStore.location={authority}
+ssl.clientAuth=need
+"""
 LOGGING = """\
 appender.file.type=File
 appender.file.name=file
@@ -43,11 +52,15 @@ rootLogger.appenderRef.file.ref=file
 class ZookeeperServer:
     """One server, which can be stopped and started with what it knows."""
 
-    def __init__(self, jars: Path, folder: Path) -> None:
+    def __init__(self, jars: Path, folder: Path, certificates: Certificates | None = None) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port, self.secure_port = free_port(), free_port()
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "zoo.cfg").write_text(SETTINGS.format(folder=folder, port=self.port))
+        settings = SETTINGS.format(folder=folder, port=self.port)
+        if certificates is not None:
+            files = {"server": certificates.server, "authority": certificates.authority}
+            settings += TLS_SETTINGS.format(port=self.secure_port, **files)
+        (folder / "zoo.cfg").write_text(settings)
         (folder / "log4j2.properties").write_text(LOGGING.format(folder=folder))
         self._class_path = ":".join(str(path) for name in JARS for path in sorted(jars.glob(f"{name}.jar")))
         self._process: subprocess.Popen[bytes] | None = None
@@ -98,17 +111,18 @@ class ZookeeperServer:
 
 
 @contextlib.contextmanager
-def start_zookeeper(jars: Path, folder: Path) -> Iterator[ZookeeperServer]:
+def start_zookeeper(jars: Path, folder: Path, certificates: Certificates | None = None) -> Iterator[ZookeeperServer]:
     """A server for the duration of the block.
 
     Args:
         jars: folder of PySpark 3.5's jars.
         folder: for its data and logs.
+        certificates: of a second port, for TLS; clients need a certificate there, too.
 
     Raises:
         ServerError: it cannot be had.
     """
-    server = ZookeeperServer(jars, folder)
+    server = ZookeeperServer(jars, folder, certificates)
     server.start()
     try:
         yield server

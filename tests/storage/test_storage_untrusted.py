@@ -267,3 +267,64 @@ def test_nothing_of_a_table_is_executed() -> None:
                 found.add((inside, name))
     unexpected = {one for one in found - allowed if not (one[0].startswith("spark/") and one[1] == "loads")}
     assert unexpected == set()
+
+
+def test_no_module_that_reads_tables_can_unpickle() -> None:
+    """Spark's adapter alone imports pickle: for its own tasks."""
+    importing = set()
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if {name.partition(".")[0] for name in names} & {
+                "pickle",
+                "marshal",
+                "shelve",
+                "dill",
+                "cloudpickle",
+                "yaml",
+            }:
+                importing.add(str(file.relative_to(PACKAGE)))
+    assert {one for one in importing if not one.startswith("spark/")} <= {"kernels/_jit.py"}
+
+
+def test_json_of_tables_is_parsed_by_one_function() -> None:
+    """Others parse the package's own files and what Spark says; ``stored_json`` bounds what a text may be."""
+    trusted = {"metadata_table/records_schema.py", "timeline/archive/log_writer.py", "kernels/_library.py"}
+    trusted |= {"storage/stored_json.py", "spark/sql/catalog.py", "spark/dropin/names.py"}
+    calling = {
+        str(file.relative_to(PACKAGE))
+        for file in PACKAGE.rglob("*.py")
+        if "json.loads(" in file.read_text().replace("stored_json.loads(", "") or "json.load(" in file.read_text()
+    }
+    assert calling <= trusted
+
+
+def test_links_below_the_base_path_are_refused_and_the_base_path_may_be_one(tmp_path: Path) -> None:
+    real = Storage(tmp_path / "real")
+    real.write_bytes("p/f", b"1")
+    (tmp_path / "base").symlink_to(tmp_path / "real", target_is_directory=True)
+    (tmp_path / "outside").mkdir()
+    storage = Storage(tmp_path / "base")
+    assert storage.read_bytes("p/f") == b"1"
+    (tmp_path / "real/link").symlink_to(tmp_path / "outside", target_is_directory=True)
+    calls: list[Callable[[], Any]] = [
+        lambda: storage.list_dir(""),
+        lambda: storage.list_dir("link", recursive=True),
+        lambda: storage.write_bytes("link/f", b"2"),
+        lambda: storage.open_output("link/f"),
+        lambda: storage.delete_dir("link"),
+        lambda: storage.move("p/f", "link/f"),
+    ]
+    for call in calls:
+        with pytest.raises(hf.CorruptTableError, match="a symbolic link"):
+            call()
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_name_cannot_forge_lines_of_a_log(tmp_path: Path) -> None:
+    path = folder_with_table(tmp_path, "COPY_ON_WRITE", "9")
+    error = hf.CorruptTableError("Expected something.", "p0/a\nINFO all is well\x1b[2J.parquet")
+    assert str(error) == r"Expected something. [file p0/a\nINFO all is well\x1b[2J.parquet]"
+    with pytest.raises(hf.CorruptTableError, match="is not UTF-8"):
+        Storage(path).read_bytes("p0/\udcff")

@@ -12,6 +12,8 @@ __all__ = ["LOCK_OPTIONS", "LOCK_PROVIDERS"]
 
 _L = "hoodie.write.lock."
 _C = "hoodie.write.concurrency."
+# ZooKeeper's names of the properties that its Java client takes from the JVM (ZKClientConfig, ClientX509Util 3.9).
+_Z = "hudi_fast.zookeeper."
 _CLIENT = "org.apache.hudi.client.transaction."
 
 LOCK_PROVIDERS = {
@@ -132,6 +134,28 @@ _PROVIDERS = (
     Option(f"{_L}zookeeper.lock_key", Kind.TEXT, None, "Name of the lock; none = the table name."),
     _count(f"{_L}zookeeper.session_timeout_ms", 60_000, "Time after which a silent holder loses the lock.", "ms", 1),
     _count(f"{_L}zookeeper.connection_timeout_ms", 15_000, "Maximum wait for a connection.", "ms", 1),
+    Option(f"{_Z}client.secure", Kind.BOOL, False, "Connect to ZooKeeper's secure client port, by TLS."),
+    Option(
+        f"{_Z}ssl.trustStore.location",
+        Kind.TEXT,
+        None,
+        "PEM file of the authorities that sign the certificates of ZooKeeper's servers; none = those of the system.",
+    ),
+    Option(
+        f"{_Z}ssl.keyStore.location",
+        Kind.TEXT,
+        None,
+        "PEM file with our certificate and its key, if ZooKeeper's servers ask for one.",
+    ),
+    Option(f"{_Z}ssl.keyStore.password", Kind.TEXT, None, "Password of that key; none = it is not encrypted."),
+    Option(f"{_Z}ssl.hostnameVerification", Kind.BOOL, True, "Servers' certificates must name their hosts."),
+    Option(
+        f"{_Z}sasl.client",
+        Kind.BOOL,
+        False,
+        "Authenticate to ZooKeeper by SASL; not supported.",
+        supported=(False,),
+    ),
     Option(f"{_L}dynamodb.table", Kind.TEXT, None, "DynamoDB table of the locks."),
     Option(f"{_L}dynamodb.partition_key", Kind.TEXT, None, "Key of the lock; none = the table name."),
     Option(f"{_L}dynamodb.region", Kind.TEXT, None, "AWS region; none = AWS_REGION, or us-east-1."),

@@ -15,6 +15,7 @@ bytes names the column, the file and the byte.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ from hudi_fast.kernels._arrays import Int
 __all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
 
 _LOW_HALF = 2**64 - 1
+# Most bytes of a column that few bytes of records can stand for: nulls, defaults, symbols of enums.
+_MAX_MADE = 256 << 20
 _DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_OFFSETS = np.empty(0, np.int32)
@@ -86,6 +89,9 @@ def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
         else:
             made.append(_read(step, rows))
     count = len(rows.pos)
+    fills = [place for place in plan.places if isinstance(place, Fill)]
+    if fills and count * sum(map(_fill_bytes, fills)) > _MAX_MADE:
+        raise BatchTooLargeError(f"columns of {plan.path or 'the row'} that the records lack")
     return [_filled(place, count) if isinstance(place, Fill) else made[place] for place in plan.places]
 
 
@@ -101,6 +107,18 @@ def _checked(result: Int, rows: Rows, column: str) -> int:
     if reason == avro_cursor.TOO_LARGE:
         raise BatchTooLargeError(column)
     raise corrupt(_REASONS[reason], column, rows, int(rows.pos[row]))
+
+
+def _fill_bytes(fill: Fill) -> int:
+    return _null_bytes(fill.kind) if fill.value is None else int(fill.value.nbytes)
+
+
+@lru_cache(1024)
+def _null_bytes(kind: pa.DataType) -> int:
+    """Bytes of a null in Arrow."""
+    if pa.types.is_struct(kind):
+        return sum(_null_bytes(kind.field(at).type) for at in range(kind.num_fields))
+    return 4 if pa.types.is_nested(kind) or kind in (pa.string(), pa.binary()) else int(kind.bit_width + 7) // 8
 
 
 def _filled(fill: Fill, count: int) -> pa.Array:
@@ -177,6 +195,8 @@ def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
         nulls = avro_decode.read_decimals(
             rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, max_high, max_low, halves
         )
+    elif count * leaf.width > _MAX_MADE:
+        raise BatchTooLargeError(f"column {leaf.path}")
     else:
         items = np.empty(count * leaf.width, np.uint8)
         values = pa.py_buffer(items)
@@ -215,7 +235,7 @@ def _read_bytes(leaf: Leaf, rows: Rows, valid: npt.NDArray[np.uint8]) -> pa.Arra
 
 def _of_symbols(leaf: Leaf, indices: pa.Array) -> pa.Array:
     longest = max(len(each.encode()) for each in leaf.symbols)
-    if longest * len(indices) > avro_cursor.MAX_ITEMS:
+    if longest * len(indices) > _MAX_MADE:
         raise BatchTooLargeError(leaf.path)
     return pa.array(leaf.symbols, pa.string()).take(indices)
 

@@ -2,8 +2,9 @@
 
 Layout: ``Obj\\x01``, a map of metadata (``avro.schema`` alone), a 16-byte marker, then one block: record count (1),
 byte count, record, marker. This module writes the frame itself, so that the header holds the given schema byte for byte
-(fastavro rewrites names) and equal input gives equal bytes. fastavro encodes and decodes the records; it is imported on
-first use. Source: Avro 1.11 specification, "Object Container Files"; TimelineMetadataUtils, Hudi 1.2.0.
+(fastavro rewrites names) and equal input gives equal bytes. It also reads the frame itself, because fastavro believes
+what counts and compressed blocks promise. fastavro encodes and decodes the records; it is imported on first use.
+Source: Avro 1.11 specification, "Object Container Files"; TimelineMetadataUtils, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -11,15 +12,24 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro.types import parse_record, walk_program
+from hudi_fast.storage.stored_json import stored_json
 
-__all__ = ["AVRO_MAGIC", "is_avro_container", "read_single_record", "write_single_record"]
+__all__ = ["AVRO_MAGIC", "is_avro_container", "read_record", "read_single_record", "write_single_record"]
 
 AVRO_MAGIC = b"Obj\x01"
 """First bytes of an Avro container file."""
+
+_MARKER_SIZE = 16
+_CACHED = 64
+# What deflate may make of a block: Hudi does not compress, and real plans become 20 to 50 times smaller.
+_MOST_PLAIN, _MOST_RATIO = 32 << 20, 100
 
 
 def is_avro_container(data: bytes) -> bool:
@@ -44,20 +54,117 @@ def write_single_record(schema: Mapping[str, Any], record: Mapping[str, Any]) ->
 def read_single_record(data: bytes, path: str | None = None) -> dict[str, Any]:
     """Read the record of a whole container file, decoded with the schema in its header.
 
+    The file is untrusted: no count or length in it makes this function take more memory than the bytes there justify.
+
     Raises:
         CorruptTableError: the file is not a container file, is cut off, or does not hold exactly one record.
+        UnsupportedFeatureError: its blocks are compressed by another codec than deflate, or its schema is recursive.
     """
-    import fastavro
-
     if not is_avro_container(data):
         raise CorruptTableError(f"Expected an Avro file (it begins with Obj\\x01), found {data[:4]!r}.", path, 0)
     try:
-        records = list(fastavro.reader(io.BytesIO(data)))
-    except Exception as error:  # fastavro does not wrap struct, key, index, zlib and JSON errors
-        raise CorruptTableError(f"The Avro file of {len(data)} bytes cannot be decoded: {error!r}.", path) from error
-    if len(records) != 1 or not isinstance(records[0], dict):
-        raise CorruptTableError(f"Expected an Avro file with one record, found {len(records)}.", path)
-    return records[0]
+        header, at = _header(data)
+        schema = header.get("avro.schema", b"").decode()
+        count, body = _blocks(data, at, header.get("avro.codec", b"null"), path)
+    except (ValueError, zlib.error) as error:
+        raise CorruptTableError(f"The Avro file of {len(data)} bytes cannot be decoded: {error}.", path) from error
+    if count != 1:
+        raise CorruptTableError(f"Expected an Avro file with one record, found {count}.", path)
+    return read_record(schema, body, path)
+
+
+def read_record(schema: str, body: bytes, path: str | None = None) -> dict[str, Any]:
+    """Decode one record, which takes all of ``body``; ``schema`` is the Avro JSON of its writer.
+
+    Raises:
+        CorruptTableError: schema or bytes are invalid.
+        UnsupportedFeatureError: the schema is recursive, too large, or has arrays of items that take no bytes.
+    """
+    import fastavro
+
+    source = io.BytesIO(body)
+    try:
+        record = fastavro.schemaless_reader(source, _parsed(schema))
+    except (CorruptTableError, UnsupportedFeatureError) as error:
+        raise type(error)(f"{error} [file {path}]") from error
+    except Exception as error:  # fastavro does not wrap struct, key and index errors
+        raise CorruptTableError(f"An Avro record of {len(body)} bytes cannot be decoded: {error!r}.", path) from error
+    if not isinstance(record, dict) or source.tell() != len(body):
+        raise CorruptTableError(f"Expected an Avro record of {len(body)} bytes, found {source.tell()}.", path)
+    return record
+
+
+@lru_cache(_CACHED)
+def _parsed(schema: str) -> Any:
+    """A schema for fastavro, after a check of what a hostile one could do: fastavro itself bounds nothing."""
+    import fastavro
+
+    walk_program((parse_record(schema, "the file's header"),), "of the record", "the file's header")
+    return fastavro.parse_schema(stored_json(schema))
+
+
+def _header(data: bytes) -> tuple[dict[str, bytes], int]:
+    """The metadata of a container file, and the position of its marker."""
+    found: dict[str, bytes] = {}
+    at = len(AVRO_MAGIC)
+    while True:
+        count, at = _read_long(data, at)
+        if count < 0:
+            _, at = _read_long(data, at)
+        if not count:
+            return found, at
+        for _ in range(abs(count)):  # stops at the end of the bytes
+            key, at = _read_bytes(data, at)
+            value, at = _read_bytes(data, at)
+            found[key.decode()] = value
+
+
+def _blocks(data: bytes, at: int, codec: bytes, path: str | None) -> tuple[int, bytes]:
+    """Number and bytes of the records of all blocks after the header, whose marker is at ``at``."""
+    marker = data[at : at + _MARKER_SIZE]
+    at += len(marker)
+    if len(marker) < _MARKER_SIZE:
+        raise ValueError("it ends in its header")
+    records, body = 0, b""
+    while at < len(data):
+        count, at = _read_long(data, at)
+        part, at = _read_bytes(data, at)
+        if count < 0 or data[at : at + _MARKER_SIZE] != marker:
+            raise ValueError(f"no block of records ends at byte {at}")
+        at += _MARKER_SIZE
+        records += count
+        body += _plain(part, codec, path)
+    return records, body
+
+
+def _plain(part: bytes, codec: bytes, path: str | None) -> bytes:
+    if codec == b"null":
+        return part
+    if codec != b"deflate":
+        raise UnsupportedFeatureError(
+            f"Expected an Avro file without compression or with deflate, found {codec[:40]!r} [file {path}]."
+        )
+    most = _MOST_PLAIN + _MOST_RATIO * len(part)
+    unpacked = zlib.decompressobj(-zlib.MAX_WBITS).decompress(part, most)
+    if len(unpacked) == most:
+        raise ValueError(f"{len(part)} compressed bytes become more than {most}")
+    return unpacked
+
+
+def _read_long(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for index, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at + index + 1
+    raise ValueError(f"no number begins at byte {at}")
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _read_long(data, at)
+    if not 0 <= size <= len(data) - at:
+        raise ValueError(f"{size} bytes begin at byte {at}, where {len(data) - at} are left")
+    return data[at : at + size], at + size
 
 
 def _long(value: int) -> bytes:

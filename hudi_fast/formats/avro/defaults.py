@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro.names import MAX_UNSTORED
 from hudi_fast.formats.avro.types import AvroType, is_general_union, union_members
 
 __all__ = ["default_array"]
@@ -21,13 +22,21 @@ def default_array(avro: AvroType, default: Any, kind: pa.DataType, path: str) ->
 
     Raises:
         CorruptTableError: the default does not have the type.
+        UnsupportedFeatureError: it takes more than 64 KiB, which every row that lacks the column would take.
     """
     if default is None:
         return None
     try:
-        return pa.array([_default(avro, default)], kind)
+        made = pa.array([_default(avro, default)], kind)
     except (pa.ArrowException, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CorruptTableError(f"The default {default!r} of column {path} does not have its type, {kind}.") from error
+        shown = repr(default)[:100]
+        raise CorruptTableError(f"The default {shown} of column {path} does not have its type, {kind}.") from error
+    if made.nbytes > MAX_UNSTORED:
+        raise UnsupportedFeatureError(
+            f"The default of column {path} takes {made.nbytes} bytes in each row that lacks it; at most {MAX_UNSTORED} "
+            "are supported."
+        )
+    return made
 
 
 def _default(avro: AvroType, value: Any) -> Any:

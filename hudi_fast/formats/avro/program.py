@@ -360,7 +360,9 @@ def _conversion(source: pa.DataType, target: pa.DataType, path: str, resolving: 
 
 def _fill(column: pa.Field, declared: AvroField | None, path: str, resolving: _Resolving) -> Fill:
     if declared is not None and declared.has_default:
-        return Fill(column.type, default_array(declared.type, declared.default, column.type, path))
+        return Fill(
+            column.type, default_array(declared.type, declared.default, column.type, f"{path} in {resolving.where}")
+        )
     if not column.nullable:
         resolving.problems.append(f"column {path!r} ({column.type}, not null) is absent from the records")
     return Fill(column.type, None)

@@ -44,7 +44,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named
+from hudi_fast.formats.avro.names import MAX_UNSTORED, Names, full_name, malformed, member, named, read_schema
 
 __all__ = [
     "META_FIELDS",
@@ -276,10 +276,7 @@ def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
         UnsupportedFeatureError: valid Avro without storable Arrow type: unions of int and long, recursive records, the
             null type, nanosecond timestamps, Hudi's vector, variant and blob; the message names the column.
     """
-    try:
-        avro = json.loads(avro_json) if isinstance(avro_json, str) else avro_json
-    except json.JSONDecodeError as error:
-        raise CorruptTableError(f"Expected an Avro schema in {where}, found text that is not JSON: {error}") from error
+    avro = read_schema(avro_json, where) if isinstance(avro_json, str) else avro_json
     if not isinstance(avro, Mapping) or avro.get("type") != "record":
         raise CorruptTableError(f"Expected an Avro record schema in {where}, found {str(avro)[:120]!r}.")
     record = _type_to_arrow(avro, "", "", Names(where))
@@ -305,6 +302,11 @@ def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: Name
 
 
 def _type_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.DataType:
+    with names.level(path):
+        return _described_to_arrow(avro, namespace, path, names)
+
+
+def _described_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.DataType:
     if isinstance(avro, str):
         return _ARROW_OF_PRIMITIVE.get(avro) or _named(avro, namespace, path, names)
     if not isinstance(avro, Mapping):
@@ -335,17 +337,17 @@ def _definition(
 ) -> pa.DataType:
     """A record, enum or fixed; it defines a name that later positions may refer to."""
     name = member(avro, "name", path, names)
-    space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
-    full = full_name(name, space or "")
+    space = name.rpartition(".")[0] if "." in name else str(avro.get("namespace", namespace) or "")
+    full = full_name(name, space)
     if kind == "enum":
         result = pa.string()
     elif kind == "fixed":
         result = _fixed(avro, path, names)
     else:
-        names.open.add(full)
         inner = full.rpartition(".")[0]
-        result = pa.struct([_record_field(each, inner, path, names) for each in member(avro, "fields", path, names)])
-        names.open.discard(full)
+        entries = member(avro, "fields", path, names)
+        with names.definition(full):
+            result = pa.struct([_record_field(each, inner, path, names) for each in entries])
     names.known[full] = result
     return result
 
@@ -364,6 +366,11 @@ def _fixed(avro: Mapping[str, Any], path: str, names: Names[pa.DataType]) -> pa.
         return _decimal(avro, path, names)
     if not isinstance(size, int) or size < 1:
         raise malformed(f"a fixed of {size!r} bytes", path, names)
+    if size > MAX_UNSTORED:
+        raise UnsupportedFeatureError(
+            f"Column {path} in {names.where} is a fixed of {size} bytes, which each null takes, too; at most "
+            f"{MAX_UNSTORED} are supported."
+        )
     return pa.binary(size)
 
 

@@ -15,7 +15,6 @@ Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named
+from hudi_fast.formats.avro.names import MAX_LEVELS, Names, full_name, malformed, member, named, read_schema
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.kernels.avro_cursor import BYTES, END, FIXED, ITEM, JUMP, LIST, NEXT, NULLABLE, UNION, VARINT
 
@@ -104,18 +103,19 @@ def parse_record(avro_json: str, where: str) -> AvroType:
         CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
         UnsupportedFeatureError: a record that contains itself.
     """
-    try:
-        parsed = _parse(json.loads(avro_json), "", "", Names(where))
-    except json.JSONDecodeError as error:
-        raise CorruptTableError(f"Expected an Avro schema in {where}, found text that is not JSON: {error}") from error
-    except RecursionError as error:
-        raise CorruptTableError(f"The Avro schema in {where} nests types too deeply.") from error
+    # a union is a level of its own here, and none in Arrow
+    parsed = _parse(read_schema(avro_json, where), "", "", Names(where, most=2 * MAX_LEVELS))
     if parsed.kind != "record":
         raise CorruptTableError(f"Expected an Avro record schema in {where}, found {avro_json[:120]!r}.")
     return parsed
 
 
 def _parse(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
+    with names.level(path):
+        return _described(avro, namespace, path, names)
+
+
+def _described(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
     if isinstance(avro, str):
         return AvroType(avro, avro) if avro in _PRIMITIVES else named(avro, namespace, path, names)
     if isinstance(avro, list):
@@ -140,13 +140,11 @@ def _parse(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> Avro
 
 def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
     name = member(avro, "name", path, names)
-    if not isinstance(name, str):
-        raise malformed(f"a type named {name!r}", path, names)
     space = name.rpartition(".")[0] if "." in name else str(avro.get("namespace", namespace) or "")
     full = full_name(name, space)
     if kind == "enum":
         symbols = member(avro, "symbols", path, names)
-        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+        if not all(isinstance(each, str) for each in symbols):
             raise malformed(f"an enum of {str(symbols)[:80]!r}", path, names)
         result = AvroType("enum", dict(avro), symbols=tuple(symbols), name=full)
     elif kind == "fixed":
@@ -155,11 +153,10 @@ def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, n
             raise malformed(f"a fixed of {size!r} bytes", path, names)
         result = AvroType("fixed", dict(avro), size=size, name=full)
     else:
-        names.open.add(full)
         entries = member(avro, "fields", path, names)
         inner = full.rpartition(".")[0]
-        result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries), name=full)
-        names.open.discard(full)
+        with names.definition(full):
+            result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries), name=full)
     names.known[full] = result
     return result
 
@@ -167,11 +164,15 @@ def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, n
 def _field(entry: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroField:
     if not isinstance(entry, Mapping):
         raise malformed(f"a field {str(entry)[:80]!r}", path, names)
-    name = str(member(entry, "name", path, names))
+    name = member(entry, "name", path, names)
     where = f"{path}.{name}" if path else name
     kind = _parse(member(entry, "type", where, names), namespace, where, names)
-    aliases = tuple(str(each) for each in entry.get("aliases") or ())
+    aliases = tuple(str(each) for each in _listed(entry.get("aliases")))
     return AvroField(name, kind, aliases, "default" in entry, entry.get("default"))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 # ---- reading types

@@ -46,6 +46,9 @@ _GZIP = 31  # zlib's code for a gzip member with the largest window
 # Level 3 compresses twice as fast as Java's 6 and makes real records of metadata tables 0 to 7 % larger.
 _LEVEL = 3
 _NO_CHECKSUM = 0
+# Larger blocks are refused before they are decompressed. Blocks hold 1 MiB, or one longer entry, and become at most
+# 50 times smaller; deflate could make them 1000 times smaller.
+_MOST_PLAIN, _MOST_RATIO = 32 << 20, 100
 # Hudi's own reader treats as many bytes at the end of a *decompressed* payload as checksums as the stored block has,
 # and loses entries that begin there. One interval per block makes them 4 bytes, shorter than any entry. HBase's
 # reader accepts intervals of any size and verifies no checksum of this type.
@@ -144,8 +147,11 @@ def read_block(file: HFileContent, offset: int, size: int | None, magic: bytes, 
     lengths_hold = 0 <= with_header - _HEADER.size <= stored <= room and plain >= 0
     if not lengths_hold or (size is not None and size != stored + _HEADER.size):
         raise file.corrupt(
-            f"Expected an HFile block of {size} bytes, found {stored} with {with_header} of data.", offset
+            f"Expected an HFile block of {size} bytes, found {stored} with {with_header} of data.",
+            offset,
         )
+    if plain > _MOST_PLAIN + _MOST_RATIO * stored:
+        raise file.corrupt(f"Expected an HFile block that {stored} bytes can hold, found {plain} bytes.", offset)
     payload = file.data[at + _HEADER.size : at + with_header]
     if codec == Codec.GZ:
         payload = _gunzip(file, offset, payload, plain)

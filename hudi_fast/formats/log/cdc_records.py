@@ -21,6 +21,7 @@ from typing import Any
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import META_FIELDS, OPERATION_FIELD
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = [
     "AFTER",
@@ -91,7 +92,7 @@ def cdc_schema(mode: str, table_avro: str) -> str:
     if mode == OP_KEY_ONLY:
         fields: list[dict[str, Any]] = [{"name": name, "type": ["string", "null"]} for name in columns]
         return _text({"type": "record", "name": "Record", "fields": fields})
-    image = _image(json.loads(table_avro))
+    image = _image(stored_json(table_avro))
     namespace = image.pop("namespace", None)
     first = True
     fields = []

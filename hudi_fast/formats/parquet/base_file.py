@@ -399,13 +399,18 @@ class BaseFileReader:
         return (self,)
 
     def footer(self) -> BaseFileFooter:
-        """Hudi's footer keys."""
+        """Hudi's footer keys.
+
+        Raises:
+            CorruptTableError: one of them is not UTF-8.
+        """
         found = self._file.metadata.metadata or {}
 
         def text(*keys: bytes) -> str | None:
             return next((found[key].decode() for key in keys if key in found), None)
 
-        return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
+        with self._explained():
+            return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
 
     @property
     def has_nan_safe_bounds(self) -> bool:
@@ -533,7 +538,7 @@ def _explained(path: str, storage: Storage | None) -> Iterator[None]:
         table = "" if storage is None else f" of {storage.uri}"
         text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
         raise FileGoneError(f"A base file{table} {text} remains, restore the file.", path) from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if "crypt" in str(error):
             raise ConfigError(
                 f"The base file {path} is encrypted and cannot be decrypted ({error}). Pass the settings that it was "

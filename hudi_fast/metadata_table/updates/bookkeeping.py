@@ -25,6 +25,7 @@ from hudi_fast.metadata_table.layout import METADATA_FOLDER
 from hudi_fast.metadata_table.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = [
     "BUILDING_KEY",
@@ -181,7 +182,7 @@ def record_schema(version: int, stored: str | None) -> str:
 @lru_cache(_CACHED_SCHEMAS)
 def commit_schema(schema: str) -> str:
     """The schema as stored in commits: without meta columns."""
-    record = json.loads(schema)
+    record = stored_json(schema)
     record["fields"] = [field for field in record["fields"] if not field["name"].startswith("_hoodie_")]
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 

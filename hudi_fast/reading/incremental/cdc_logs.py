@@ -42,6 +42,7 @@ from hudi_fast.merging.log_scan import log_blocks
 from hudi_fast.reading.incremental.cdc_images import CdcScan, change_batch, images_of_keys
 from hudi_fast.reading.incremental.cdc_units import CdcUnit
 from hudi_fast.schema.history import Renames, renamed_avro, renames_at
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["logged_changes", "record_columns"]
@@ -134,16 +135,16 @@ def _image(batch: pa.RecordBatch, name: str) -> pa.StringArray:
 
 def _stored(avro_json: str) -> str:
     """The schema without logical types, whose values are the stored ones."""
-    return json.dumps(_plain(json.loads(avro_json)))
+    return json.dumps(_plain(stored_json(avro_json)))
 
 
 def _in_names_of_today(text: str, names: Renames, where: str) -> str:
     """The schema of change records with current names in their images; the second image refers to the first."""
-    record = json.loads(text)
+    record = stored_json(text)
     for field in record["fields"]:
         kinds = field["type"]
         field["type"] = [
-            json.loads(renamed_avro(json.dumps(one), names, where)) if isinstance(one, dict) else one for one in kinds
+            stored_json(renamed_avro(json.dumps(one), names, where)) if isinstance(one, dict) else one for one in kinds
         ]
     return json.dumps(record)
 

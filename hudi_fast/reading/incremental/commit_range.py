@@ -197,5 +197,8 @@ def _earliest_requested(bounds: _Bounds) -> str | None:
         return None
     if bounds.begin == EARLIEST or not bounds.completion:
         return None if bounds.begin == EARLIEST else bounds.begin
-    begun = datetime.strptime(bounds.begin[:14], "%Y%m%d%H%M%S")
+    try:
+        begun = datetime.strptime(bounds.begin[:14], "%Y%m%d%H%M%S")
+    except ValueError:  # a time of the table that is no time
+        return None
     return f"{begun - _LONGEST_WRITE:%Y%m%d%H%M%S}" if begun - datetime.min > _LONGEST_WRITE else None

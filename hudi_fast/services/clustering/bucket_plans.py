@@ -14,7 +14,6 @@ Sources: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``HoodieSparkCon
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from hudi_fast.errors import CommitConflictError, CorruptTableError, UnsupportedFeatureError
@@ -22,6 +21,7 @@ from hudi_fast.index.consistent import HashingNode, load_hashing
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeGroup
 from hudi_fast.services.clustering.conflicts import changed_groups
 from hudi_fast.services.clustering.work import slices_of
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan
 from hudi_fast.view.table_state import TableState
@@ -96,7 +96,7 @@ def _noted(group: ClusteringGroup, instant: Instant) -> tuple[str, int, dict[int
     try:
         nodes = {
             int(one["value"]): None if one["tag"] == "DELETE" else HashingNode(int(one["value"]), one["fileIdPrefix"])
-            for one in json.loads(noted[_NODES])
+            for one in stored_json(noted[_NODES])
         }
         if any(nodes.values()):
             return noted[_PARTITION], int(noted[_SEQUENCE]), nodes

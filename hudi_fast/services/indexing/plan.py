@@ -29,6 +29,7 @@ from hudi_fast.services.indexing.request import (
     definition_text,
     wanted_indexes,
 )
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import read_requested_body
 from hudi_fast.timeline.index_plans import IndexPart, decode_index_plan, encode_index_plan
 from hudi_fast.timeline.instant import Instant, State
@@ -215,7 +216,7 @@ def work_of(state: TableState, planned: ScheduledIndex, settings: Settings) -> I
         elif one.partition in stored:
             definitions[one.partition] = stored[one.partition]
         if _COLUMNS in extra:
-            options = replace(options, column_list=tuple(json.loads(extra[_COLUMNS])))
+            options = replace(options, column_list=tuple(stored_json(extra[_COLUMNS])))
         if _BY_PARTITION in extra:
             by_partition = extra[_BY_PARTITION] == "true"
             options = replace(options, record_index=not by_partition, partitioned_record_index=by_partition)

@@ -23,6 +23,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.updates.build import requested_indexes
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = [
     "IndexRequest",
@@ -149,7 +150,7 @@ def definition_of_text(partition: str, text: str) -> IndexDefinition:
         ConfigError: the text is not a definition.
     """
     try:
-        found = json.loads(text)
+        found = stored_json(text)
         return IndexDefinition(
             partition,
             found["kind"],

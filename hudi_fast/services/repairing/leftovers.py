@@ -5,7 +5,6 @@ A temporary file or lock file has no instant whose heartbeat could be checked; i
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ from hudi_fast.services.repairing.findings import Finding
 from hudi_fast.services.repairing.inspection import Inspection
 from hudi_fast.services.upgrading.move import leftovers
 from hudi_fast.storage.base import FileStat
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["find_leftovers"]
 
@@ -117,7 +117,7 @@ def _holder(inspection: Inspection, entry: FileStat) -> str:
 def _dangling_until(inspection: Inspection, entry: FileStat) -> int | None:
     """When a lease expired without being released, in milliseconds; None if it was released or is valid."""
     try:
-        lease = json.loads(inspection.storage.read_bytes(entry.path))
+        lease = stored_json(inspection.storage.read_bytes(entry.path))
         until, expired = int(lease["validUntil"]), bool(lease["expired"])
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None

@@ -194,7 +194,7 @@ def _filters(context: ProducerContext, stored: Stored, expected: pa.Table, found
 
 def _missed(context: ProducerContext, path: str, text: bytes, kind: str) -> int:
     """How many keys of a base file its filter misses."""
-    stored = BloomFilter.from_base64(text.decode(), kind, where=path)
+    stored = BloomFilter.from_base64(text.decode("latin-1"), kind, where=path)
     with open_base_file(context.storage, path) as reader:
         keys = reader.read([_RECORD_KEY]).column(0)
     return len(keys) - int(stored.might_contain(keys).sum())

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import Timeline, read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
@@ -97,7 +98,7 @@ def _checkpoint_in(body: bytes, identifier: str, path: str) -> Checkpoint | None
     if not extra.get(CHECKPOINT_KEY):
         return None
     try:
-        batch = json.loads(extra[CHECKPOINT_KEY]).get(identifier)
+        batch = stored_json(extra[CHECKPOINT_KEY]).get(identifier)
         return None if batch is None else Checkpoint(int(batch), extra.get(QUERY_KEY))
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptTableError(

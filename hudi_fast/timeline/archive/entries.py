@@ -20,6 +20,7 @@ from typing import Any
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import is_avro_container, read_single_record, write_single_record
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.archive.instant import ArchivedInstant
 from hudi_fast.timeline.avro_models import (
     CLEAN_METADATA,
@@ -142,7 +143,7 @@ def _members(body: bytes | None) -> Record:
     if not body:
         return {}
     try:
-        record = read_single_record(body) if is_avro_container(body) else json.loads(body)
+        record = read_single_record(body) if is_avro_container(body) else stored_json(body)
     except ValueError as error:
         raise CorruptTableError(f"Expected commit metadata as JSON or Avro: {error}.") from error
     return {key: value for key, value in record.items() if value is not None}

@@ -15,8 +15,6 @@ Sources: ArchivedTimelineV1, release 1.2.0; HoodieArchivedTimeline, release 0.15
 
 from __future__ import annotations
 
-import io
-import json
 import re
 import struct
 from collections.abc import Collection, Iterator
@@ -26,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.avro.container import read_record
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content, scan_log_blocks
 from hudi_fast.storage.base import FileStat, Storage
@@ -56,7 +55,6 @@ class _Schemas:
     """Cache of compiled block schemas; an archive has very few different schemas."""
 
     decoders: dict[str, AvroDecoder] = field(default_factory=dict)
-    parsed: dict[str, Any] = field(default_factory=dict)
 
     def headers(self, content: pa.Buffer, block: LogBlock) -> list[EntryHeader]:
         """The headers of all records in a block."""
@@ -72,25 +70,13 @@ class _Schemas:
 
     def records(self, content: pa.Buffer, block: LogBlock, which: Collection[int]) -> Iterator[dict[str, Any]]:
         """The whole records of a block at the given positions."""
-        import fastavro
-
         text = _schema_of(block)
-        if text not in self.parsed:
-            self.parsed[text] = fastavro.parse_schema(json.loads(text))
         data, at = memoryview(content), _BLOCK_HEADER_BYTES
         for number in range(_LENGTH.unpack_from(data, 4)[0]):
             length = _LENGTH.unpack_from(data, at)[0]
             at += _LENGTH.size + length
             if number in which:
-                try:
-                    record = fastavro.schemaless_reader(io.BytesIO(data[at - length : at]), self.parsed[text])
-                except Exception as error:  # fastavro raises struct, key and index errors, too
-                    raise CorruptTableError(
-                        f"A record of the archived timeline cannot be decoded: {error!r}.",
-                        block.path,
-                        block.content_start + at - length,
-                    ) from error
-                yield record if isinstance(record, dict) else {}
+                yield read_record(text, bytes(data[at - length : at]), block.path)
 
 
 def archive_files(storage: Storage, folder: str) -> list[FileStat]:

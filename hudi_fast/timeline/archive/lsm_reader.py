@@ -16,7 +16,6 @@ Sources: LSMTimeline, ArchivedTimelineLoaderV2, release 1.2.0; spec section 3.2.
 from __future__ import annotations
 
 import heapq
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.parquet.base_file import BaseFileReader, open_base_file
 from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.archive.instant import ArchivedInstant
 
 __all__ = [
@@ -121,7 +121,7 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         return Manifest(0, ())
     path = f"{folder}/manifest_{version}"
     try:
-        entries = json.loads(storage.read_bytes(path))["files"]
+        entries = stored_json(storage.read_bytes(path))["files"]
         return Manifest(version, tuple(lsm_file(str(one["fileName"]), int(one.get("fileLen") or 0)) for one in entries))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(

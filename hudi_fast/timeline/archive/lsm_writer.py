@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.formats.avro.container import is_avro_container
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.archive.instant import ArchivedInstant
 from hudi_fast.timeline.archive.lsm_reader import (
     LSM_COLUMNS,
@@ -242,6 +243,6 @@ def _clean(storage: Storage, folder: str, kept: int) -> None:
 def _file_names(storage: Storage, manifest: str) -> list[str]:
     """The files in a manifest; empty for a truncated manifest, which never became the newest."""
     try:
-        return [one["fileName"] for one in json.loads(storage.read_bytes(manifest))["files"]]
+        return [one["fileName"] for one in stored_json(storage.read_bytes(manifest))["files"]]
     except (ValueError, TypeError, KeyError):
         return []

@@ -1,0 +1,76 @@
+"""What a local table may consist of: folders and regular files below its base path.
+
+A table that was unpacked or copied from elsewhere may hold anything. A symbolic link would lead readers, cleans and
+deletes out of the table, or around in it without end; opening a named pipe waits forever. They are refused. The base
+path itself is the caller's: it may be a link, or lie below one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hudi_fast.errors import CorruptTableError
+
+__all__ = ["LocalEntry", "check_entries", "local_entries"]
+
+LocalEntry = tuple[str, int, int, bool]
+"""Path below the root, bytes, milliseconds since the epoch, whether it is a folder."""
+
+
+def check_entries(root: str, path: str) -> None:
+    """Check each part of a path below ``root`` that exists.
+
+    Whoever can change the table's folder at this very moment can still put a link there afterwards.
+
+    Raises:
+        CorruptTableError: a part is neither a folder nor a regular file.
+    """
+    at = root
+    for part in path.split("/"):
+        at = f"{at}/{part}"
+        try:
+            mode = os.lstat(at).st_mode
+        except OSError:  # it does not exist, or the access itself will say what is wrong
+            return
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise _refusal(root, at[len(root) + 1 :], mode)
+
+
+def local_entries(root: str, path: str, recursive: bool) -> list[LocalEntry]:
+    """The entries of a folder below ``root``; none if it does not exist.
+
+    Raises:
+        CorruptTableError: an entry is neither a folder nor a regular file.
+    """
+    found: list[LocalEntry] = []
+    folders = [path]
+    while folders:
+        folder = folders.pop()
+        prefix = f"{folder}/" if folder else ""
+        try:
+            with os.scandir(f"{root}/{folder}" if folder else root) as entries:
+                for entry in entries:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # deleted since
+                        continue
+                    inside = f"{prefix}{entry.name}"
+                    is_dir = stat.S_ISDIR(status.st_mode)
+                    if not (is_dir or stat.S_ISREG(status.st_mode)):
+                        raise _refusal(root, inside, status.st_mode)
+                    found.append((inside, 0 if is_dir else status.st_size, status.st_mtime_ns // 1_000_000, is_dir))
+                    if is_dir and recursive:
+                        folders.append(inside)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    return found
+
+
+def _refusal(root: str, path: str, mode: int) -> CorruptTableError:
+    what = "a symbolic link" if stat.S_ISLNK(mode) else "an entry that is neither a file nor a folder"
+    return CorruptTableError(
+        f"The table {root} holds {what}. It may consist of folders and files only, because a link can lead out of it; "
+        "nothing was done with it. Put a copy in its place, or mount the other folder there.",
+        path,
+    )

@@ -1,0 +1,58 @@
+"""Systems without POSIX file locks: local tables are read, and a write says what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hudi_fast as hf
+from hudi_fast.storage.file_locks import has_locks, lock_file
+from tests.spark.programs import PROJECT
+from tests.support.small_tables import options, plain_rows
+
+PROGRAM = """
+import importlib, pkgutil, sys
+import numba, numpy, pyarrow.dataset, pyarrow.parquet, fastavro, multiprocessing.util, tempfile, subprocess
+sys.modules["fcntl"] = None
+import hudi_fast as hf
+table = hf.HudiTable.open(sys.argv[1])
+print(sorted(table.to_arrow(["id"])["id"].to_pylist()), table.history().num_rows, table.files().num_rows)
+for act in (
+    lambda: table.upsert(table.to_arrow(["id", "part", "ts", "text"])),
+    lambda: hf.write(table.to_arrow(["id", "part", "ts", "text"]), sys.argv[1] + "-new", {"hoodie.table.name": "n"}),
+    lambda: table.services.clean(),
+):
+    try:
+        act()
+    except hf.UnsupportedFeatureError as error:
+        print(error)
+print(len(list(pkgutil.iter_modules(hf.__path__))) > 5)
+"""
+
+
+def test_a_system_without_file_locks_reads_and_refuses_to_write(tmp_path: Path) -> None:
+    hf.write(plain_rows([1, 2]), tmp_path / "t", options())
+    before = sorted(os.walk(tmp_path))
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "t")]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    rows, *refused, _ = done.stdout.splitlines()
+    assert rows.startswith("['k00001', 'k00002'] 1 ")
+    assert len(refused) == 3
+    assert all("fcntl" in one and "Reading works" in one for one in refused)
+    assert sorted(os.walk(tmp_path)) == before
+
+
+def test_a_lock_excludes_another_opening_of_the_file(tmp_path: Path) -> None:
+    assert has_locks()
+    path = tmp_path / "lock"
+    with open(path, "w") as first, open(path) as second:
+        lock_file(first.fileno(), shared=True)
+        lock_file(second.fileno(), shared=True)
+        with pytest.raises(BlockingIOError):
+            lock_file(second.fileno())
