@@ -16,6 +16,7 @@ import pytest
 from tests.locking.jvm_lock import peer_pyspark_jars
 from tests.peer.client import PROJECT, RealHudi, java_command
 from tests.servers.dynamodb import start_dynamodb
+from tests.servers.hdfs import HdfsCluster, start_hdfs
 from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
 from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
@@ -28,6 +29,8 @@ TOGETHER = {
     "tests/interop/": "peers",
     "tests/peer/": "peers",
     "tests/formats/test_formats_hfile_writer_peer.py": "peers",
+    "tests/locking/test_locking_remote_file.py": "hdfs",
+    "tests/storage/test_storage_hdfs": "hdfs",
     "tests/spark/": "spark",
     "tests/docs/test_docs.py": "spark",
     "tests/properties/test_properties_mor_table.py": "spark",
@@ -38,7 +41,7 @@ TOGETHER = {
 # The first start downloads the bundle, and a test may start two JVMs.
 JVM_SECONDS = 900
 SLOW_FOLDERS = ("tests/faults/", "tests/properties/", "tests/concurrency/")
-SERVERS = {"s3_server", "dynamodb", "zookeeper", "hive_metastore"}
+SERVERS = {"s3_server", "dynamodb", "zookeeper", "hive_metastore", "hdfs"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -204,4 +207,14 @@ def hive_metastore(java: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
         with start_hive_metastore(peer_pyspark_jars(), cache, folder) as server:
             yield server
     except (FileNotFoundError, ServerError) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+    """A NameNode and two DataNodes on this machine."""
+    try:
+        with start_hdfs(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("hdfs")) as cluster:
+            yield cluster
+    except ServerError as error:
         pytest.skip(str(error))

@@ -7,8 +7,8 @@
     (write)
     publish      rename, or (when replacing a table) exchange the folders           the table is visible
 
-Where no staging folder is possible (a mount point, a read-only parent, an object store) the table is written in place:
-a crash then leaves a table without a complete commit, which the next attempt replaces.
+Where no staging folder is possible (a mount point, a read-only parent, anything but local disk) the table is written in
+place: a crash then leaves a table without a complete commit, which the next attempt replaces.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
     Raises:
         TableExistsError: the table exists, and the mode does not allow that.
         ConfigError: unknown mode, other files at the base path, or one folder inside the other.
-        UnsupportedFeatureError: a storage without conditional writes; replacing a table in an object store.
+        UnsupportedFeatureError: a storage without conditional writes; replacing a table that is not on local disk.
     """
     mode = known_mode(storage, mode)
     if source.is_local:
@@ -76,7 +76,7 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
     exists = table_exists(storage, broken_counts=mode == "overwrite")
     if exists and mode == "overwrite" and not storage.is_local:
         raise UnsupportedFeatureError(
-            f"The table {storage.uri} cannot be replaced: object stores do not rename folders. Delete the table first, "
+            f"The table {storage.uri} cannot be replaced: only local folders can be swapped. Delete the table first, "
             "or bootstrap elsewhere."
         )
     if exists and mode == "ignore":

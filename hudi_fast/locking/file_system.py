@@ -34,22 +34,23 @@ import time
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlparse
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError, UnsupportedFeatureError
+from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.file_locks import check_locks, lock_file
+from hudi_fast.storage.places import scheme_of
 from hudi_fast.storage.stored_json import stored_json
 
-__all__ = ["FileSystemLock", "open_file_system_lock"]
+__all__ = ["FileSystemLock", "lock_content", "open_file_system_lock"]
 
 _NAME = "lock"
 _POLL_SECONDS = 0.01
 _RACE_SECONDS = 0.05
 """Time that a JVM may take between its check for the file and opening it."""
+_HDFS = ("hdfs", "viewfs")
 _SIGNATURE = '"writer": "hudi_fast"'
-_HADOOP = ("hdfs", "viewfs", "dfs", "hopsfs")
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EOPNOTSUPP)
 
 
@@ -70,27 +71,27 @@ class _Own:
     confirmed: float
 
 
-def open_file_system_lock(storage: Storage, options: LockOptions) -> FileSystemLock:
+def open_file_system_lock(storage: Storage, options: LockOptions) -> LockProvider:
     """The lock file below ``hoodie.write.lock.filesystem.path``, or in the table's ``.hoodie``.
 
     Raises:
-        UnsupportedFeatureError: the folder is not on a file system of this machine.
+        UnsupportedFeatureError: the folder is neither on a file system of this machine nor on HDFS.
     """
+    from hudi_fast.locking.remote_file import RemoteFileLock
+
     own = storage.fs_path(".hoodie") if storage.is_local else storage.absolute(".hoodie")
     folder = options.filesystem_path or own
-    scheme = urlparse(folder).scheme if "://" in folder else "file"
-    if scheme != "file":
-        why = (
-            "PyArrow's HDFS client cannot create a file only if it is absent"
-            if scheme in _HADOOP
-            else f"{scheme} has no atomic creation of files"
-        )
-        raise UnsupportedFeatureError(
-            f"{options.provider_class} on {scheme}:// is not supported: {why}. For the table {storage.uri} set "
-            "hoodie.write.lock.filesystem.path to a folder shared by all writers, or use another provider: "
-            "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider for object stores, ZooKeeper for HDFS."
-        )
-    return FileSystemLock(f"{Storage(folder).fs_path('')}/{_NAME}", options.filesystem_expire_minutes * 60.0)
+    scheme, expire = scheme_of(folder), options.filesystem_expire_minutes * 60.0
+    if scheme == "file":
+        return FileSystemLock(f"{Storage(folder).fs_path('')}/{_NAME}", expire)
+    if scheme in _HDFS:
+        return RemoteFileLock(Storage(folder, storage.options if scheme_of(storage.uri) in _HDFS else None), expire)
+    raise UnsupportedFeatureError(
+        f"{options.provider_class} on {scheme}:// is not supported: {scheme} has no atomic creation of files, or no "
+        f"times that a writer can renew. For the table {storage.uri} set hoodie.write.lock.filesystem.path to a folder "
+        "on HDFS or a disk that all writers share, or use another provider: "
+        "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider for object stores, ZooKeeper for any storage."
+    )
 
 
 class FileSystemLock:
@@ -244,7 +245,7 @@ def _make(path: str) -> _Own | None:
     check_locks()
     folder, token = os.path.dirname(path), uuid.uuid4().hex
     temporary = f"{folder}/.{_NAME}.{token}.tmp"
-    content = _content(token)
+    content = lock_content(token)
     started = time.monotonic()
     os.makedirs(folder, exist_ok=True)
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -265,7 +266,7 @@ def _make(path: str) -> _Own | None:
     return _Own(descriptor, content, time.monotonic(), started)
 
 
-def _content(token: str) -> bytes:
+def lock_content(token: str) -> bytes:
     """JSON with the applicable fields of Apache Hudi's ``LockInfo``, and the identity of this process."""
     fields = {
         "lockCreateTime": datetime.now().isoformat(" ", "milliseconds"),

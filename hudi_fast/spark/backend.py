@@ -125,8 +125,8 @@ class SparkBackend:
 
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files; for each whether it existed and is deleted."""
-        least = 1 if storage.is_local else DELETED_AT_ONCE
-        if len(paths) < (self._driver_files if storage.is_local else least * _DRIVER_REQUESTS):
+        least = 1 if storage.has_folders else DELETED_AT_ONCE
+        if len(paths) < (self._driver_files if storage.has_folders else least * _DRIVER_REQUESTS):
             return delete_in_threads(storage, paths)
         tasks = min(-(-len(paths) // least), parallelism(self.spark) * _TASKS_PER_CORE)
         parts = [list(paths[number::tasks]) for number in range(tasks)]

@@ -1,10 +1,10 @@
-"""Storage of a session's tables: uses Spark's object store settings.
+"""Storage of a session's tables: uses Spark's settings of object stores and HDFS.
 
 ::
 
     storage_options of the call ──────────────────────────────┐
     options of a read or write: hudi_fast.storage.*, fs.s3a.* ─┼─► the first that is not empty ─► Storage
-    settings of the session: fs.s3a.*                          ─┘
+    settings of the session: fs.s3a.*, or Hadoop's for HDFS    ─┘
 
 These settings are neither logged nor stored in the table.
 """
@@ -18,7 +18,9 @@ from urllib.parse import urlsplit
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.parquet.encryption import FACTORY, JAVA_CLIENT, SETTINGS
+from hudi_fast.spark.hadoop_settings import hdfs_settings, is_default
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.hdfs_options import TOKENS
 from hudi_fast.storage.option_names import is_encryption
 from hudi_fast.storage.places import is_written, scheme_of
 
@@ -46,7 +48,7 @@ _SETTINGS = (
     "connection.ssl.enabled",
 )
 _S3 = ("s3", "s3a", "s3n")
-_DEFAULTS = "core-default.xml"
+_HDFS = ("hdfs", "viewfs")
 
 
 def storage_of(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
@@ -62,6 +64,8 @@ def storage_of(spark: Any, path: str | os.PathLike[str], options: Mapping[str, A
         UnsupportedFeatureError: the session's default file system, for a path without a scheme.
     """
     place = session_path(spark, os.fspath(path)) if isinstance(path, str | os.PathLike) else path
+    if isinstance(place, str) and scheme_of(place) == "memory":
+        raise UnsupportedFeatureError(f"{place} is in the memory of one process, which Spark's tasks do not see.")
     return Storage(place, {**_encryption(spark), **options} if options else storage_settings(spark, place))
 
 
@@ -100,9 +104,14 @@ def _default_file_system(spark: Any) -> str:
 
 
 def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]:
-    """A session's S3A settings for a path, and those of encryption; settings of its bucket take precedence."""
+    """A session's settings for a path, and those of encryption.
+
+    On S3, settings of the bucket take precedence.
+    """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
     encryption = _encryption(spark)
+    if scheme_of(text) in _HDFS:
+        return hdfs_settings(spark, text) | encryption
     if scheme_of(text) not in _S3:
         return encryption
     bucket = text.partition("://")[2].partition("/")[0]
@@ -155,7 +164,7 @@ def reached_by_spark(spark: Any, storage: Storage) -> bool:
     if storage.is_local:
         return True
     machine = getattr(spark, "_jvm", None)
-    if machine is None or dict(storage.options) != storage_settings(spark, storage.uri):
+    if machine is None or _settings(storage.options) != _settings(storage_settings(spark, storage.uri)):
         return False
     try:
         configuration = spark._jsc.hadoopConfiguration()
@@ -165,10 +174,14 @@ def reached_by_spark(spark: Any, storage: Storage) -> bool:
     return True
 
 
+def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without tokens, which are renewed."""
+    return {key: value for key, value in options.items() if key != TOKENS}
+
+
 def _said(hadoop: Any, key: str) -> str | None:
-    """Whether a setting differs from Hadoop's default."""
-    sources = hadoop.getPropertySources(key)
-    if sources is None or list(sources)[-1:] == [_DEFAULTS]:
+    """The value of a setting that differs from Hadoop's default."""
+    if is_default(hadoop, key):
         return None
     value = hadoop.get(key)
     return None if value is None else str(value)

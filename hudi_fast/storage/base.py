@@ -1,29 +1,28 @@
 """The storage boundary: all access to a table's files uses :class:`Storage`.
 
 A storage has the table's base path as its root. All paths are relative to it, use ``/``, and never start with one. Code
-above this folder does not depend on whether the root is a local folder or an object store.
+above this folder does not depend on whether the root is a folder or an object store.
 
 Creating a file that must not exist yet is a separate operation (:meth:`Storage.create_exclusive`). The timeline
 requires it, and object stores implement it with a conditional request.
 
 ::
 
-                        local                           object store
-    create_exclusive    temporary file, then link       a conditional request; an unknown outcome is resolved
+                        folders (local, HDFS, fsspec)   object store
+    create_exclusive    temporary file, put in place    a conditional request; an unknown outcome is resolved
     write_bytes         temporary file, then rename     one request
     make_dir            a folder                        an empty object ``<folder>/``, as Hadoop creates it; other
                                                         folders exist while they contain objects
     delete_files        one file after the other        as many objects in one request as the store accepts
     delete_dir          a folder                        all objects below it
-    move, exchange,     yes                             unsupported
-    set_modified
+    move, set_modified  yes                             unsupported
+    exchange            local disk only                 unsupported
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,10 +34,10 @@ import pyarrow.fs as pafs
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.conditional import ConditionalStore, ExpiredCredentialsError, expired_text, has_expired
 from hudi_fast.storage.file_locks import check_locks
+from hudi_fast.storage.folder_store import FolderStore, temporary_beside
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_entries import check_entries, local_entries
 from hudi_fast.storage.local_exchange import exchange_folders
-from hudi_fast.storage.local_folder import delete_folder
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
 from hudi_fast.storage.option_names import StorageOptions, connection_options
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
@@ -90,7 +89,7 @@ class FileStat:
 
 
 class Storage:
-    """Files below one base path, on a local file system or in an object store: see :mod:`hudi_fast.storage.places`.
+    """Files below one base path, in a file system or an object store: see :mod:`hudi_fast.storage.places`.
 
     Picklable: workers reopen the same root. Thread-safe.
 
@@ -109,7 +108,7 @@ class Storage:
         self.uri = normal_uri(os.fspath(uri))
         self.options = StorageOptions(options)
         place = open_place(self.uri, connection_options(self.options))
-        self.fs, self._store = place.fs, place.store
+        self.fs, self._store, self._folders = place.fs, place.store, place.folders
         self._root = place.root if root is None else root
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -132,6 +131,16 @@ class Storage:
     def is_local(self) -> bool:
         """Whether the root is a local folder."""
         return isinstance(self.fs, pafs.LocalFileSystem)
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether folders exist for themselves; in object stores they exist while they contain objects."""
+        return self._folders is not None
+
+    @property
+    def sets_times(self) -> bool:
+        """Whether :meth:`set_modified` is supported."""
+        return self._folders is not None and self._folders.sets_times
 
     def fs_path(self, path: str) -> str:
         """``path`` in the form of :attr:`fs`.
@@ -167,16 +176,27 @@ class Storage:
             UnsupportedFeatureError: the storage has none; tables cannot be written there.
             ConfigError: the client library of the store is not installed.
         """
-        return LocalConditionalStore(self._root) if self.is_local else RootedStore(self._objects(), self._root)
+        if self.is_local:
+            return LocalConditionalStore(self._root)
+        if self._folders is not None:
+            raise UnsupportedFeatureError(
+                f"{self.uri}: {scheme_of(self.uri)}:// cannot replace a file on the condition that it is unchanged. "
+                "Locks in storage need an object store or a local folder; use "
+                "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider or ZooKeeper."
+            )
+        return RootedStore(self._objects(), self._root)
 
     def check_writable(self) -> None:
-        """Check that the storage can create files conditionally, which writes require.
+        """Check that the storage can create files exclusively, which writes require.
 
         Raises:
+            ConfigError: it cannot, unless an option says that there is one writer; or its client is not installed.
             UnsupportedFeatureError: it cannot.
         """
         if self.is_local:
             check_locks()
+        elif self._folders is not None:
+            self._folders.check_writable(self._root)
         else:
             self._objects()
 
@@ -205,7 +225,9 @@ class Storage:
             source = self.fs.open_input_file(self.fs_path(path))
             if self.is_local or source.size() > _READ_WHOLE:
                 return source
-            source.close()
+            with source:
+                if self._store is None:
+                    return pa.BufferReader(source.read())
         return pa.BufferReader(self.read_bytes(path))
 
     def reread(self, path: str, read: Callable[[], Result]) -> Result:
@@ -285,14 +307,11 @@ class Storage:
     def write_bytes(self, path: str, data: bytes) -> None:
         """Create or replace a file; readers see the old or the new content, never a part."""
         target = self.fs_path(path)
-        if not self.is_local:
-            store = self._objects()
-            with_retries(lambda: store.put(target, data))
+        if self._folders is not None:
+            self._folders.replace(target, data)
             return
-        self._make_parent(path)
-        temporary = self._write_temporary(target, data)
-        os.replace(temporary, target)
-        self._drop_checksum_sidecar(target)
+        store = self._objects()
+        with_retries(lambda: store.put(target, data))
 
     def create_exclusive(self, path: str, data: bytes, still_allowed: Callable[[], object] = lambda: None) -> None:
         """Create a file with all its content, or raise ``FileExistsError`` and keep the existing one.
@@ -307,29 +326,23 @@ class Storage:
             FileExistsError: the file exists.
             PermissionError: the file was not created.
             ThrottledError: the file was not created.
-            OSError: the file was not created, or, in an object store, the outcome is unknown.
+            OSError: the file was not created, or, but for local disk, the outcome is unknown.
         """
         target = self.fs_path(path)
-        if not self.is_local:
-            if not create_confirmed(self._objects(), target, data, still_allowed):
-                raise FileExistsError(f"{self.absolute(path)} already exists.")
-            return
-        self._make_parent(path)
-        temporary = self._write_temporary(target, data)
-        try:
-            os.link(temporary, target)
-        finally:
-            os.unlink(temporary)
-        self._drop_checksum_sidecar(target)
+        if self._folders is not None:
+            self._folders.create(target, data)
+        elif not create_confirmed(self._objects(), target, data, still_allowed):
+            raise FileExistsError(f"{self.absolute(path)} already exists.")
 
     def open_output(self, path: str) -> pa.NativeFile:
         """A stream into a new file, or over an existing one; its folder is created if needed.
 
         In an object store the file appears on close.
         """
-        self.check_writable()
         name = self.fs_path(path)
-        self._make_parent(path)
+        if self._folders is not None:
+            return self._folders.open_output(name)
+        self._objects()
         with self._explained(path):
             return self.fs.open_output_stream(name)
 
@@ -337,13 +350,13 @@ class Storage:
     def replacing(self, path: str) -> Iterator[pa.NativeFile]:
         """A stream whose content becomes the file when the block ends; readers see the old or the new content.
 
-        After an error in the block the file is as before on local disk, and undefined in an object store.
+        After an error in the block the file is as before, and undefined in an object store.
         """
-        if not self.is_local:
+        if self._folders is None:
             with self.open_output(path) as sink:
                 yield sink
             return
-        temporary = _temporary_of(path)
+        temporary = temporary_beside(path)
         try:
             with self.open_output(temporary) as sink:
                 yield sink
@@ -352,12 +365,11 @@ class Storage:
             with contextlib.suppress(OSError):
                 self.delete_file(temporary)
             raise
-        self._drop_checksum_sidecar(self.fs_path(path))
 
     def make_dir(self, path: str) -> None:
         """Create a folder and its parents; idempotent."""
-        if self.is_local:
-            self.fs.create_dir(self.fs_path(path), recursive=True)
+        if self._folders is not None:
+            self._folders.make_folder(self.fs_path(path))
         else:
             store, name = self._objects(), f"{self.fs_path(path)}/"
             if name.count("/") > 1:  # a bucket is not an object
@@ -365,18 +377,13 @@ class Storage:
 
     def delete_file(self, path: str) -> bool:
         """Delete a file; False if it did not exist, for which an object store needs a request of its own."""
-        if not self.is_local:
-            store, name = self._objects(), self.fs_path(path)
-            found = with_retries(lambda: store.mark_of(name)) is not None
-            if found:
-                with_retries(lambda: store.delete([name]))
-            return found
-        try:
-            self.fs.delete_file(self.fs_path(path))
-        except FileNotFoundError:
-            return False
-        self._drop_checksum_sidecar(self.fs_path(path))
-        return True
+        if self._folders is not None:
+            return self._folders.delete_file(self.fs_path(path))
+        store, name = self._objects(), self.fs_path(path)
+        found = with_retries(lambda: store.mark_of(name)) is not None
+        if found:
+            with_retries(lambda: store.delete([name]))
+        return found
 
     def delete_files(self, paths: Sequence[str]) -> None:
         """Delete files in as few requests as possible; missing ones are ignored.
@@ -384,7 +391,7 @@ class Storage:
         Raises:
             OSError: some of them may be left.
         """
-        if self.is_local:
+        if self._folders is not None:
             for path in paths:
                 self.delete_file(path)
             return
@@ -393,47 +400,49 @@ class Storage:
     def hide_dir(self, path: str) -> None:
         """Make :meth:`has_dir` return False before the content is deleted.
 
-        Does nothing on local disk and on Azure, where a folder is not an object.
+        Does nothing in file systems and on Azure, where a folder is not an object.
         """
-        if not self.is_local:
+        if self._folders is None:
             store, name = self._objects(), self.fs_path(path)
             with_retries(lambda: store.drop_folder(name))
 
     def delete_dir(self, path: str) -> bool:
         """Delete a folder and its content; False if it did not exist."""
-        if not self.is_local:
-            return self._delete_below(path)
-        return delete_folder(self.fs, self.fs_path(path))
+        if self._folders is not None:
+            return self._folders.delete_folder(self.fs_path(path))
+        return self._delete_below(path)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file or folder of a local storage; replaces a file at the target.
+        """Rename a file or folder; replaces a file at the target.
 
         Raises:
             UnsupportedFeatureError: an object store, which cannot rename.
         """
-        self._require_local(f"{source} cannot be moved to {target}")
+        folders = self._required(f"{source} cannot be moved to {target}")
         moved, place = self.fs_path(source), self.fs_path(target)
-        self._make_parent(target)
-        self.fs.move(moved, place)
+        folder = target.rpartition("/")[0]
+        if folder != source.rpartition("/")[0]:
+            folders.make_folder(self.fs_path(folder))
+        folders.move(moved, place)
 
     def set_modified(self, path: str, modified_ms: int) -> None:
-        """Set the modification time of a file of a local storage (milliseconds since the epoch).
+        """Set the modification time of a file (milliseconds since the epoch).
 
         Timelines up to table version 6 store completion times only in this form.
 
         Raises:
-            UnsupportedFeatureError: an object store, which sets its own times.
+            UnsupportedFeatureError: the storage sets its own times.
         """
-        self._require_local(f"The time of {path} cannot be set")
-        os.utime(self.fs_path(path), ns=(modified_ms * 1_000_000,) * 2)
+        self._required(f"The time of {path} cannot be set").set_modified(self.fs_path(path), modified_ms)
 
     def exchange(self, other: Storage) -> None:
         """Swap the root folders of two local storages, atomically if the operating system can.
 
         Raises:
-            UnsupportedFeatureError: an object store.
+            UnsupportedFeatureError: any other storage.
         """
-        self._require_local("Two folders cannot be swapped")
+        if not self.is_local:
+            raise UnsupportedFeatureError(f"Two folders cannot be swapped: {self.uri} is not a local folder.")
         exchange_folders(self._root, other._root)
 
     # ---- internals
@@ -479,9 +488,10 @@ class Storage:
             raise FileNotFoundError(f"{self.absolute(path)} does not exist.")
         return found.data
 
-    def _require_local(self, what: str) -> None:
-        if not self.is_local:
+    def _required(self, what: str) -> FolderStore:
+        if self._folders is None:
             raise UnsupportedFeatureError(f"{what}: {self.uri} is an object store.")
+        return self._folders
 
     def _delete_below(self, path: str) -> bool:
         """Delete objects first, then the objects of folders, the root's last."""
@@ -506,37 +516,6 @@ class Storage:
         relative = info.path[len(self._root) :].lstrip("/")
         modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
         return FileStat(relative, 0 if is_dir else int(info.size or 0), int(modified), is_dir)
-
-    def _make_parent(self, path: str) -> None:
-        if not self.is_local:
-            return  # object stores have no folders
-        folder = path.rpartition("/")[0]
-        self.fs.create_dir(self.fs_path(folder), recursive=True)
-
-    @staticmethod
-    def _write_temporary(target: str, data: bytes) -> str:
-        temporary = _temporary_of(target)
-        try:
-            with open(temporary, "xb") as sink:
-                sink.write(data)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        return temporary
-
-    @staticmethod
-    def _drop_checksum_sidecar(target: str) -> None:
-        """Delete Hadoop's checksum ``.<name>.crc`` of a file; Hadoop rejects files that do not match it."""
-        folder, _, name = target.rpartition("/")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{folder}/.{name}.crc")
-
-
-def _temporary_of(path: str) -> str:
-    """A new name beside a file, for content that replaces it."""
-    folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}.{name}.{uuid.uuid4().hex}.tmp"
 
 
 def check_relative(path: str) -> str:

@@ -6,8 +6,8 @@
     s3:// s3a:// s3n://       Amazon S3 and compatible servers                 read, written (boto3)
     gs:// gcs://              Google Cloud Storage                             read, written (google-cloud-storage)
     abfs[s]:// wasb[s]:// az://   Azure Blob Storage                           read, written (azure-storage-blob)
-    hdfs:// viewfs://         Hadoop, through libhdfs                          read
-    any other that fsspec supports                                             read
+    hdfs:// viewfs://         Hadoop                                           read, written (hdfs-native)
+    any other that fsspec supports                                             read, written (see fsspec_store)
 
 Writing tables requires a storage that can create a file on the condition that it does not exist yet.
 """
@@ -21,15 +21,20 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.folder_store import FolderStore
+from hudi_fast.storage.local_store import LocalStore
 from hudi_fast.storage.object_store import ObjectStore
+from hudi_fast.storage.option_names import is_true
 
 __all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
 
+
+_SINGLE_WRITER = "single_writer"
+"""Storage option of file systems of fsspec."""
 
 _HALF_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 """One letter is a drive of Windows."""
@@ -42,12 +47,14 @@ class Place:
     Attributes:
         fs: reads and lists files, and streams into new ones.
         root: the base path, as ``fs`` names it.
-        store: writes whole objects; None for local tables and read-only storages.
+        store: writes whole objects; None for file systems and read-only storages.
+        folders: writes files and folders; None for object stores and read-only storages.
     """
 
     fs: pafs.FileSystem
     root: str
-    store: ObjectStore | None
+    store: ObjectStore | None = None
+    folders: FolderStore | None = None
 
 
 def normal_uri(uri: str) -> str:
@@ -107,11 +114,12 @@ def open_place(uri: str, options: Mapping[str, Any]) -> Place:
     if scheme == "file":
         if options:
             raise ConfigError(f"Local paths do not support storage options; got {sorted(options)} for {uri}.")
-        return Place(pafs.LocalFileSystem(), uri, None)
+        local = pafs.LocalFileSystem()
+        return Place(local, uri, folders=LocalStore(local))
     opener = _OPENERS.get(scheme)
     if opener is not None:
         return opener(uri, options)
-    return _hadoop(uri, options) if scheme in ("hdfs", "viewfs") else _by_fsspec(uri, options)
+    return _by_fsspec(uri, options)
 
 
 def _s3(uri: str, options: Mapping[str, Any]) -> Place:
@@ -166,29 +174,35 @@ def _bucket(uri: str) -> tuple[str, str]:
 
 
 def _hadoop(uri: str, options: Mapping[str, Any]) -> Place:
-    if options:
+    from hudi_fast.storage.hdfs import HdfsClient, HdfsStore
+    from hudi_fast.storage.hdfs_files import HdfsFiles
+    from hudi_fast.storage.hdfs_options import HdfsOptions
+
+    rest = uri.partition("://")[2]
+    folder = rest.partition("/")[2]
+    parts = folder.split("/")
+    if not folder or any(part in ("", ".", "..") for part in parts):
         raise ConfigError(
-            f"hdfs:// does not support storage options, only Hadoop's own files; got {sorted(options)} for {uri}."
+            f"{uri} is not the path of a table: expected {scheme_of(uri)}://namenode/folder without empty folder names."
         )
-    return _by_arrow(uri)
-
-
-def _by_arrow(uri: str) -> Place:
-    try:
-        file_system, root = pafs.FileSystem.from_uri(uri)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, OSError) as error:
-        raise ConfigError(f"No file system for {uri!r}: {error}") from error
-    return Place(file_system, root.rstrip("/"), None)
+    client = HdfsClient(HdfsOptions.of(options, uri))
+    return Place(pafs.PyFileSystem(HdfsFiles(client)), f"/{folder}", folders=HdfsStore(client))
 
 
 def _by_fsspec(uri: str, options: Mapping[str, Any]) -> Place:
     scheme = scheme_of(uri)
     fsspec = import_extra("fsspec", "fsspec", f"A table at {scheme}://")
+    from hudi_fast.storage.fsspec_store import FsspecFiles, FsspecStore
+
+    own = {_SINGLE_WRITER: str(options[_SINGLE_WRITER])} if _SINGLE_WRITER in options else {}
+    given = {name: value for name, value in options.items() if name not in own}
     try:
-        made = fsspec.filesystem(scheme, **options)
+        made = fsspec.filesystem(scheme, **given)
     except (ValueError, ImportError, TypeError) as error:
         raise ConfigError(f"No file system for {uri!r}: fsspec has none for {scheme}:// ({_kind(error)}).") from None
-    return Place(pafs.PyFileSystem(pafs.FSSpecHandler(made)), made._strip_protocol(uri).rstrip("/"), None)
+    root = made._strip_protocol(uri).rstrip("/")
+    store = FsspecStore(made, scheme, root, is_true(own, _SINGLE_WRITER))
+    return Place(pafs.PyFileSystem(FsspecFiles(made)), root, folders=store)
 
 
 def _kind(error: Exception) -> str:
@@ -200,4 +214,5 @@ _OPENERS: dict[str, Callable[[str, Mapping[str, Any]], Place]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _s3),
     **dict.fromkeys(("gs", "gcs"), _gcs),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), _azure),
+    **dict.fromkeys(("hdfs", "viewfs"), _hadoop),
 }

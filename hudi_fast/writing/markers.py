@@ -9,9 +9,9 @@ its end: a task that finds it missing is a leftover of an ended write and must n
     task       is the folder there? ─► marker ─► data file ─► ... ─► is the folder there? no: delete my files
     the end    hide the folder ─► list its markers ─► delete files that the write does not own ─► delete the markers
 
-A task asks for the folder before each file on local disk, and once in a few seconds in an object store, where a request
-takes long. It asks again when it ends. So whatever happens in between, either the task sees the end of the write and
-deletes its files, or the end of the write sees the task's markers and files.
+A task asks for the folder before each file, and once in a few seconds in an object store, where a request takes long.
+It asks again when it ends. So whatever happens in between, either the task sees the end of the write and deletes its
+files, or the end of the write sees the task's markers and files.
 
 Hudi's other form, ``MARKERS<n>`` files with a line per data file, is read but not written. Hudi reads one form for each
 instant: ``MARKERS.type`` decides which (``MarkerBasedRollbackUtils``, 1.2.0 and 0.15.0). Objects cannot be appended to,
@@ -70,7 +70,7 @@ def create_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
         FileExistsError: the file is already announced.
     """
     memory, now = memory_of(storage, instant), time.monotonic()
-    if storage.is_local or now - memory.seen_open > _TRUSTED_SECONDS:
+    if storage.has_folders or now - memory.seen_open > _TRUSTED_SECONDS:
         if not storage.has_dir(_folder(instant)):
             raise CommitError(
                 f"The write {instant} of {storage.uri} has already ended; a leftover task of it tried to write {path}."
@@ -180,7 +180,7 @@ def has_markers(storage: Storage, instant: str) -> bool:
 def delete_markers(storage: Storage, instant: str, kept: Collection[str] | None = None) -> None:
     """Delete the marker folder at the end of a write.
 
-    In an object store, where tasks may outlive the write unseen, late files are deleted first.
+    Tasks may outlive the write unseen, except on local disk: their late files are deleted first.
 
     Args:
         storage: the table's storage.

@@ -107,7 +107,7 @@ def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:
 
     An object store deletes many files in one request and does not tell which ones existed: the answer is True for all.
     """
-    if not storage.is_local:
+    if not storage.has_folders:
         parts = [paths[start : start + DELETED_AT_ONCE] for start in range(0, len(paths), DELETED_AT_ONCE)]
         with ThreadPoolExecutor(min(_DELETING_REQUESTS, len(parts) or 1), thread_name_prefix="hudi_fast") as pool:
             return [done for some in pool.map(lambda part: _delete_some(storage, part), parts) for done in some]

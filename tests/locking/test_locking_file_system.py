@@ -76,7 +76,7 @@ def test_a_table_that_is_made_beside_its_place_has_its_lock_there(tmp_path: Path
         assert os.listdir(tmp_path) == ["beside"]
 
 
-@pytest.mark.parametrize("path", ["hdfs://n:8020/t", "viewfs://c/t", "s3://b/t", "gs://b/t"])
+@pytest.mark.parametrize("path", ["memory://t", "s3://b/t", "gs://b/t"])
 def test_folders_elsewhere_are_refused_by_name(tmp_path: Path, path: str) -> None:
     with pytest.raises(hf.UnsupportedFeatureError, match=f"{PROVIDER} on {path.split(':')[0]}://"):
         open_file_system_lock(Storage(tmp_path), LockOptions.from_options(options(filesystem__path=path)))

@@ -13,7 +13,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage, check_relative
 from hudi_fast.storage.local_exchange import exchange_by_renames, exchange_folders
-from hudi_fast.storage.local_folder import delete_folder
+from hudi_fast.storage.local_store import delete_folder
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 
 

@@ -92,7 +92,7 @@ def test_the_environment_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None
         ("abfs://c/t", {}, "account_name"),
         ("abfs://c@a.dfs.core.windows.net/t", {"account_key": "SECRET-1", "sas_token": "SECRET-2"}, "Set only one"),
         ("/tmp/t", {"key": "SECRET-1"}, "not support storage options"),
-        ("hdfs://names/t", {"user": "SECRET-1"}, "not support storage options"),
+        ("hdfs://names/t", {"user": "SECRET-1"}, "'user' is unknown for HDFS"),
         ("nosuch://b/t", {}, "fsspec has none"),
         ("s3://b/t", ["SECRET-1"], "a mapping of names to values"),
         ("s3://b//t", {}, "without empty folder names"),

@@ -76,7 +76,7 @@ def test_schemes_are_in_small_letters_and_paths_are_files() -> None:
         ("s3n://b/t", True),
         ("gcs://b/t", True),
         ("wasbs://b/t", True),
-        ("hdfs://n/t", False),
+        ("viewfs://n/t", True),
         ("ftp://n/t", False),
     ],
 )
@@ -113,5 +113,6 @@ def test_other_schemes_are_those_of_fsspec() -> None:
         sink.write(b"x")
     assert place.fs.get_file_info(f"{place.root}/file").size == 1
     assert place.store is None
+    assert place.folders is not None
     with pytest.raises(ConfigError, match="nosuch"):
         open_place("nosuch://t", {})

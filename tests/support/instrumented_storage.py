@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.folder_store import temporary_beside
 
 __all__ = ["CHANGING_CALLS", "FAULT_KINDS", "FaultyStorage", "InjectedFaultError", "RecordingStorage", "StorageCall"]
 
@@ -148,8 +149,7 @@ class RecordingStorage(Storage):
 
     def _torn(self, path: str, data: bytes) -> Callable[[], object]:
         def tear() -> None:
-            self._make_parent(path)
-            self._write_temporary(self.fs_path(path), data[: len(data) // 2])
+            Storage.write_bytes(self, temporary_beside(path), data[: len(data) // 2])
 
         return tear
 

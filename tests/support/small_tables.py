@@ -119,7 +119,7 @@ def assert_tidy(path: str | Path) -> None:
         present = {path for path in present if path in named or path.endswith(".cdc") or not _is_log(path)}
     assert present == named
     if state.config.populate_meta_fields:
-        _assert_meta_columns(Path(path), {file for file in present if not _is_log(file)})
+        _assert_meta_columns(storage, {file for file in present if not _is_log(file)})
 
 
 def _named_files(state: TableState) -> set[str]:
@@ -149,9 +149,9 @@ def _is_log(path: str) -> bool:
     return parse_log_file(FileStat(path, 0, 0, False)) is not None
 
 
-def _assert_meta_columns(base: Path, files: set[str]) -> None:
+def _assert_meta_columns(storage: Storage, files: set[str]) -> None:
     for file in files:
-        meta = pq.read_table(base / file, columns=META, partitioning=None)
+        meta = pq.read_table(storage.open_input(file), columns=META)
         folder, _, name = file.rpartition("/")
         assert set(meta.column(0).to_pylist()) <= {name}
         assert set(meta.column(1).to_pylist()) <= {folder}

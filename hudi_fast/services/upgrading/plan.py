@@ -123,10 +123,10 @@ def refuse(state: TableState, version: int, settings: Settings) -> None:
         refuse_halfway(state.storage, config)
     if version not in VERSIONS:
         raise UnsupportedFeatureError(f"{where} cannot get table version {version!r}; supported: 6, 8, 9.")
-    if version == 6 < config.version and not state.storage.is_local:
+    if version == 6 < config.version and not state.storage.sets_times:
         raise UnsupportedFeatureError(
-            f"{where} cannot go to version 6 in an object store: that version takes completion times from the times of "
-            "files, which an object store sets itself."
+            f"{where} cannot go to version 6: that version takes completion times from the times of files, which this "
+            "storage sets itself."
         )
     if version == config.version:
         return

@@ -72,7 +72,7 @@ class _Spool:
         check_inline(self._settings)
         storage.check_writable()
         parent, _, name = storage.fs_path("").rpartition("/")
-        if not storage.is_local and not parent:
+        if not storage.has_folders and not parent:
             raise UnsupportedFeatureError(
                 f'format("hudi_fast") spools rows in a folder next to the table, and {storage.uri} has no parent '
                 "folder: use hudi_fast.write(df, path, options)."

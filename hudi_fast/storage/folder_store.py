@@ -1,0 +1,93 @@
+"""Writes to file systems that have folders: local disk, HDFS, and those of fsspec.
+
+Unlike object stores they create a file under its final name before it has its content. So content is written to a
+temporary name beside the file and then put in place whole: exclusively, or over an existing file.
+
+::
+
+    create     temporary file ─► in place, if nothing is there         timeline, markers, properties
+    replace    temporary file ─► in place, over what is there          files that change
+    open_output                  the final name at once                data files, which a marker announces
+
+Names are full names, as :attr:`hudi_fast.storage.places.Place.root` begins them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Protocol
+
+import pyarrow as pa
+
+__all__ = ["FolderStore", "temporary_beside"]
+
+
+class FolderStore(Protocol):
+    """Files and folders by their full names. Thread-safe; not picklable.
+
+    Attributes:
+        sets_times: whether :meth:`set_modified` is supported.
+    """
+
+    sets_times: bool
+
+    def check_writable(self, root: str) -> None:
+        """Check that tables can be written below ``root``.
+
+        Raises:
+            ConfigError: the file system cannot keep writers apart, and no option says that there is one writer.
+            UnsupportedFeatureError: the file system cannot put a file in place whole.
+        """
+        ...
+
+    def create(self, name: str, data: bytes) -> None:
+        """Create a file with all its content, and missing folders above it.
+
+        Raises:
+            FileExistsError: the file exists; it is unchanged.
+            PermissionError: the file was not created.
+            OSError: the outcome is unknown.
+        """
+        ...
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Create or replace a file, and create missing folders above it; readers see the old or the new content.
+
+        Raises:
+            OSError: the outcome is unknown.
+        """
+        ...
+
+    def open_output(self, name: str) -> pa.NativeFile:
+        """A stream into a new file, or over an existing one; creates missing folders above it."""
+        ...
+
+    def make_folder(self, name: str) -> None:
+        """Create a folder and its parents; idempotent."""
+        ...
+
+    def delete_file(self, name: str) -> bool:
+        """Delete a file; False if it did not exist."""
+        ...
+
+    def delete_folder(self, name: str) -> bool:
+        """Delete a folder and its content; False if it did not exist."""
+        ...
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file or folder; replaces a file at the target. The folder of the target exists."""
+        ...
+
+    def set_modified(self, name: str, modified_ms: int) -> None:
+        """Set the modification time of a file, in milliseconds since the epoch.
+
+        Raises:
+            UnsupportedFeatureError: the file system sets its own times.
+        """
+        ...
+
+
+def temporary_beside(name: str) -> str:
+    """A new name beside a file, for content that will be put in its place."""
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}.{last}.{uuid.uuid4().hex}.tmp"

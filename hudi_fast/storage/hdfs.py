@@ -1,0 +1,311 @@
+"""HDFS through hdfs-native, a client without a JVM.
+
+A NameNode creates a file for one caller only, and renames in one step, with or without replacing what is there. Apache
+Hudi relies on the same two: ``HoodieStorage.createImmutableFileInPath`` (1.2.0) writes instants on HDFS to a temporary
+file beside them and renames it.
+
+::
+
+    create     content: temporary file ─► rename        no content: create the file itself
+    replace    temporary file ─► rename that replaces
+
+The client repeats a call whose answer was lost. The second rename then finds no source. So a failed rename counts as
+done if the temporary file, which has a unique name, is gone.
+
+Clients have threads and share connections to DataNodes, neither of which survives ``fork``: a process that was forked
+from one with a client is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.folder_store import temporary_beside
+from hudi_fast.storage.hdfs_options import HdfsOptions
+
+__all__ = ["HdfsClient", "HdfsSink", "HdfsStore", "explained"]
+
+_TOKEN_FILE = "HADOOP_TOKEN_FILE_LOCATION"
+_ATTEMPTS = 5
+_FIRST_BYTES = 4 << 20
+"""Content that a stream holds until it creates its file, so that it can try again."""
+
+_JAVA = re.compile(r'^(?:Fatal)?RPCError\("(?P<java>[\w.$]+)", "(?P<text>.*?)(?:\\n.*)?"\)$', re.DOTALL)
+_RUST = re.compile(r'^(?P<kind>\w+)\((?:"(?P<text>.*)"|.*)\)$', re.DOTALL)
+_REFUSED = ("AccessControlException", "AuthorizationException")
+_UNKNOWN_CALLER = ("InvalidToken", "SaslException", "SecretManager", "GSSAPI", "NoSASLMechanism", "SASLError")
+
+_clients: dict[HdfsOptions, Any] = {}
+_owners: set[int] = set()
+"""Process ids of those that made clients: this process, or the one that it was forked from."""
+
+_guard = threading.Lock()
+
+
+class HdfsClient:
+    """The client of this process for some options; created with the first call.
+
+    Args:
+        options: of the table's storage.
+
+    Raises:
+        ConfigError: the package is not installed.
+    """
+
+    def __init__(self, options: HdfsOptions) -> None:
+        self.options = options
+        self._package = import_extra("hdfs_native", "hdfs", "A table on HDFS")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options.url!r})"
+
+    def get(self) -> Any:
+        """``hdfs_native.Client``.
+
+        Raises:
+            ConfigError: this process was forked from one that uses HDFS.
+            OSError: the client cannot be made.
+        """
+        if _owners and os.getpid() not in _owners:
+            raise ConfigError(
+                f"{self.options.url} cannot be used here: this process was forked from one that uses HDFS. Start "
+                'processes with multiprocessing.get_context("spawn").'
+            )
+        found = _clients.get(self.options)
+        if found is None:
+            with _guard, explained(self.options.url):
+                found = _clients.get(self.options)
+                if found is None:
+                    found = _clients[self.options] = self._open()
+                    _owners.add(os.getpid())
+        return found
+
+    def create(self, name: str, parts: Sequence[bytes], overwrite: bool) -> Any:
+        """Create a file with its first content, and missing folders above it; returns ``hdfs_native.FileWriter``.
+
+        The client gives up where a DataNode of a new block is down; the NameNode chooses others for the next attempt.
+        """
+        for attempt in range(_ATTEMPTS):
+            sink = self._sink(name, overwrite or attempt > 0)
+            try:
+                for part in parts:
+                    sink.write(part)
+                return sink
+            except (OSError, RuntimeError) as error:
+                if attempt + 1 == _ATTEMPTS or isinstance(error, FileNotFoundError | PermissionError):
+                    raise
+        raise AssertionError
+
+    def _sink(self, name: str, overwrite: bool) -> Any:
+        own = self.options
+        created = self._package.WriteOptions(
+            block_size=own.block_size,
+            replication=own.replication,
+            permission=0o666 & ~own.umask,
+            overwrite=overwrite,
+            create_parent=True,
+        )
+        return self.get().create(name, created)
+
+    def _open(self) -> Any:
+        own = self.options
+        if own.tokens and not os.environ.get(_TOKEN_FILE):
+            os.environ[_TOKEN_FILE] = _token_file(own.tokens)
+        principal, keytab, cache = own.kerberos
+        tickets = {"kerberos_principal": principal, "kerberos_keytab": keytab, "kerberos_cache": cache}
+        given = {name: value for name, value in tickets.items() if value is not None}
+        url = own.url_by_ip() if os.environ.get(_TOKEN_FILE) else own.url
+        return self._package.Client(url, dict(own.settings), own.config_dir, **given)
+
+
+class HdfsStore:
+    """A :class:`~hudi_fast.storage.folder_store.FolderStore` of HDFS."""
+
+    sets_times = True
+
+    def __init__(self, client: HdfsClient) -> None:
+        self._client = client
+
+    def check_writable(self, root: str) -> None:
+        """See ``FolderStore``."""
+
+    def create(self, name: str, data: bytes) -> None:
+        """See ``FolderStore``."""
+        with explained(name):
+            if not data:
+                self._client.create(name, (), overwrite=False).close()
+                return
+            self._put(name, data, replaces=False)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """See ``FolderStore``."""
+        with explained(name):
+            self._put(name, data, replaces=True)
+
+    def open_output(self, name: str) -> pa.NativeFile:
+        """See ``FolderStore``."""
+        with explained(name):
+            return pa.PythonFile(HdfsSink(self._client, name), mode="w")
+
+    def make_folder(self, name: str) -> None:
+        """See ``FolderStore``."""
+        with explained(name):
+            self._client.get().mkdirs(name or "/", 0o777 & ~self._client.options.umask, True)
+
+    def delete_file(self, name: str) -> bool:
+        """See ``FolderStore``."""
+        with explained(name):
+            return bool(self._client.get().delete(name, False))
+
+    def delete_folder(self, name: str) -> bool:
+        """See ``FolderStore``."""
+        with explained(name):
+            return bool(self._client.get().delete(name, True))
+
+    def move(self, source: str, target: str) -> None:
+        """See ``FolderStore``."""
+        with explained(source):
+            self._client.get().rename(source, target, True)
+
+    def set_modified(self, name: str, modified_ms: int) -> None:
+        """See ``FolderStore``."""
+        with explained(name):
+            self._client.get().set_times(name, modified_ms, modified_ms)
+
+    def _put(self, name: str, data: bytes, replaces: bool) -> None:
+        temporary = temporary_beside(name)
+        client = self._client.get()
+        try:
+            self._client.create(temporary, (data,), overwrite=True).close()
+            try:
+                client.rename(temporary, name, replaces)
+            except (OSError, RuntimeError):
+                if self._is_there(temporary):
+                    raise
+        except BaseException:
+            with contextlib.suppress(OSError, RuntimeError):
+                client.delete(temporary, False)
+            raise
+
+    def _is_there(self, name: str) -> bool:
+        try:
+            self._client.get().get_file_info(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+class HdfsSink:
+    """A new file that :class:`pyarrow.PythonFile` writes to; created with its first megabytes, or when it is closed."""
+
+    def __init__(self, client: HdfsClient, name: str) -> None:
+        self._client, self._name = client, name
+        self._parts: list[bytes] = []
+        self._writer: Any = None
+        self._position = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or an object with the buffer protocol; returns their number."""
+        content = data if isinstance(data, bytes) else bytes(memoryview(data))  # the client takes nothing else fast
+        self._position += len(content)
+        with explained(self._name):
+            if self._writer is not None:
+                self._writer.write(content)
+                return len(content)
+            self._parts.append(content)
+            if self._position >= _FIRST_BYTES:
+                self._begin()
+        return len(content)
+
+    def tell(self) -> int:
+        """Bytes so far."""
+        return self._position
+
+    def flush(self) -> None:
+        """Content is visible when the file is closed."""
+
+    def close(self) -> None:
+        """Complete the file."""
+        if not self.closed:
+            self.closed = True
+            with explained(self._name):
+                if self._writer is None:
+                    self._begin()
+                self._writer.close()
+
+    def _begin(self) -> None:
+        self._writer = self._client.create(self._name, self._parts, overwrite=True)
+        self._parts = []
+
+
+@contextlib.contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Raise errors of hdfs-native as ``OSError`` of their kind, with one line of text.
+
+    Args:
+        name: the file or folder, or the address.
+
+    Raises:
+        PermissionError: the caller may not, or is unknown: no ticket, or an expired token.
+        UnsupportedFeatureError: the client cannot.
+        OSError: any other failure.
+    """
+    try:
+        yield
+    except NotImplementedError as error:
+        raise UnsupportedFeatureError(f"{name}: hdfs-native does not support {error}.") from error
+    except OSError as error:
+        text = _first_line(str(error))
+        if isinstance(error, FileNotFoundError | FileExistsError | PermissionError):
+            raise type(error)(text if name in text else f"{name}: {text}") from error
+        raise OSError(f"HDFS failed at {name}: {text}. Is the NameNode there, and is it this cluster's?") from error
+    except RuntimeError as error:
+        raise _of_runtime_error(str(error), name) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise OSError(f"HDFS failed at {name}: {error}") from error
+
+
+def _of_runtime_error(message: str, name: str) -> OSError:
+    """The error of a message such as ``RPCError("java.lang.Class", "text\\n\\tat ...")``."""
+    match = _JAVA.match(message) or _RUST.match(message)
+    named = match.groupdict() if match is not None else {}
+    java = named.get("java") or ""
+    text = _first_line((named.get("text") or message).replace("\\n", "\n").replace('\\"', '"'))
+    kind = java.rpartition(".")[2]
+    if any(word in java or word in message for word in _UNKNOWN_CALLER):
+        return PermissionError(
+            f"HDFS does not accept this caller at {name}: {text}. Run kinit, or pass kerberos_principal and "
+            f"kerberos_keytab as storage options, or renew the delegation tokens of {_TOKEN_FILE}."
+        )
+    if kind in _REFUSED:
+        return PermissionError(f"{name}: {text}")
+    if kind == "SafeModeException" or "in safe mode" in text:
+        return OSError(f"{name}: the NameNode is in safe mode and takes no writes. Retry when it has left it.")
+    if "No NameNode hosts" in text:
+        text += "; hdfs-site.xml, in the folder of HADOOP_CONF_DIR, names those of a name service"
+    return OSError(f"HDFS failed at {name}: {kind and f'{kind}: '}{text}")
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].strip().rstrip(".")
+
+
+def _token_file(tokens: str) -> str:
+    """Write delegation tokens to a file that only this user reads, and that lasts as long as the process."""
+    with tempfile.NamedTemporaryFile("wb", prefix="hudi_fast-tokens-", delete=False) as file:
+        file.write(base64.b64decode(tokens))
+    return file.name

@@ -1,0 +1,120 @@
+"""Writes to local folders: hard links create exclusively, renames replace."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from hudi_fast.storage.folder_store import temporary_beside
+
+__all__ = ["LocalStore", "delete_folder"]
+
+_TRIES = 20
+
+
+class LocalStore:
+    """A :class:`~hudi_fast.storage.folder_store.FolderStore` of the local file system."""
+
+    sets_times = True
+
+    def __init__(self, files: pafs.LocalFileSystem) -> None:
+        self._files = files
+
+    def check_writable(self, root: str) -> None:
+        """See ``FolderStore``."""
+
+    def create(self, name: str, data: bytes) -> None:
+        """See ``FolderStore``."""
+        self._make_parent(name)
+        temporary = _write_temporary(name, data)
+        try:
+            os.link(temporary, name)
+        finally:
+            os.unlink(temporary)
+        _drop_checksum_sidecar(name)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """See ``FolderStore``."""
+        self._make_parent(name)
+        os.replace(_write_temporary(name, data), name)
+        _drop_checksum_sidecar(name)
+
+    def open_output(self, name: str) -> pa.NativeFile:
+        """See ``FolderStore``."""
+        self._make_parent(name)
+        return self._files.open_output_stream(name)
+
+    def make_folder(self, name: str) -> None:
+        """See ``FolderStore``."""
+        self._files.create_dir(name, recursive=True)
+
+    def delete_file(self, name: str) -> bool:
+        """See ``FolderStore``."""
+        try:
+            self._files.delete_file(name)
+        except FileNotFoundError:
+            return False
+        _drop_checksum_sidecar(name)
+        return True
+
+    def delete_folder(self, name: str) -> bool:
+        """See ``FolderStore``."""
+        return delete_folder(self._files, name)
+
+    def move(self, source: str, target: str) -> None:
+        """See ``FolderStore``."""
+        self._files.move(source, target)
+        _drop_checksum_sidecar(target)
+
+    def set_modified(self, name: str, modified_ms: int) -> None:
+        """See ``FolderStore``."""
+        os.utime(name, ns=(modified_ms * 1_000_000,) * 2)
+
+    def _make_parent(self, name: str) -> None:
+        self._files.create_dir(name.rpartition("/")[0], recursive=True)
+
+
+def delete_folder(fs: pafs.FileSystem, path: str) -> bool:
+    """Delete a folder and its content; False if it did not exist. ``path`` is its name in ``fs``.
+
+    If another process adds a file between emptying and removing the folder, the next attempt deletes it too: index
+    builds run without the table lock and learn only at their end that the index has been dropped.
+
+    Raises:
+        OSError: the folder cannot be deleted, or other processes keep adding files.
+    """
+    tries = itertools.count(1)
+    while True:
+        try:
+            fs.delete_dir(path)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or next(tries) == _TRIES:
+                raise
+        else:
+            return True
+
+
+def _write_temporary(name: str, data: bytes) -> str:
+    temporary = temporary_beside(name)
+    try:
+        with open(temporary, "xb") as sink:
+            sink.write(data)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
+def _drop_checksum_sidecar(name: str) -> None:
+    """Delete Hadoop's checksum ``.<name>.crc`` of a file; Hadoop rejects files that do not match it."""
+    folder, _, last = name.rpartition("/")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{folder}/.{last}.crc")
