@@ -122,6 +122,7 @@ scale: setup
 	$(BIN)/python -m benchmarks.scale.large_partition
 	$(BIN)/python -m benchmarks.scale.large_partition --rows 400000 --width 10000
 	$(BIN)/python -m benchmarks.scale.large_partition --rows 6000000 --width 40
+	$(BIN)/python -m benchmarks.scale.larger_than_memory
 	$(BIN)/python -m benchmarks.scale.cluster
 
 demo: $(DEMO_MADE)

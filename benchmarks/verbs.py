@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hudi_fast.kernels import warm_up
 
 from hudi_fast import HudiTable, write
+from hudi_fast.kernels import warm_up
 
 ROWS = 200_000
 FILES, ROWS_PER_FILE = 1000, 20
@@ -85,6 +85,34 @@ class Writes:
         return write(self.rows, self.path, self.options).bytes_written
 
     track_bytes_written.unit = "bytes"  # type: ignore[attr-defined]
+
+
+class Streams:
+    """Writes of a stream, whose rows are ten times the memory of the write or fit into it."""
+
+    params = (("bulk_insert", "upsert"), ("memory", "temporary files"))
+    param_names = ("operation", "where")
+
+    def setup(self, operation: str, where: str) -> None:
+        warm_up()
+        self.path = tempfile.mkdtemp(prefix="hudi_fast-asv-")
+        self.options = {**OPTIONS, "hoodie.datasource.write.operation": operation}
+        if where == "temporary files":
+            self.options["hoodie.memory.merge.max.size"] = 2 << 20
+
+    def teardown(self, operation: str, where: str) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _write(self) -> None:
+        write(
+            (trips(ROWS // 20, start).to_batches()[0] for start in range(0, ROWS, ROWS // 20)), self.path, self.options
+        )
+
+    def time_write(self, operation: str, where: str) -> None:
+        self._write()
+
+    def peakmem_write(self, operation: str, where: str) -> None:
+        self._write()
 
 
 class Reads:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.arrow_input import to_arrow_table
@@ -43,7 +44,9 @@ def write(
 
     Args:
         df: a PySpark DataFrame (the write runs on Spark), or anything with ``__arrow_c_stream__``: pyarrow, pandas,
-            polars, duckdb (it runs in this process).
+            polars, duckdb (it runs in this process). A stream may be larger than memory and is read once: a
+            ``pyarrow.RecordBatchReader`` or dataset, a polars LazyFrame, a duckdb relation, an iterator of record
+            batches.
         path: base path of the table.
         options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling. With the operation ``bootstrap`` the rows
             come from ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`; ``df`` selects Spark or this process.
@@ -63,8 +66,8 @@ def write(
         )
     settings, spark = Settings.for_write(options), _session_of(df)
     session = open_session(_storage(spark, path, storage_options), settings, spark)
-    engine = session.backend.engine(df, settings.write)
-    result = write_with_services(session, lambda: run_write(session, engine, mode))
+    with closing(session.backend.engine(df, settings.write)) as engine:
+        result = write_with_services(session, lambda: run_write(session, engine, mode))
     assert result is not None
     return result
 
@@ -78,7 +81,8 @@ def plan_write(
 ) -> WritePreview:
     """Check a write and tell how it would be executed. Nothing is written.
 
-    On Spark it evaluates as much of the DataFrame as :func:`write` does to choose its plan.
+    On Spark it evaluates as much of the DataFrame as :func:`write` does to choose its plan. A stream is read to its
+    end.
 
     Args:
         df: as for :func:`write`.
@@ -95,7 +99,8 @@ def plan_write(
         raise UnsupportedFeatureError("The operation bootstrap has no preview.")
     settings, spark = Settings.for_write(options), _session_of(df)
     session = open_session(_storage(spark, path, storage_options), settings, spark)
-    return preview_write(session, session.backend.engine(df, settings.write), mode)
+    with closing(session.backend.engine(df, settings.write)) as engine:
+        return preview_write(session, engine, mode)
 
 
 def bootstrap(

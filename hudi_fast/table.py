@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -259,7 +260,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         """Write rows.
 
         Args:
-            data: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
+            data: anything with ``__arrow_c_stream__``, a pandas DataFrame, or a stream, as for ``hudi_fast.write``.
             operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
                 ``insert_overwrite_table``, ``delete_partition``.
             options: ``hoodie.*`` keys. Inline services run as after ``hudi_fast.write``.
@@ -274,8 +275,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             given.setdefault("hudi_fast.merger", self._merger)
         load_properties(self._storage)
         session = open_session(self._storage, Settings.for_write(given, self._merger))
-        engine = session.backend.engine(data, session.settings.write)
-        result = write_with_services(session, lambda: run_write(session, engine, "append"))
+        with closing(session.backend.engine(data, session.settings.write)) as engine:
+            result = write_with_services(session, lambda: run_write(session, engine, "append"))
         assert result is not None
         return result
 

@@ -53,6 +53,25 @@ def test_the_nightly_run_takes_the_lower_bounds_of_the_project() -> None:
     assert any(pin.startswith("pyspark==") for pin in spark)
 
 
+def test_the_page_of_versions_says_what_the_project_and_the_workflows_say() -> None:
+    page = (ROOT / "docs" / "supported.md").read_text(encoding="utf-8").partition("## Versions")[2].partition("## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+    said = {row[0].split(",")[0]: row[1:] for row in rows[2:]}
+    needs = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["spark"]]
+    lowest = {need.partition(">=")[0]: need.partition(">=")[2].partition(",")[0] for need in needs}
+    for name in ("pyarrow", "numpy", "numba", "pyspark"):
+        row = next(row for shown, row in said.items() if shown.lower() == name)
+        assert row[0] == lowest[name], name
+    tested = workflow("tests.yml")["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    nightly = {
+        step["with"]["python-version"]
+        for job in workflow("nightly.yml")["jobs"].values()
+        for step in job["steps"]
+        if "python-version" in step.get("with", {})
+    }
+    assert said["Python"] == [tested[0], ", ".join(tested), " and ".join(sorted(nightly))]
+
+
 def test_a_release_without_its_files_or_tag_is_refused(tmp_path: Path) -> None:
     done = run_script(".github/check_release.py", "v999", str(tmp_path))
     assert done.returncode == 1

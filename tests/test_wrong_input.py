@@ -40,7 +40,8 @@ def table(tmp_path):
         (lambda table: table.delete(["k00000"]), hf.InvalidDataError, "got list"),
         (lambda table: table.upsert([{"id": "a"}, 5]), hf.InvalidDataError, "cannot be converted to Arrow columns"),
         (lambda table: table.upsert(pd.Series([1])), hf.InvalidDataError, "got Series"),
-        (lambda table: table.upsert(pl.LazyFrame({"id": ["a"]})), hf.InvalidDataError, "LazyFrame. Collect it first."),
+        (lambda table: table.upsert(pl.col("id")), hf.InvalidDataError, "got Expr"),
+        (lambda table: table.upsert(iter(["a"])), hf.InvalidDataError, "yields pyarrow record batches"),
         (
             lambda table: hf.write(plain_rows(range(1)), __file__, OPTIONS),
             hf.ConfigError,

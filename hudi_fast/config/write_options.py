@@ -182,6 +182,8 @@ class WriteOptions:
     merge_partial_updates: bool = option_field("hoodie.spark.sql.merge.into.partial.updates")
     threads: int = option_field("hudi_fast.threads")
     driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
+    rows_memory: int = option_field("hoodie.memory.merge.max.size")
+    spill_folder: str | None = option_field("hoodie.memory.spillable.map.path")
     merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
     # option groups
     metadata: MetadataOptions = field(default_factory=MetadataOptions)

@@ -26,7 +26,7 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.bucket_hash import COMMA_AND_COLON
-from hudi_fast.kernels.key_table import KeyTable
+from hudi_fast.kernels.key_table import KeyTable, first_equal
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import open_base
@@ -40,6 +40,7 @@ __all__ = [
     "file_keys",
     "match_slice",
     "ordered_alike",
+    "rows_with_new_keys",
     "untagged_rows",
 ]
 
@@ -258,6 +259,25 @@ def untagged_rows(rows: npt.NDArray[np.int64], matches: Iterable[SliceMatches], 
     for match in matches:
         seen[match.incoming_rows] = True
     return rows[~seen[rows]]
+
+
+def rows_with_new_keys(
+    keys: pa.Array, rows: npt.NDArray[np.int64], matches: Iterable[SliceMatches], total: int
+) -> npt.NDArray[np.int64]:
+    """The ``rows`` whose key no match has, also where several of them share a key.
+
+    Args:
+        keys: string[n], their keys, no nulls.
+        rows: int64[n], incoming row numbers, each below ``total``.
+        matches: of the first row with each key.
+        total: number of incoming rows.
+    """
+    buffers = varlen_buffers(keys)
+    first = rows[first_equal(buffers.offsets, buffers.data)]
+    seen = np.zeros(total, dtype=np.bool_)
+    for match in matches:
+        seen[match.incoming_rows] = True
+    return rows[~seen[first]]
 
 
 def _may_hold(reader: BaseFileReader, keys: IncomingKeys, settings: IndexSettings, stores_keys: bool) -> bool:

@@ -195,12 +195,13 @@ def _refuse_rows(mask: pa.Array | None, fields: Sequence[str], first_row: int) -
 # ---- partition paths
 
 
-def partition_paths(config: KeyConfig, table: pa.Table | pa.RecordBatch) -> pa.DictionaryArray:
+def partition_paths(config: KeyConfig, table: pa.Table | pa.RecordBatch, first_row: int = 0) -> pa.DictionaryArray:
     """The partition path of each row.
 
     Args:
         config: the key configuration.
         table: rows with the partition fields among their columns.
+        first_row: number of the first row, for messages.
 
     Returns:
         dictionary<int32, string> without nulls or duplicate paths; ``""`` for all rows of a table without partitions.
@@ -224,7 +225,7 @@ def partition_paths(config: KeyConfig, table: pa.Table | pa.RecordBatch) -> pa.D
         columns = [[column[code] for code in left] for column in columns]
         columns.append([parts[code] for code in right])
     paths = [join(parts_of_path) for parts_of_path in zip(*columns, strict=True)]
-    _refuse_paths(config, codes, paths)
+    _refuse_paths(config, codes, paths, first_row)
     return _dictionary(codes, paths)
 
 
@@ -278,7 +279,7 @@ def _partition_type(config: KeyConfig, index: int) -> str:
     return "TIMESTAMP" if config.kind == "TIMESTAMP" else "SIMPLE"
 
 
-def _refuse_paths(config: KeyConfig, codes: Codes, paths: Sequence[str]) -> None:
+def _refuse_paths(config: KeyConfig, codes: Codes, paths: Sequence[str], first_row: int) -> None:
     for code, path in enumerate(paths):
         fault = path_fault(path)
         if fault is not None:
@@ -286,7 +287,7 @@ def _refuse_paths(config: KeyConfig, codes: Codes, paths: Sequence[str]) -> None
             raise InvalidDataError(
                 f"The partition field{'s' if len(config.partition_fields) > 1 else ''} "
                 f"{', '.join(map(repr, config.partition_fields))} result in the path {path!r}, which {fault}: "
-                f"{len(rows)} rows, the first of them row {rows[0]}. Change these values, or set "
+                f"{len(rows)} rows, the first of them row {first_row + rows[0]}. Change these values, or set "
                 f"hoodie.datasource.write.partitionpath.urlencode=true on a new table."
             )
 

@@ -33,17 +33,18 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
-from datetime import datetime
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError, UnsupportedFeatureError
+from hudi_fast.locking.lock_record import lock_content
 from hudi_fast.locking.provider import LockProvider
+from hudi_fast.locking.remote_file import RemoteFileLock
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.file_locks import check_locks, lock_file
 from hudi_fast.storage.places import scheme_of
 from hudi_fast.storage.stored_json import stored_json
 
-__all__ = ["FileSystemLock", "lock_content", "open_file_system_lock"]
+__all__ = ["FileSystemLock", "open_file_system_lock"]
 
 _NAME = "lock"
 _POLL_SECONDS = 0.01
@@ -77,8 +78,6 @@ def open_file_system_lock(storage: Storage, options: LockOptions) -> LockProvide
     Raises:
         UnsupportedFeatureError: the folder is neither on a file system of this machine nor on HDFS.
     """
-    from hudi_fast.locking.remote_file import RemoteFileLock
-
     own = storage.fs_path(".hoodie") if storage.is_local else storage.absolute(".hoodie")
     folder = options.filesystem_path or own
     scheme, expire = scheme_of(folder), options.filesystem_expire_minutes * 60.0
@@ -264,19 +263,6 @@ def _make(path: str) -> _Own | None:
     with contextlib.suppress(OSError):
         os.unlink(f"{folder}/.{_NAME}.crc")
     return _Own(descriptor, content, time.monotonic(), started)
-
-
-def lock_content(token: str) -> bytes:
-    """JSON with the applicable fields of Apache Hudi's ``LockInfo``, and the identity of this process."""
-    fields = {
-        "lockCreateTime": datetime.now().isoformat(" ", "milliseconds"),
-        "lockThreadName": threading.current_thread().name,
-        "writer": "hudi_fast",
-        "host": socket.gethostname(),
-        "process": os.getpid(),
-        "token": token,
-    }
-    return json.dumps(fields, indent=2).encode()
 
 
 def _is_in_place(own: _Own, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Content of a table's lock object, and conditional writes of it with a known outcome.
+"""Content of a table's lock object, conditional writes of it with a known outcome, and the content of lock files.
 
 ::
 
@@ -10,13 +10,26 @@ Content and clock drift are those of Apache Hudi's ``StorageLockFile`` and ``Sto
 from __future__ import annotations
 
 import json
+import os
+import socket
+import threading
 from dataclasses import dataclass
+from datetime import datetime
 
 from hudi_fast.errors import LockError
 from hudi_fast.storage.conditional import ConditionalStore, ThrottledError
 from hudi_fast.storage.stored_json import stored_json
 
-__all__ = ["DRIFT_MS", "STORAGE_LOCK_PATH", "LockRecord", "decode_record", "encode_record", "is_taken", "put_record"]
+__all__ = [
+    "DRIFT_MS",
+    "STORAGE_LOCK_PATH",
+    "LockRecord",
+    "decode_record",
+    "encode_record",
+    "is_taken",
+    "lock_content",
+    "put_record",
+]
 
 STORAGE_LOCK_PATH = ".hoodie/.locks/table_lock.json"
 """Path of the lock object, relative to the table; the one that Apache Hudi uses."""
@@ -111,3 +124,16 @@ def put_record(store: ConditionalStore, record: LockRecord, version: str | None)
             return None
         expected = found.version  # an earlier write of this process, whose response was lost
     raise OSError(f"{STORAGE_LOCK_PATH} could not be written in {_ATTEMPTS} attempts")
+
+
+def lock_content(token: str) -> bytes:
+    """Content of a lock file: JSON with the applicable fields of Apache Hudi's ``LockInfo``, and this process."""
+    fields = {
+        "lockCreateTime": datetime.now().isoformat(" ", "milliseconds"),
+        "lockThreadName": threading.current_thread().name,
+        "writer": "hudi_fast",
+        "host": socket.gethostname(),
+        "process": os.getpid(),
+        "token": token,
+    }
+    return json.dumps(fields, indent=2).encode()

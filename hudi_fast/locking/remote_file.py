@@ -26,7 +26,7 @@ import time
 import uuid
 
 from hudi_fast.errors import LockError
-from hudi_fast.locking.file_system import lock_content
+from hudi_fast.locking.lock_record import lock_content
 from hudi_fast.storage.base import Storage
 
 __all__ = ["RemoteFileLock"]

@@ -13,17 +13,27 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-__all__ = ["return_freed_memory"]
+__all__ = ["return_freed_bytes", "return_freed_memory"]
 
-_MANY_ROWS = 1_000_000
-"""A step with fewer rows leaves little behind. Returning memory takes about 10 ms."""
+_MANY_ROWS, _MANY_BYTES = 1_000_000, 64 << 20
+"""A step with fewer rows or bytes leaves little behind. Returning memory takes about 10 ms."""
 
 
 def return_freed_memory(rows: int) -> None:
     """Return freed memory after a step that handled so many rows; nothing is done if they are few."""
     if rows >= _MANY_ROWS:
-        pa.default_memory_pool().release_unused()
-        _trim()(0)
+        _return()
+
+
+def return_freed_bytes(size: int) -> None:
+    """Return freed memory after a step that handled so many Arrow bytes; nothing is done if they are few."""
+    if size >= _MANY_BYTES:
+        _return()
+
+
+def _return() -> None:
+    pa.default_memory_pool().release_unused()
+    _trim()(0)
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 Up to a budget they stay in memory. Beyond it they move to a file in one of Spark's local folders, or in the folder for
 temporary files, which is mapped into memory: the process then holds the pages of the file that it is reading, and the
-kernel may drop them.
+kernel may drop them. The file has no name where the system allows it, so it ends with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -57,6 +57,7 @@ class RowBuffer:
         failure: makes the error for a file that cannot be written, from the folder and its error.
         convert: applied to batches that go to the file; None for no change.
         budget: Arrow bytes in memory; None for :data:`ROW_BUDGET`.
+        folder: of the temporary file; None for :func:`spool_folder`.
     """
 
     def __init__(
@@ -64,14 +65,16 @@ class RowBuffer:
         failure: Callable[[str, OSError], Exception],
         convert: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
         budget: int | None = None,
+        folder: str | None = None,
     ) -> None:
         self._failure = failure
         self._convert = convert
         self._budget = ROW_BUDGET if budget is None else budget
+        self._folder = folder
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
         self._writer: Any = None
-        self._path: str | None = None
+        self._file: IO[bytes] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Append rows.
@@ -82,7 +85,7 @@ class RowBuffer:
         """
         self._batches.append(batch)
         self._bytes += batch.nbytes
-        if self._bytes > (self._budget if self._path is None else min(self._budget, _BATCH_BYTES)):
+        if self._bytes > (self._budget if self._file is None else min(self._budget, _BATCH_BYTES)):
             self._spill()
 
     def take(self) -> CollectedRows | None:
@@ -92,19 +95,19 @@ class RowBuffer:
             Exception: of ``failure``: the temporary file cannot be written.
             HudiError: of ``convert``.
         """
-        if not self._batches and self._path is None:
+        if not self._batches and self._file is None:
             return None
-        if self._path is None:
+        if self._file is None:
             table = pa.Table.from_batches(self._batches)
             self._batches, self._bytes = [], 0
             return CollectedRows(table)
         self._spill()
         with self._disk_errors():
             self._writer.close()
-            with open(self._path, "rb") as file:
+            with self._file as file:  # the mapping keeps the content
+                file.flush()
                 mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            os.unlink(self._path)  # the mapping keeps the content
-        self._writer, self._path = None, None
+        self._writer, self._file = None, None
         table = pa.ipc.open_file(pa.py_buffer(mapping)).read_all()
         return CollectedRows(table, lambda: mapping.madvise(mmap.MADV_DONTNEED))
 
@@ -112,22 +115,23 @@ class RowBuffer:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._path is not None:
+        if self._file is not None:
             with contextlib.suppress(OSError):  # of what is left to write
                 if self._writer is not None:
                     self._writer.close()
-            os.unlink(self._path)
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def _spill(self) -> None:
         batches, self._batches, self._bytes = self._batches, [], 0
         for batch in _joined(batches):
             made = batch if self._convert is None else self._convert(batch)
             with self._disk_errors():
-                if self._path is None:
-                    handle, self._path = tempfile.mkstemp(prefix="hudi_fast-", suffix=".arrow", dir=spool_folder())
-                    os.close(handle)
+                if self._file is None:
+                    folder = self._folder or spool_folder()
+                    self._file = tempfile.TemporaryFile(prefix="hudi_fast-", dir=folder)
                 if self._writer is None:
-                    self._writer = pa.ipc.new_file(self._path, made.schema)
+                    self._writer = pa.ipc.new_file(self._file, made.schema)
                 self._writer.write_batch(made)
 
     @contextlib.contextmanager
@@ -135,8 +139,7 @@ class RowBuffer:
         try:
             yield
         except OSError as error:
-            folder = os.path.dirname(self._path) if self._path else spool_folder()
-            raise self._failure(folder, error) from error
+            raise self._failure(self._folder or spool_folder(), error) from error
 
 
 def write_failure(uri: str, folder: str, error: OSError) -> CommitError:

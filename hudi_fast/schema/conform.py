@@ -58,8 +58,12 @@ class ConformPlan:
     target: pa.Schema
     columns: tuple[Column, ...]
 
-    def apply(self, rows: Rows) -> Rows:
+    def apply(self, rows: Rows, first_row: int = 0) -> Rows:
         """Convert rows to the target schema; a table keeps its chunks.
+
+        Args:
+            rows: of the source schema.
+            first_row: number of the first row, for messages.
 
         Raises:
             InvalidDataError: a null where the target allows none, or a value that does not fit; the message names the
@@ -73,19 +77,19 @@ class ConformPlan:
         if not self.columns:
             return rows.select([]).replace_schema_metadata(None)
         if isinstance(rows, pa.RecordBatch):
-            arrays = [_array(each, rows) for each in self.columns]
+            arrays = [_array(each, rows, first_row) for each in self.columns]
             return pa.RecordBatch.from_arrays(arrays, schema=self.target)
-        return pa.Table.from_arrays([_chunks(each, rows) for each in self.columns], schema=self.target)
+        return pa.Table.from_arrays([_chunks(each, rows, first_row) for each in self.columns], schema=self.target)
 
 
-def conform(batch: Rows, target: pa.Schema) -> Rows:
+def conform(batch: Rows, target: pa.Schema, first_row: int = 0) -> Rows:
     """Convert ``batch`` to ``target``: :func:`plan_conform` and :meth:`ConformPlan.apply` in one.
 
     Raises:
         SchemaMismatchError: see :func:`plan_conform`.
         InvalidDataError: see :meth:`ConformPlan.apply`.
     """
-    return plan_conform(batch.schema, target).apply(batch)
+    return plan_conform(batch.schema, target).apply(batch, first_row)
 
 
 def plan_conform(source: pa.Schema, target: pa.Schema) -> ConformPlan:
@@ -183,18 +187,18 @@ def _is_any_list(kind: pa.DataType) -> bool:
 # ---- execution
 
 
-def _array(column: Column, batch: pa.RecordBatch) -> pa.Array:
+def _array(column: Column, batch: pa.RecordBatch, first_row: int) -> pa.Array:
     values = batch.column(column.position) if column.position >= 0 else None
-    return _fill_from(column, values, batch.num_rows, first_row=0)
+    return _fill_from(column, values, batch.num_rows, first_row)
 
 
-def _chunks(column: Column, table: pa.Table) -> pa.ChunkedArray:
+def _chunks(column: Column, table: pa.Table, first_row: int) -> pa.ChunkedArray:
     if column.position < 0:
         return pa.chunked_array([pa.nulls(table.num_rows, column.kind)])
     chunked = table.column(column.position)
     if column.convert is None and not (column.required and chunked.null_count):
         return chunked
-    made, first_row = [], 0
+    made = []
     for chunk in chunked.chunks:
         made.append(_fill_from(column, chunk, len(chunk), first_row))
         first_row += len(chunk)

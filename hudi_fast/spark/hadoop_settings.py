@@ -96,11 +96,8 @@ def _connect_settings(spark: Any) -> dict[str, str]:
 
 
 def _delegation_tokens(spark: Any, hadoop: Any, path: str) -> str:
-    """Tokens of the driver's user for its tasks, in base64; "" where tasks run in the driver or none can be had."""
-    context = spark.sparkContext
-    if context.master.startswith("local"):
-        return ""
-    key = str(context.applicationId), urlsplit(path).netloc
+    """Tokens of the driver's user, who may have logged in with a keytab, in base64; "" if none can be had."""
+    key = str(spark.sparkContext.applicationId), urlsplit(path).netloc
     made, tokens = _tokens.get(key, (0.0, ""))
     if tokens and time.monotonic() - made < _TOKEN_SECONDS:
         return tokens

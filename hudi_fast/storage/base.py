@@ -173,7 +173,7 @@ class Storage:
         """Conditional writes below the same base path; local ones exclude only writers that use this class.
 
         Raises:
-            UnsupportedFeatureError: the storage has none; tables cannot be written there.
+            UnsupportedFeatureError: HDFS and file systems of fsspec have none.
             ConfigError: the client library of the store is not installed.
         """
         if self.is_local:
@@ -326,7 +326,7 @@ class Storage:
             FileExistsError: the file exists.
             PermissionError: the file was not created.
             ThrottledError: the file was not created.
-            OSError: the file was not created, or, but for local disk, the outcome is unknown.
+            OSError: the file was not created, or, except on local disk, the outcome is unknown.
         """
         target = self.fs_path(path)
         if self._folders is not None:
@@ -448,11 +448,7 @@ class Storage:
     # ---- internals
 
     def _objects(self) -> ObjectStore:
-        if self._store is None:
-            raise UnsupportedFeatureError(
-                f"Writing to {self.uri} is not supported: {scheme_of(self.uri)}:// cannot create a file on the "
-                "condition that it does not exist yet, so writers would overwrite each other."
-            )
+        assert self._store is not None, "every place has one or the other"
         return self._store
 
     def _require_inside(self, path: str) -> None:

@@ -50,6 +50,7 @@ _clients: dict[HdfsOptions, Any] = {}
 _owners: set[int] = set()
 """Process ids of those that made clients: this process, or the one that it was forked from."""
 
+_token_files: list[str] = []
 _guard = threading.Lock()
 
 
@@ -91,6 +92,10 @@ class HdfsClient:
                     _owners.add(os.getpid())
         return found
 
+    def explained(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """:func:`explained` for a file or folder of this cluster."""
+        return explained(f"{self.options.url}{name}")
+
     def create(self, name: str, parts: Sequence[bytes], overwrite: bool) -> Any:
         """Create a file with its first content, and missing folders above it; returns ``hdfs_native.FileWriter``.
 
@@ -120,7 +125,7 @@ class HdfsClient:
 
     def _open(self) -> Any:
         own = self.options
-        if own.tokens and not os.environ.get(_TOKEN_FILE):
+        if own.tokens and os.environ.get(_TOKEN_FILE, "") in ("", *_token_files):
             os.environ[_TOKEN_FILE] = _token_file(own.tokens)
         principal, keytab, cache = own.kerberos
         tickets = {"kerberos_principal": principal, "kerberos_keytab": keytab, "kerberos_cache": cache}
@@ -142,7 +147,7 @@ class HdfsStore:
 
     def create(self, name: str, data: bytes) -> None:
         """See ``FolderStore``."""
-        with explained(name):
+        with self._client.explained(name):
             if not data:
                 self._client.create(name, (), overwrite=False).close()
                 return
@@ -150,37 +155,37 @@ class HdfsStore:
 
     def replace(self, name: str, data: bytes) -> None:
         """See ``FolderStore``."""
-        with explained(name):
+        with self._client.explained(name):
             self._put(name, data, replaces=True)
 
     def open_output(self, name: str) -> pa.NativeFile:
         """See ``FolderStore``."""
-        with explained(name):
+        with self._client.explained(name):
             return pa.PythonFile(HdfsSink(self._client, name), mode="w")
 
     def make_folder(self, name: str) -> None:
         """See ``FolderStore``."""
-        with explained(name):
+        with self._client.explained(name):
             self._client.get().mkdirs(name or "/", 0o777 & ~self._client.options.umask, True)
 
     def delete_file(self, name: str) -> bool:
         """See ``FolderStore``."""
-        with explained(name):
+        with self._client.explained(name):
             return bool(self._client.get().delete(name, False))
 
     def delete_folder(self, name: str) -> bool:
         """See ``FolderStore``."""
-        with explained(name):
+        with self._client.explained(name):
             return bool(self._client.get().delete(name, True))
 
     def move(self, source: str, target: str) -> None:
         """See ``FolderStore``."""
-        with explained(source):
+        with self._client.explained(source):
             self._client.get().rename(source, target, True)
 
     def set_modified(self, name: str, modified_ms: int) -> None:
         """See ``FolderStore``."""
-        with explained(name):
+        with self._client.explained(name):
             self._client.get().set_times(name, modified_ms, modified_ms)
 
     def _put(self, name: str, data: bytes, replaces: bool) -> None:
@@ -220,7 +225,7 @@ class HdfsSink:
         """Write bytes, or an object with the buffer protocol; returns their number."""
         content = data if isinstance(data, bytes) else bytes(memoryview(data))  # the client takes nothing else fast
         self._position += len(content)
-        with explained(self._name):
+        with self._client.explained(self._name):
             if self._writer is not None:
                 self._writer.write(content)
                 return len(content)
@@ -240,7 +245,7 @@ class HdfsSink:
         """Complete the file."""
         if not self.closed:
             self.closed = True
-            with explained(self._name):
+            with self._client.explained(self._name):
                 if self._writer is None:
                     self._begin()
                 self._writer.close()
@@ -270,7 +275,9 @@ def explained(name: str) -> Iterator[None]:
         text = _first_line(str(error))
         if isinstance(error, FileNotFoundError | FileExistsError | PermissionError):
             raise type(error)(text if name in text else f"{name}: {text}") from error
-        raise OSError(f"HDFS failed at {name}: {text}. Is the NameNode there, and is it this cluster's?") from error
+        raise OSError(
+            f"HDFS failed at {name}: {text}. Check the address, and that NameNode and DataNodes run."
+        ) from error
     except RuntimeError as error:
         raise _of_runtime_error(str(error), name) from error
     except BaseException as error:
@@ -308,4 +315,5 @@ def _token_file(tokens: str) -> str:
     """Write delegation tokens to a file that only this user reads, and that lasts as long as the process."""
     with tempfile.NamedTemporaryFile("wb", prefix="hudi_fast-tokens-", delete=False) as file:
         file.write(base64.b64decode(tokens))
+    _token_files.append(file.name)
     return file.name

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.storage.hdfs import HdfsClient, explained
+from hudi_fast.storage.hdfs import HdfsClient
 
 __all__ = ["HdfsFiles"]
 
@@ -48,7 +48,7 @@ class HdfsFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         """One request for each folder."""
         for attempt in range(_LISTINGS):
             try:
-                with explained(selector.base_dir):
+                with self._client.explained(selector.base_dir):
                     found = list(self._client.get().list_status(selector.base_dir or "/", selector.recursive))
             except FileNotFoundError:
                 top = self._info(selector.base_dir)
@@ -66,8 +66,8 @@ class HdfsFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """A file for random access; one request."""
-        with explained(path):
-            return pa.PythonFile(_Source(self._client.get().read(path), path), mode="r")
+        with self._client.explained(path):
+            return pa.PythonFile(_Source(self._client, path), mode="r")
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         """As :meth:`open_input_file`."""
@@ -111,7 +111,7 @@ class HdfsFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
 
     def _info(self, path: str) -> pafs.FileInfo:
         try:
-            with explained(path):
+            with self._client.explained(path):
                 return _file_info(self._client.get().get_file_info(path or "/"))
         except FileNotFoundError:
             return pafs.FileInfo(path, pafs.FileType.NotFound)
@@ -120,9 +120,10 @@ class HdfsFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
 class _Source(io.RawIOBase):
     """A reader of hdfs-native that stops at the end of the file."""
 
-    def __init__(self, reader: Any, path: str) -> None:
-        self._reader, self._path = reader, path
-        self._size = len(reader)
+    def __init__(self, client: HdfsClient, path: str) -> None:
+        self._client, self._path = client, path
+        self._reader = client.get().read(path)
+        self._size = len(self._reader)
         self._position = 0
 
     def readable(self) -> bool:
@@ -143,7 +144,7 @@ class _Source(io.RawIOBase):
         length = left if size is None or size < 0 else min(size, left)
         if not length:
             return b""
-        with explained(self._path):
+        with self._client.explained(self._path):
             data = bytes(self._reader.read_range(self._position, length))
         self._position += len(data)
         return data

@@ -34,8 +34,8 @@ TOKENS = "delegation_tokens"
 
 _OWN = ("config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache", TOKENS)
 _PORT = 8020
-_ATTEMPTS = ("dfs.client.failover.max.attempts", "5")
-"""Of an address that has no other NameNode to fail over to: eight seconds in all."""
+_ATTEMPTS = ("dfs.client.failover.max.attempts", "4")
+"""Of an address that has no other NameNode to fail over to: some seconds in all."""
 
 _SIZE = re.compile(r"(\d+)([kmgtpe]?)", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{([^}$ ]+)\}")

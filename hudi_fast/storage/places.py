@@ -47,8 +47,8 @@ class Place:
     Attributes:
         fs: reads and lists files, and streams into new ones.
         root: the base path, as ``fs`` names it.
-        store: writes whole objects; None for file systems and read-only storages.
-        folders: writes files and folders; None for object stores and read-only storages.
+        store: writes whole objects; None for file systems.
+        folders: writes files and folders; None for object stores.
     """
 
     fs: pafs.FileSystem

@@ -30,7 +30,8 @@ def checked(value: _Value) -> _Value:
         TypeError: a field has a value of another type than declared; names the field.
     """
     for one in value if isinstance(value, tuple) else (value,):
-        _plan(type(one)).check(one)
+        kind: Any = type(one)
+        _plan(kind).check(one)
     return value
 
 
@@ -68,7 +69,8 @@ def _check_all(value: Any, checks: tuple[tuple[str, _Check], ...]) -> None:
 @cache
 def _plan(kind: type) -> _Plan:
     hints = typing.get_type_hints(kind)
-    scalars, others = [], []
+    scalars: list[tuple[str, _Check]] = []
+    others: list[tuple[str, _Check]] = []
     for field in dataclasses.fields(kind):
         target = scalars if _is_scalar(hints[field.name]) else others
         target.append((field.name, _check_of(hints[field.name])))
@@ -95,8 +97,8 @@ def _check_of(hint: Any) -> _Check:
         checks = [_check_of(part) for part in parts]
         return lambda value: any(check(value) for check in checks)
     if origin is tuple and parts[-1] is not Ellipsis:
-        checks = [_check_of(part) for part in parts]
-        return lambda value: isinstance(value, tuple) and all(map(_apply, checks, value)) and len(value) == len(checks)
+        each = [_check_of(part) for part in parts]
+        return lambda value: isinstance(value, tuple) and len(value) == len(each) and all(map(_apply, each, value))
     if origin in (tuple, list):
         item = _check_of(parts[0])
         return lambda value: isinstance(value, origin) and all(map(item, value))
@@ -104,7 +106,8 @@ def _check_of(hint: Any) -> _Check:
         key, item = map(_check_of, parts)
         return lambda value: isinstance(value, dict) and all(map(key, value)) and all(map(item, value.values()))
     if dataclasses.is_dataclass(hint):
-        return lambda value: isinstance(value, hint) and checked(value) is value
+        kind: Any = hint
+        return lambda value: isinstance(value, kind) and checked(value) is value
     return lambda value: True
 
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CommitConflictError, DuplicateKeyError
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, rows_with_new_keys, untagged_rows
 from hudi_fast.merging.combine import combine, commit_time_deletes
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.rules import ordering_rank
@@ -37,11 +38,15 @@ from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 __all__ = [
     "PartitionMatches",
     "Runner",
+    "ascending_order",
     "assign_partition",
     "assign_rows",
     "combined_rows",
     "files_to_fill",
     "new_file_id",
+    "refuse_duplicates",
+    "sort_values",
+    "stored_matches",
 ]
 
 Rows = npt.NDArray[np.int64]
@@ -100,19 +105,34 @@ def assign_partition(
     if incoming.groups is not None:
         matches = match_dml_rows(plan, incoming, rows, slices, run)
     elif plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
-        matches = _matches(plan, partition, incoming, rows, slices, run)
-    inserts = untagged_rows(rows, matches, incoming.count)
+        matches = stored_matches(plan, partition, incoming, rows, slices, run)
     if plan.operation == "insert":
-        _refuse_duplicates(plan, incoming, matches)
+        refuse_duplicates(plan, incoming, matches)
+        inserts = rows if not matches else _with_new_keys(incoming, rows, matches)
         matches = []
+    else:
+        inserts = untagged_rows(rows, matches, incoming.count)
     found_here = PartitionMatches(slices, matches, _gone(plan, incoming, matches), inserts)
     return assign_rows(plan, partition, incoming, found_here, token, first_sequence)
 
 
-def _matches(
+def _with_new_keys(incoming: Incoming, rows: Rows, matches: Sequence[SliceMatches]) -> Rows:
+    return rows_with_new_keys(gather_array(incoming.key_array(), rows), rows, matches, incoming.count)
+
+
+def stored_matches(
     plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner
 ) -> list[SliceMatches]:
-    """Slices that may hold the keys of ``rows``: those of the partition, unless the record index names others."""
+    """The stored rows with the keys of incoming rows, by the plan's index.
+
+    Args:
+        plan: the write; its index has no buckets.
+        partition: partition path of the rows.
+        incoming: rows of the write.
+        rows: int64[n], positions in ``incoming``; of equal keys only the first one is found.
+        slices: those of the partition. The record index may name others.
+        run: runs the lookups in slices.
+    """
     if plan.index.uses_records:
         found = locate_rows(plan, incoming, rows, partition)
         elsewhere = sorted({name for name, _ in found.groups} - {partition})  # a global index knows all partitions
@@ -226,7 +246,7 @@ def _bucket_works(
     first_sequence: int,
 ) -> list[FileGroupWork]:
     """Work for each bucket."""
-    _refuse_duplicates(plan, incoming, [share.known for share in shares if share.known is not None])
+    refuse_duplicates(plan, incoming, [share.known for share in shares if share.known is not None])
     _refuse_pending(plan, partition, [share.file_id for share in shares if share.slice is not None])
     works: list[FileGroupWork] = []
     sequence = first_sequence
@@ -274,19 +294,38 @@ def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) 
 
 def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     """Rows of a bulk insert in the order of the sort mode; other rows in input order."""
-    if plan.operation != "bulk_insert" or len(rows) < 2:
+    values = sort_values(plan, incoming, rows) if len(rows) > 1 else None
+    if values is None:
         return rows
+    ordered: Rows = rows[ascending_order(values)]
+    return ordered
+
+
+def sort_values(plan: WritePlan, incoming: Incoming, rows: Rows) -> pa.Table | None:
+    """The columns by which a bulk insert sorts its rows, the first one most significant; None if it does not sort.
+
+    Args:
+        plan: the write.
+        incoming: rows of the write.
+        rows: int64[n], positions in ``incoming``.
+    """
+    if plan.operation != "bulk_insert":
+        return None
     if plan.sort_columns:
         table = incoming.take(rows, plan.sort_columns)
-        if plan.sorts_by_key:
-            table = table.append_column(_KEY, gather_array(incoming.key_array(), rows))
-        order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
-    elif plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
-        order = pc.sort_indices(gather_array(incoming.key_array(), rows))
+        return table.append_column(_KEY, gather_array(incoming.key_array(), rows)) if plan.sorts_by_key else table
+    if plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
+        return pa.table({_KEY: gather_array(incoming.key_array(), rows)})
+    return None
+
+
+def ascending_order(values: pa.Table) -> Rows:
+    """The order of rows by :func:`sort_values`, int64[n]; equal rows keep their order."""
+    if values.num_columns == 1:
+        order = pc.sort_indices(values.column(0))
     else:
-        return rows
-    ordered: Rows = rows[order.to_numpy()]
-    return ordered
+        order = pc.sort_indices(values, sort_keys=[(name, "ascending") for name in values.column_names])
+    return np.asarray(order).astype(np.int64)
 
 
 def new_file_id(plan: WritePlan, partition: str, *numbers: int) -> str:
@@ -301,7 +340,12 @@ def new_file_id(plan: WritePlan, partition: str, *numbers: int) -> str:
     return f"{uuid.UUID(bytes=hashlib.md5(seed.encode()).digest(), version=4)}-0"
 
 
-def _refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> None:
+def refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> None:
+    """Fail if rows to insert have stored keys and the duplicate policy is ``fail``.
+
+    Raises:
+        DuplicateKeyError: with their number and an example.
+    """
     if plan.duplicates != "fail" or not matches:
         return
     match = matches[0]

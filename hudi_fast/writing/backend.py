@@ -49,6 +49,10 @@ class PlannedEngine(Engine, Protocol):
         """How the rows would be written; after :meth:`prepare` with the same plan."""
         ...
 
+    def close(self) -> None:
+        """Delete temporary files."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class BatchSource:

@@ -39,7 +39,14 @@ from hudi_fast.index.bucket import (
     slices_by_bucket,
 )
 from hudi_fast.index.consistent import has_hashing, load_or_make_hashing, node_of_keys
-from hudi_fast.index.tagging import BucketSettings, IncomingKeys, IndexSettings, SliceMatches, untagged_rows
+from hudi_fast.index.tagging import (
+    BucketSettings,
+    IncomingKeys,
+    IndexSettings,
+    SliceMatches,
+    rows_with_new_keys,
+    untagged_rows,
+)
 from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
@@ -49,7 +56,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["BucketShare", "assign_to_buckets", "resolve_buckets"]
+__all__ = ["BucketShare", "assign_to_buckets", "bucket_numbers", "resolve_buckets"]
 
 Rows = npt.NDArray[np.int64]
 Runner = Callable[..., Iterable[Any]]
@@ -120,6 +127,24 @@ def assign_to_buckets(
     return [share for share in dealt if share is not None]
 
 
+def bucket_numbers(plan: WritePlan, partition: str, keys: pa.Array) -> npt.NDArray[np.int32]:
+    """The bucket of each key of a partition, int32[n].
+
+    Args:
+        plan: the write, which uses a bucket index.
+        partition: partition path.
+        keys: record keys.
+
+    Raises:
+        CorruptTableError: unreadable ranges of consistent hashing.
+    """
+    settings = _settings(plan)
+    if settings.engine == _CONSISTENT:
+        hashing = load_or_make_hashing(plan.storage, plan.view.timeline, partition, settings.count)
+        return node_of_keys(keys, settings, hashing)
+    return bucket_of_keys(keys, settings, partition)
+
+
 # ---- buckets of rows
 
 
@@ -183,10 +208,14 @@ def _share(plan: WritePlan, incoming: Incoming, bucket: _Bucket) -> BucketShare 
         return BucketShare(bucket.file_id, None, None, inserts) if len(inserts) else None
     match, known = None, None
     if _looks_up(plan) and (slice_.base_file is not None or slice_.log_files):
-        match = look_up(plan, slice_, IncomingKeys.of(gather_array(incoming.key_array(), rows), rows))
-        rows = untagged_rows(rows, [] if match is None else [match], incoming.count)
+        keys = gather_array(incoming.key_array(), rows)
+        match = look_up(plan, slice_, IncomingKeys.of(keys, rows))
+        matches = [] if match is None else [match]
         if plan.operation == "insert" and not plan.merges_inserts:
+            rows = rows_with_new_keys(keys, rows, matches, incoming.count)
             match, known = None, match
+        else:
+            rows = untagged_rows(rows, matches, incoming.count)
     inserts = _NO_ROWS
     if plan.config.is_mor and plan.partial is None:
         match = SliceMatches(slice_, np.full(len(rows), -1, dtype=np.int64), rows) if len(rows) else None

@@ -102,7 +102,8 @@ class WriteResult:
         files_written: number of base files and log files.
         bytes_written: their size.
         seconds: time from the call until the commit was visible.
-        plan: physical plan: ``local``, ``driver``, ``broadcast``, ``fused``, ``routed``, ``bucketed`` or ``direct``.
+        plan: physical plan: ``local``, ``spilled``, ``driver``, ``broadcast``, ``fused``, ``routed``, ``bucketed`` or
+            ``direct``.
         reason: why that plan was chosen.
     """
 

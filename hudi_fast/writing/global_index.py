@@ -10,7 +10,8 @@ with the row that a reader sees, so such a key is not stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,26 @@ from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, beats_stored, living, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
-__all__ = ["assign_table"]
+__all__ = ["TableTags", "assign_table", "tag_table"]
 
 Rows = npt.NDArray[np.int64]
 _Slices = dict[str, list[FileSlice]]
+
+
+@dataclass(frozen=True)
+class TableTags:
+    """Result of tagging rows of a whole table.
+
+    Attributes:
+        slices: by partition path: those of the table, or of touched partitions.
+        matches: stored rows that are updated or deleted, with their incoming rows; and for each match bool[m], rows
+            only deleted here, because they move to another partition, or None.
+        inserts: int64[k], ascending: incoming rows that are added to their partitions.
+    """
+
+    slices: Mapping[str, list[FileSlice]]
+    matches: Sequence[tuple[SliceMatches, npt.NDArray[np.bool_] | None]]
+    inserts: Rows
 
 
 def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list[FileGroupWork]:
@@ -35,6 +52,19 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     Args:
         plan: the write.
         incoming: all rows.
+        run: runs the lookups in slices: ``map``, or the ``map`` of a pool.
+    """
+    tags = tag_table(plan, incoming, run)
+    codes, names = _codes(incoming)
+    return _assign_all(plan, incoming, tags, codes, names)
+
+
+def tag_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> TableTags:
+    """Find the stored rows of all rows with different keys.
+
+    Args:
+        plan: the write.
+        incoming: the rows: all, or all with some of the keys.
         run: runs the lookups in slices: ``map``, or the ``map`` of a pool.
     """
     rows = combined_rows(plan, incoming, np.arange(incoming.count, dtype=np.int64))
@@ -49,8 +79,7 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
         if moved is not None:
             moves[match.incoming_rows[moved]] = True
     moves &= ~stays  # a key that is also stored in the partition of the row is changed there
-    inserts = np.sort(np.concatenate([unknown, np.flatnonzero(moves)]))
-    return _assign_all(plan, incoming, slices, resolved, inserts, codes, names)
+    return TableTags(slices, resolved, np.sort(np.concatenate([unknown, np.flatnonzero(moves)])))
 
 
 def _tag_by_files(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) -> tuple[_Slices, list[SliceMatches]]:
@@ -102,16 +131,11 @@ def _moves_to_stored_rows(
 
 
 def _assign_all(
-    plan: WritePlan,
-    incoming: Incoming,
-    slices: dict[str, list[FileSlice]],
-    resolved: Iterable[tuple[SliceMatches, npt.NDArray[np.bool_] | None]],
-    inserts: Rows,
-    codes: npt.NDArray[np.int32],
-    names: list[str],
+    plan: WritePlan, incoming: Incoming, tags: TableTags, codes: npt.NDArray[np.int32], names: list[str]
 ) -> list[FileGroupWork]:
+    slices, inserts = tags.slices, tags.inserts
     by_partition: dict[str, list[tuple[SliceMatches, npt.NDArray[np.bool_] | None]]] = {}
-    for match, moved in resolved:
+    for match, moved in tags.matches:
         by_partition.setdefault(match.slice.partition, []).append((match, moved))
     works: list[FileGroupWork] = []
     for number, name in enumerate(sorted({*by_partition, *(names[code] for code in np.unique(codes[inserts]))})):

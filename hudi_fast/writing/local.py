@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
+from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
@@ -25,7 +26,7 @@ from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutc
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 from hudi_fast.writing.preview import WritePreview, rows_by_partition
 
-__all__ = ["LocalEngine"]
+__all__ = ["LocalEngine", "lookup_threads", "write_incoming"]
 
 _ROWS_WORTH_A_FILE = 100_000
 _MOST_LOOKUPS = 8
@@ -70,40 +71,63 @@ class LocalEngine:
         """Write the prepared rows."""
         assert self._incoming is not None, "write requires prepare"
         plan = with_usable_index(plan)
-        incoming = with_auto_keys(plan, self._incoming, task=0)
-        names = incoming.partitions.dictionary.to_pylist()
-        codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
-        order, bounds = group_rows(codes, len(names))
-        groups = [(name, order[bounds[i] : bounds[i + 1]]) for i, name in enumerate(names) if bounds[i + 1] > bounds[i]]
-        partitions = frozenset(name for name, _ in groups)
-        if plan.operation == "delete_partition":
-            return WriteOutcome([], self._plan_name, self._reason, partitions)
-        lookups = max(plan.files.threads, min(plan.files.most_threads, _MOST_LOOKUPS))
-        with ThreadPoolExecutor(lookups, thread_name_prefix="hudi_fast") as pool:
-            works = _assign(plan, incoming, groups, pool)
-        refuse_unknown(plan, incoming, works)
-        sizes = [_size(work, plan.config.is_mor) for work in works]
-        threads = units_at_once(sizes, plan.files.threads, plan.files.most_threads)
-        threads = 1 if is_little(plan.storage.is_local, sizes) else threads
-        written = heaviest_first(sizes, lambda number: write_file_group(plan, works[number], incoming), threads)
-        stats = [stat for some in written for stat in some]
-        return WriteOutcome(stats, self._plan_name, self._reason, partitions)
+        partitions = frozenset(rows_by_partition(self._incoming))
+        return WriteOutcome(write_incoming(plan, self._incoming), self._plan_name, self._reason, partitions)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> list[WriteStat]:
+    """Write rows in memory: all of a write, or those of some partitions.
+
+    Args:
+        plan: the write; its index can be used.
+        incoming: the rows.
+        first_task: number of the task of the first partition; there are at most as many tasks as partitions, unless
+            the index is global.
+    """
+    if plan.operation == "delete_partition":
+        return []
+    incoming = with_auto_keys(plan, incoming, task=first_task)
+    names = incoming.partitions.dictionary.to_pylist()
+    codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
+    order, bounds = group_rows(codes, len(names))
+    groups = [(name, order[bounds[i] : bounds[i + 1]]) for i, name in enumerate(names) if bounds[i + 1] > bounds[i]]
+    with ThreadPoolExecutor(lookup_threads(plan), thread_name_prefix="hudi_fast") as pool:
+        works = _assign(plan, incoming, groups, pool, first_task)
+    refuse_unknown(plan, incoming, works)
+    sizes = [_size(work, plan.config.is_mor) for work in works]
+    threads = units_at_once(sizes, plan.files.threads, plan.files.most_threads)
+    threads = 1 if is_little(plan.storage.is_local, sizes) else threads
+    written = heaviest_first(sizes, lambda number: write_file_group(plan, works[number], incoming), threads)
+    return [stat for some in written for stat in some]
+
+
+def lookup_threads(plan: WritePlan) -> int:
+    """The number of threads that look up keys."""
+    return max(plan.files.threads, min(plan.files.most_threads, _MOST_LOOKUPS))
 
 
 def _assign(
-    plan: WritePlan, incoming: Incoming, groups: list[tuple[str, np.ndarray]], pool: ThreadPoolExecutor
+    plan: WritePlan,
+    incoming: Incoming,
+    groups: list[tuple[str, np.ndarray]],
+    pool: ThreadPoolExecutor,
+    first_task: int,
 ) -> list[FileGroupWork]:
     """Assign rows in parallel: over partitions where there are enough, otherwise over the slices of each."""
     if plan.index.is_global and plan.operation in ("upsert", "delete") and incoming.groups is None:
         return assign_table(plan, incoming, pool.map)
     if len(groups) >= plan.files.threads:
         assigned: Iterable[list[FileGroupWork]] = pool.map(
-            lambda one: assign_partition(plan, one[1][0], incoming, one[1][1], TaskToken(one[0])), enumerate(groups)
+            lambda one: assign_partition(plan, one[1][0], incoming, one[1][1], TaskToken(one[0])),
+            enumerate(groups, first_task),
         )
     else:
         assigned = (
             assign_partition(plan, name, incoming, rows, TaskToken(number), pool.map)
-            for number, (name, rows) in enumerate(groups)
+            for number, (name, rows) in enumerate(groups, first_task)
         )
     works = [work for one in assigned for work in one]
     if plan.operation == "bulk_insert" and len(works) < plan.files.threads and plan.index.bucket is None:

@@ -22,7 +22,7 @@ from hudi_fast.schema.conform import conform
 from hudi_fast.writing.dml_rows import DML_COLUMNS, prepare_dml_rows
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["columns_for", "prepare_rows", "spooled_form", "with_auto_keys"]
+__all__ = ["check_rows", "columns_for", "prepare_rows", "spooled_form", "with_auto_keys"]
 
 _PATHS = pa.dictionary(pa.int32(), pa.string())
 
@@ -42,26 +42,43 @@ def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] |
     """
     if plan.is_dml:
         return prepare_dml_rows(plan, table, release)
-    if plan.operation == "delete":
-        return _prepare_deletes(plan, table)
     if plan.operation == "delete_partition":
         return _prepare_partitions(plan, table)
-    schema = plan.schema if plan.partial is None else plan.partial.schema
-    rows = conform(table, schema)
-    if release is None:
-        rows = rows.combine_chunks()  # gathering rows from one chunk is several times faster
-    placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
-    keys = record_keys(plan.key_config, placed) if plan.key_config.record_key_fields else None
-    incoming = Incoming(
-        rows=rows,
-        keys=None if keys is None else single_chunk(keys),
-        partitions=_partition_array(plan.key_config, placed),
-        deletes=delete_mask(plan.rules, rows),
-        ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
-    )
+    incoming = check_rows(plan, table, joins_chunks=release is None)
+    if plan.operation == "delete":
+        return incoming
     if plan.rules.blends and plan.combines:
         incoming = _blended(plan, incoming)
     return incoming if release is None else replace(incoming, spooled=SpooledRows(incoming.rows, release))
+
+
+def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunks: bool = True) -> Incoming:
+    """Like :func:`prepare_rows`, for some rows of a write: rows with one key stay apart.
+
+    Args:
+        plan: the write, not of DML rows or of partitions to delete.
+        table: input columns.
+        first_row: number of the first row, for messages.
+        joins_chunks: whether each column becomes one chunk: gathering rows from it is several times faster.
+
+    Raises:
+        InvalidDataError: as for :func:`prepare_rows`.
+        SchemaMismatchError: a column cannot be cast.
+    """
+    if plan.operation == "delete":
+        return _prepare_deletes(plan, table, first_row)
+    rows = conform(table, plan.schema if plan.partial is None else plan.partial.schema, first_row)
+    if joins_chunks:
+        rows = rows.combine_chunks()
+    placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
+    fields = plan.key_config.record_key_fields
+    return Incoming(
+        rows=rows,
+        keys=single_chunk(record_keys(plan.key_config, placed, first_row=first_row)) if fields else None,
+        partitions=_partition_array(plan.key_config, placed, first_row),
+        deletes=delete_mask(plan.rules, rows),
+        ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
+    )
 
 
 def spooled_form(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -124,7 +141,7 @@ def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: in
     return replace(incoming, keys=single_chunk(keys))
 
 
-def _prepare_deletes(plan: WritePlan, table: pa.Table) -> Incoming:
+def _prepare_deletes(plan: WritePlan, table: pa.Table, first_row: int) -> Incoming:
     """A delete by key needs key and partition columns only."""
     missing = [name for name in _key_columns(plan) if name.split(".")[0] not in table.column_names]
     if missing:
@@ -132,11 +149,11 @@ def _prepare_deletes(plan: WritePlan, table: pa.Table) -> Incoming:
             f"A delete needs the record key and partition columns; {missing} are missing from {table.column_names}."
         )
     needed = [field for field in plan.input_schema if field.name in table.column_names]
-    keyed = conform(table.select([field.name for field in needed]), pa.schema(needed))
+    keyed = conform(table.select([field.name for field in needed]), pa.schema(needed), first_row)
     return Incoming(
         rows=keyed.select([]),
-        keys=single_chunk(record_keys(plan.key_config, keyed)),
-        partitions=_partition_array(plan.key_config, keyed),
+        keys=single_chunk(record_keys(plan.key_config, keyed, first_row=first_row)),
+        partitions=_partition_array(plan.key_config, keyed, first_row),
         deletes=np.ones(table.num_rows, dtype=np.bool_),
         ordering=(),
     )
@@ -158,5 +175,5 @@ def _partition_fields(plan: WritePlan) -> tuple[str, ...]:
     return () if plan.key_config.kind in ("NON_PARTITION", "GLOBAL_DELETE") else plan.key_config.partition_fields
 
 
-def _partition_array(key_config: KeyConfig, rows: pa.Table) -> pa.DictionaryArray:
-    return single_chunk(partition_paths(key_config, rows))
+def _partition_array(key_config: KeyConfig, rows: pa.Table, first_row: int = 0) -> pa.DictionaryArray:
+    return single_chunk(partition_paths(key_config, rows, first_row))

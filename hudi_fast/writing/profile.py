@@ -31,7 +31,15 @@ from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 from hudi_fast.writing.sizing import SmallFile, assign_inserts
 
-__all__ = ["InsertFiles", "WorkloadProfile", "encoded_row_size", "insert_files", "load_factor", "with_row_size"]
+__all__ = [
+    "InsertFiles",
+    "WorkloadProfile",
+    "encoded_row_size",
+    "insert_files",
+    "load_factor",
+    "needs_row_size",
+    "with_row_size",
+]
 
 _FILLING = frozenset({"upsert", "insert"})
 _SAMPLE_INSTANT = "0" * 17
@@ -128,6 +136,20 @@ def insert_files(plan: WritePlan, partition: str, slices: Sequence[tuple[int, Fi
     filled = tuple((numbers[one.file_id], one.count) for one in assigned if one.file_id is not None)
     new = [one.count for one in assigned if one.file_id is None]
     return InsertFiles(filled, len(new), sum(new))
+
+
+def needs_row_size(plan: WritePlan, largest: int) -> bool:
+    """Whether the number of files depends on the size of a stored row, which neither commits nor options tell.
+
+    Args:
+        plan: the write.
+        largest: number of rows of the largest partition.
+    """
+    sizing = plan.files.sizing
+    known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
+    if known or plan.operation == "delete" or not sizing.auto_split:
+        return False
+    return largest * sizing.record_size_estimate > sizing.max_file_size
 
 
 def encoded_row_size(plan: WritePlan, sample: pa.Table) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_fast.arrow_input import to_arrow_table
+from hudi_fast.arrow_input import RowStream, row_stream, to_arrow_table
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
@@ -19,6 +20,8 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import FilePlan, TaskToken
+from hudi_fast.writing.spilling.engine import SpillingEngine
+from hudi_fast.writing.spilling.spill_file import SpillSettings
 
 __all__ = ["ThreadBackend", "delete_in_threads", "map_in_threads"]
 
@@ -49,9 +52,13 @@ class ThreadBackend:
         self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
 
     def engine(self, rows: Any, options: WriteOptions) -> PlannedEngine:
-        """The engine of an Arrow table, or of anything with ``__arrow_c_stream__``."""
-        table = _read_all(rows, self._threads) if isinstance(rows, BatchSource) else to_arrow_table(rows)
-        return LocalEngine(table)
+        """The engine of an Arrow table, of a stream of batches, or of anything with ``__arrow_c_stream__``."""
+        if isinstance(rows, BatchSource):
+            return LocalEngine(_read_all(rows, self._threads))
+        stream = row_stream(rows)
+        if stream is None:
+            return LocalEngine(to_arrow_table(rows))
+        return _stream_engine(stream, SpillSettings(options.rows_memory, options.spill_folder))
 
     def map_units(
         self,
@@ -130,6 +137,25 @@ def _delete_some(storage: Storage, paths: Sequence[str]) -> list[bool]:
     except OSError:
         return [False] * len(paths)
     return [True] * len(paths)
+
+
+def _stream_engine(stream: RowStream, settings: SpillSettings) -> PlannedEngine:
+    """The engine of rows in memory if the stream fits, otherwise one with temporary files."""
+    batches, size = list[pa.RecordBatch](), 0
+    for batch in stream.batches:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > settings.most_bytes:
+            first, batches = _drained(batches), []
+            return SpillingEngine(RowStream(stream.schema, itertools.chain(first, stream.batches)), settings)
+    return LocalEngine(pa.Table.from_batches(batches, stream.schema))
+
+
+def _drained(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, each of which is released as soon as the next one is asked for."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
 
 
 def _read_all(source: BatchSource, threads: int) -> pa.Table:

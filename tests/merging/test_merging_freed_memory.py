@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hudi_fast.merging.freed_memory import return_freed_memory
+from hudi_fast.merging.freed_memory import return_freed_bytes, return_freed_memory
 
 STATUS = Path("/proc/self/status")
 
@@ -20,13 +20,14 @@ def private_mib() -> int:
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="reads the memory of a process from /proc")
-def test_memory_between_arrays_that_stay_is_returned():
+@pytest.mark.parametrize(("function", "many"), [(return_freed_memory, 1_000_000), (return_freed_bytes, 64 << 20)])
+def test_memory_between_arrays_that_stay_is_returned(function, many):
     arrays = [np.ones(8192) for _ in range(4000)]  # 64 KiB each
     kept = arrays[::100]
     del arrays
     before = private_mib()
-    return_freed_memory(999_999)
-    assert private_mib() >= before - 50  # few rows: nothing is done
-    return_freed_memory(1_000_000)
+    function(many - 1)
+    assert private_mib() >= before - 50  # nothing is done
+    function(many)
     assert private_mib() <= before - 150
     assert all(array[0] == 1 for array in kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -23,13 +24,14 @@ from hudi_fast.errors import CommitError, SchemaMismatchError
 from hudi_fast.merging.row_buffer import RowBuffer, spool_folder, write_failure
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.spark.writing.fused import _write_unsorted
-from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
+from hudi_fast.spark.writing.routed_tasks import write_buckets
 from hudi_fast.spark.writing.tasks import Answer, write_partitions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.markers import make_marker_folder
 from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.routed_rows import BUCKET, MOVED, SLICE
 from tests.spark.programs import PROJECT
 from tests.spark.spark_writes import batch
 from tests.support.small_tables import options
@@ -80,16 +82,23 @@ def test_small_batches_are_joined_in_the_file(local: Path) -> None:
     assert spooled(ROWS.to_batches(5), 50_000 if ROWS.nbytes > 50_000 else ROWS.nbytes - 1).column(0).num_chunks <= 2
 
 
-def test_no_file_stays_when_a_task_fails(local: Path) -> None:
+def open_files(folder: Path) -> int:
+    """How many files of a folder this process has open, those without a name included."""
+    links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+    return sum(os.readlink(link).startswith(str(folder)) for link in links if link.is_symlink())
+
+
+def test_no_file_stays_when_a_task_fails_or_is_killed(local: Path) -> None:
     def fail() -> None:
         with RowBuffer(FAILURE, None, 0) as buffer:
             buffer.add(ROWS.to_batches()[0])
-            assert len(list(local.iterdir())) == 1
+            assert open_files(local) == 1
+            assert list(local.iterdir()) == []  # it has no name, so it ends with the process
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    assert list(local.iterdir()) == []
+    assert open_files(local) == 0
 
 
 @contextmanager

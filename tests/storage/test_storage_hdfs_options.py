@@ -45,7 +45,7 @@ def test_an_address_that_is_no_name_service_is_one_name_node(site: Path) -> None
     for uri, url in (("hdfs://other/t", "hdfs://other:8020"), ("hdfs://me@one:9000/t", "hdfs://one:9000")):
         found = HdfsOptions.of({}, uri)
         assert found.url == url
-        assert dict(found.settings) == {"dfs.client.failover.max.attempts": "5"}
+        assert dict(found.settings) == {"dfs.client.failover.max.attempts": "4"}
     assert HdfsOptions.of({}, "viewfs://c/t").url == "viewfs://c"
 
 

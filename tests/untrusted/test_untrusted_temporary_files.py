@@ -1,6 +1,7 @@
 """Rows in temporary files can be read by their user alone, whatever the umask.
 
-Modules: ``row_buffer``, ``spill`` and ``record_bins``.
+Modules: hudi_fast.merging.row_buffer, hudi_fast.services.clustering.spill,
+hudi_fast.metadata_table.updates.record_bins.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.write.buffer.record.sampling.rate hoodie.write.buffer.record.cache.limit hoodie.write.executor.type
         hoodie.write.executor.disruptor.buffer.limit.bytes hoodie.write.executor.disruptor.wait.strategy
         hoodie.write.status.storage.level hoodie.write.tagged.record.storage.level hoodie.writestatus.class
-        hoodie.memory.merge.fraction hoodie.memory.compaction.fraction hoodie.memory.merge.max.size
-        hoodie.memory.spillable.map.path hoodie.memory.writestatus.failure.fraction hoodie.memory.compaction.max.size
+        hoodie.memory.merge.fraction hoodie.memory.compaction.fraction
+        hoodie.memory.writestatus.failure.fraction hoodie.memory.compaction.max.size
         hoodie.memory.dfs.buffer.max.size hoodie.common.spillable.diskmap.type
         hoodie.common.diskmap.compression.enabled hoodie.file.index.cache.use.spillable.map
         hoodie.file.index.cache.spillable.mem hoodie.cdc.file.group.iterator.memory.spill.bytes

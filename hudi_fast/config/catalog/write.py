@@ -411,5 +411,23 @@ ENGINE_OPTIONS = (
         unit="bytes",
         minimum=0,
     ),
+    Option(
+        "hoodie.memory.merge.max.size",
+        Kind.INT,
+        1 << 30,
+        "Writes without Spark: memory for the rows of a stream. A stream with more than half of it in Arrow bytes goes "
+        "through temporary files. No effect on tables in memory and on Spark.",
+        unit="bytes",
+        minimum=1,
+        families=BOTH,
+    ),
+    Option(
+        "hoodie.memory.spillable.map.path",
+        Kind.TEXT,
+        None,
+        "Writes without Spark: local folder for the temporary files of a stream that is larger than memory; it is made "
+        "if it does not exist. Default: `TMPDIR`, or the system's folder for temporary files.",
+        families=BOTH,
+    ),
 )
 """Options of the engine and its physical plans."""

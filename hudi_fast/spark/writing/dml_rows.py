@@ -17,11 +17,11 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from hudi_fast.spark.writing.columns import content_hash, key_text
-from hudi_fast.spark.writing.routed_tasks import MOVED, SLICE
 from hudi_fast.spark.writing.stored import OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, PATH
 from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.routed_rows import MOVED, SLICE
 
 __all__ = ["ChangeShape", "places_of_changes"]
 

@@ -51,7 +51,7 @@ from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import columns_for
 from hudi_fast.writing.preview import WritePreview
-from hudi_fast.writing.profile import WorkloadProfile, encoded_row_size, load_factor, with_row_size
+from hudi_fast.writing.profile import WorkloadProfile, encoded_row_size, load_factor, needs_row_size, with_row_size
 
 __all__ = ["PLANS", "SparkEngine"]
 
@@ -159,6 +159,9 @@ class SparkEngine:
         with explained_job_errors(spark, plan.storage.uri), arrow_batches_of(spark, self._row_bytes()):
             return _outcome(self._run(choice.name, plan), choice)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _row_bytes(self) -> int:
         """Average Arrow size of a row; 0 if it is not known, and the first rows may cost much."""
         if self._profile is not None:
@@ -256,7 +259,7 @@ class SparkEngine:
         sample = self._sampled(_SAMPLE_ROWS) if changes.source is None else first_rows(changes.source, _SAMPLE_ROWS)
         measured = max(_bytes_of_a_row(sample), plan.files.average_record_size)
         self._profile = WorkloadProfile(rows, measured, shares)
-        if self._needs_row_size(plan, max(new.values(), default=0)):
+        if needs_row_size(plan, max(new.values(), default=0)):
             sample = first_rows(self._df.filter(F.col(ACTION) == F.lit(INSERT)), _encoded_rows(measured))
             self._row_size = encoded_row_size(plan, sample) if sample.num_rows else None
         partitions = sum(count > 0 for count in new.values())
@@ -294,18 +297,10 @@ class SparkEngine:
 
         Apache Hudi takes 1024 bytes until a commit has written enough.
         """
-        if not self._needs_row_size(plan, profile.largest):
+        if not needs_row_size(plan, profile.largest):
             return None
         sample = self._sampled(_encoded_rows(profile.row_bytes))
         return encoded_row_size(plan, sample) if sample.num_rows else None
-
-    def _needs_row_size(self, plan: WritePlan, largest: int) -> bool:
-        """Whether the number of files depends on the size of a stored row, which neither commits nor options tell."""
-        sizing = plan.files.sizing
-        known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
-        if known or plan.operation == "delete" or not sizing.auto_split:
-            return False
-        return largest * sizing.record_size_estimate > sizing.max_file_size
 
     def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
         """Route by table partition if there are enough partitions: this needs no keys in Python before the shuffle."""

@@ -26,15 +26,15 @@ from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches
+from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.reading.column_function import in_lots, ints_of_columns
 from hudi_fast.spark.writing.columns import task_address
-from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE, UNKNOWN_ROW, UNREADABLE, KeyPlaces, slice_numbers
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.key_places import KEYS_AT_ONCE, UNREADABLE, KeyPlaces, places_of_matches, slice_numbers
 from hudi_fast.writing.lookup import look_up_all
 from hudi_fast.writing.plan import WritePlan
 
@@ -210,36 +210,11 @@ def _places(
     """The places of the keys of ``rows``, several of which may share a key."""
     chosen = gather_array(keys, rows)
     incoming = IncomingKeys.of(chosen, np.arange(len(chosen), dtype=np.int64))
-    found = _by_key(look_up_all(plan, slices, incoming, map), numbers)
-    held = np.bincount(found.rows, minlength=len(chosen))
-    first = np.cumsum(held) - held
+    found = places_of_matches(look_up_all(plan, slices, incoming, map), numbers)
     buffers = varlen_buffers(chosen)
     found_as = incoming.table.probe(buffers.offsets, buffers.data)  # equal keys are found as the first of them
-    lengths = held[found_as]
-    within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    found = found.take(np.repeat(first[found_as], lengths) + within)
-    return KeyPlaces(np.repeat(rows, lengths), found.slices, found.stored)
-
-
-def _by_key(matches: Sequence[SliceMatches], numbers: Mapping[tuple[str, str], int]) -> KeyPlaces:
-    """The matches as places, ascending by incoming row, with one place for a key that a file has several times."""
-    places = KeyPlaces.joined(
-        [
-            KeyPlaces(
-                one.incoming_rows,
-                np.full(len(one.incoming_rows), numbers[one.slice.partition, one.slice.file_id], dtype=np.int64),
-                one.base_rows,
-            )
-            for one in matches
-        ]
-    )
-    places = places.take(np.argsort(places.rows, kind="stable"))
-    again = np.zeros(len(places.rows), dtype=np.bool_)
-    again[1:] = (places.rows[1:] == places.rows[:-1]) & (places.slices[1:] == places.slices[:-1])
-    if not again.any():
-        return places
-    places.stored[np.flatnonzero(again) - 1] = UNKNOWN_ROW
-    return places.take(~again)
+    found = found.spread(found_as)
+    return KeyPlaces(rows[found.rows], found.slices, found.stored)
 
 
 def _lists(places: KeyPlaces, count: int) -> pa.ListArray:

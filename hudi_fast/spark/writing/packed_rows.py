@@ -32,14 +32,14 @@ from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
-from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE, KeyPlaces
-from hudi_fast.spark.writing.routed_tasks import BUCKET, STORED_ROW
 from hudi_fast.spark.writing.routing import addresses
 from hudi_fast.spark.writing.tasks import Answer, task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.writing.assign import combined_rows
+from hudi_fast.writing.key_places import KEYS_AT_ONCE, KeyPlaces
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import prepare_rows
+from hudi_fast.writing.routed_rows import BUCKET, STORED_ROW
 
 __all__ = ["Find", "packed_rows", "packs_rows", "unpacking"]
 

@@ -30,9 +30,9 @@ from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.spark.reading.column_function import in_lots, int_column
 from hudi_fast.spark.writing.columns import task_address
-from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE, UNREADABLE, KeyPlaces, slice_numbers
 from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.key_places import KEYS_AT_ONCE, UNREADABLE, KeyPlaces, slice_numbers
 from hudi_fast.writing.located import metadata_for
 from hudi_fast.writing.plan import WritePlan
 

@@ -48,18 +48,19 @@ from hudi_fast.spark.writing.key_lookup import (
     places_of_keys,
     with_looked_up_slices,
 )
-from hudi_fast.spark.writing.key_places import KEYS_AT_ONCE
 from hudi_fast.spark.writing.packed_rows import Find, packed_rows, packs_rows, unpacking
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, by_index_lanes, places_by_index, with_slices
-from hudi_fast.spark.writing.routed_tasks import BUCKET, MOVED, SLICE, write_buckets
+from hudi_fast.spark.writing.routed_tasks import write_buckets
 from hudi_fast.spark.writing.routing import pack_bins
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import Answer, run_tasks
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
+from hudi_fast.writing.key_places import KEYS_AT_ONCE
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, insert_files
+from hudi_fast.writing.routed_rows import BUCKET, MOVED, SLICE
 
 __all__ = ["run_routed"]
 

@@ -7,46 +7,20 @@ workload profile assigns to it. Memory holds one bucket.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import CommitError
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merging.freed_memory import return_freed_memory
-from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
-from hudi_fast.spark.writing.key_places import UNKNOWN_ROW, UNREADABLE
 from hudi_fast.spark.writing.tasks import Answer, cut_runs, task_token
-from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.assign import PartitionMatches, assign_partition, assign_rows, combined_rows, new_file_id
-from hudi_fast.writing.dml_rows import match_dml_rows, refuse_lost
-from hudi_fast.writing.file_group import write_file_group
-from hudi_fast.writing.located import locate_rows, match_located
-from hudi_fast.writing.lookup import look_up, look_up_all
-from hudi_fast.writing.partial import refuse_unknown
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
-from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
+from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.prepare import spooled_form
+from hudi_fast.writing.routed_rows import BUCKET, BucketWriter
 
-__all__ = ["BUCKET", "MOVED", "SLICE", "STORED_ROW", "write_buckets"]
-
-SLICE, MOVED, BUCKET = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bucket"
-"""Columns of routed rows: number of the slice that holds the key, whether the row leaves it, number of the bucket."""
-
-STORED_ROW = "__hudi_fast_stored_row"
-"""A column of rows that no slice loses, instead of the first two: the row of the key in the slice of the bucket.
-
-See :class:`hudi_fast.spark.writing.key_places.KeyPlaces`; null for new keys.
-"""
-
-Rows = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
-_NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
+__all__ = ["write_buckets"]
 
 
 def write_buckets(
@@ -63,7 +37,7 @@ def write_buckets(
     """
 
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
-        task = _Task(plan, slices, uncounted, task_token())
+        task = BucketWriter(plan, slices, uncounted, task_token())
         for bucket, collected in _by_bucket(plan, batches):
             count = collected.table.num_rows
             task.write(bucket, collected)
@@ -72,159 +46,6 @@ def write_buckets(
         return Answer(task.stats, frozenset(stat.partition_path for stat in task.stats))
 
     return work
-
-
-@dataclass(frozen=True, slots=True)
-class _Routing:
-    """What the routing columns of n rows say.
-
-    Attributes:
-        stored: bool[n], rows whose key is stored in the slice of the bucket.
-        moved: bool[n], rows that leave the slice.
-        rows: int64[n], rows of their keys in the slice (:data:`STORED_ROW`); None if they were not sent.
-    """
-
-    stored: Flags
-    moved: Flags
-    rows: Rows | None
-
-    @classmethod
-    def of(cls, table: pa.Table) -> tuple[_Routing, pa.Table]:
-        """The routing of rows, and the rows without its columns."""
-        if STORED_ROW not in table.column_names:
-            moved = np.asarray(table.column(MOVED))
-            routing = cls(np.asarray(table.column(SLICE).is_valid()), moved, None)
-            return routing, table.drop_columns([SLICE, MOVED, BUCKET])
-        numbers = table.column(STORED_ROW)
-        stored, rows = np.asarray(numbers.is_valid()), np.asarray(numbers.fill_null(-1)).astype(np.int64)
-        return cls(stored, np.zeros(len(rows), dtype=np.bool_), rows), table.drop_columns([STORED_ROW, BUCKET])
-
-
-def _found_before(slice_: FileSlice, rows: Rows, stored: Rows) -> SliceMatches:
-    """The match of ``rows``, from the rows of their keys in the slice; those that only the log has are last."""
-    order = np.argsort(np.where(stored < 0, np.iinfo(np.int64).max, stored), kind="stable")
-    return SliceMatches(slice_, stored[order], rows[order])
-
-
-class _Task:
-    """State of one task: its write stats, and the number of rows so far."""
-
-    def __init__(self, plan: WritePlan, slices: Sequence[FileSlice], uncounted: int | None, token: TaskToken) -> None:
-        self.stats: list[WriteStat] = []
-        self._plan = plan
-        self._slices = slices
-        self._uncounted = uncounted
-        self._token = token
-        self._sequence = 0
-
-    def write(self, bucket: int, collected: CollectedRows) -> None:
-        """Write the rows of one bucket."""
-        routing, rows = _Routing.of(collected.table)
-        incoming = prepare_rows(self._plan, rows, collected.release)
-        incoming = with_auto_keys(self._plan, incoming, self._token.task, self._sequence)
-        if bucket == UNREADABLE:
-            raise self._unreadable(incoming)
-        inserts = np.flatnonzero(~routing.stored)
-        if incoming.inserted is not None:
-            refuse_lost(self._plan, incoming, inserts[~incoming.inserted[inserts]])
-        if bucket < len(self._slices):
-            self._write_slice(self._slices[bucket], incoming, routing, inserts)
-        elif self._uncounted is not None and bucket >= self._uncounted:
-            self._write_partitions(incoming, inserts)
-        else:
-            self._write_new(bucket, incoming, inserts)
-        self._sequence += incoming.count
-
-    def _write_new(self, bucket: int, incoming: Incoming, inserts: Rows) -> None:
-        """Write a new file group, one for each partition of the rows."""
-        names, codes = incoming.partitions.dictionary.to_pylist(), np.asarray(incoming.partitions.indices)
-        for code, name in enumerate(names):
-            here = inserts if len(names) == 1 else inserts[codes[inserts] == code]
-            here = combined_rows(self._plan, incoming, here)
-            found = PartitionMatches([], [], [], here)
-            self._write(name, incoming, found, new_file_id(self._plan, name, bucket))
-
-    def _write_partitions(self, incoming: Incoming, rows: Rows) -> None:
-        """Look up keys, assign and write, as a task for whole partitions does."""
-        codes, sequence = np.asarray(incoming.partitions.indices), self._sequence
-        for code, name in enumerate(incoming.partitions.dictionary.to_pylist()):
-            here = rows[codes[rows] == code]
-            works = assign_partition(self._plan, name, incoming, here, self._token, first_sequence=sequence)
-            self._write_works(works, incoming)
-            sequence += len(here)
-
-    def _write_slice(self, slice_: FileSlice, incoming: Incoming, routing: _Routing, inserts: Rows) -> None:
-        """Write updates and deletes of one slice, and the inserts that fill it."""
-        kept = combined_rows(self._plan, incoming, np.flatnonzero(routing.stored))
-        match = self._match(slice_, incoming, kept, routing)
-        lost = kept if match is None else untagged_rows(kept, [match], incoming.count)
-        inserts = combined_rows(self._plan, incoming, inserts)
-        if len(lost):
-            inserts = np.concatenate([self._stale(slice_, incoming, lost, routing.moved), inserts])
-        matches = [] if match is None else [match]
-        gone = [routing.moved[one.incoming_rows] for one in matches]
-        found = PartitionMatches([slice_], matches, [one if one.any() else None for one in gone], inserts)
-        self._write(slice_.partition, incoming, found, slice_.file_id)
-
-    def _write(self, partition: str, incoming: Incoming, found: PartitionMatches, file_id: str) -> None:
-        works = assign_rows(self._plan, partition, incoming, found, self._token, self._sequence, inserts_into=file_id)
-        self._write_works(works, incoming)
-
-    def _write_works(self, works: Sequence[FileGroupWork], incoming: Incoming) -> None:
-        refuse_unknown(self._plan, incoming, works)
-        for work in works:
-            self.stats += write_file_group(self._plan, work, incoming)
-
-    def _match(self, slice_: FileSlice, incoming: Incoming, rows: Rows, routing: _Routing) -> SliceMatches | None:
-        if not len(rows):
-            return None
-        if routing.rows is not None and not (routing.rows[rows] == UNKNOWN_ROW).any():
-            return _found_before(slice_, rows, routing.rows[rows])
-        if self._plan.index.uses_records and incoming.groups is None:
-            return match_located(self._plan, incoming, slice_, rows, routing.moved[rows])
-        if incoming.groups is not None:
-            matches = match_dml_rows(self._plan, incoming, rows, [slice_])
-            return matches[0] if matches else None
-        keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
-        return look_up(self._plan, slice_, keys)
-
-    def _stale(self, slice_: FileSlice, incoming: Incoming, lost: Rows, moved: Flags) -> Rows:
-        """Rows to insert into the slice, of those whose key it does not hold.
-
-        Raises:
-            CommitError: the rows were routed by the slice's stored keys.
-        """
-        if not self._plan.index.uses_records:
-            raise self._lost(slice_, incoming, lost)
-        kept = lost[~moved[lost]]
-        return kept if incoming.deletes is None else kept[~incoming.deletes[kept]]
-
-    def _unreadable(self, incoming: Incoming) -> CommitError:
-        """The error of rows whose slice could not be found, because files could not be read.
-
-        Raises:
-            HudiError: they still cannot be read.
-        """
-        rows = np.arange(incoming.count, dtype=np.int64)
-        if self._plan.index.uses_records:
-            locate_rows(self._plan, incoming, rows, "")
-        else:
-            names = set(incoming.partitions.to_pylist())
-            slices = [one for one in self._slices if one.partition in names]
-            look_up_all(self._plan, slices, IncomingKeys.of(incoming.key_array(), rows), map)
-        return CommitError(
-            f"The stored keys of {self._plan.storage.uri} could not be read for {incoming.count} rows and now can. "
-            "The table is as before; run the operation again."
-        )
-
-    def _lost(self, slice_: FileSlice, incoming: Incoming, rows: Rows) -> CommitError:
-        """Spark and the core disagree about a key: fail instead of losing rows."""
-        key = incoming.key_array()[int(rows[0])].as_py()
-        return CommitError(
-            f"{len(rows)} rows were sent to file group {slice_.file_id} of {self._plan.storage.uri}, partition "
-            f"{slice_.partition!r}, which does not hold their keys, for example {key!r}. The table is as before; this "
-            "is a bug of hudi_fast. hudi_fast.plan=driver avoids the failing code."
-        )
 
 
 def _by_bucket(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, CollectedRows]]:

@@ -23,10 +23,10 @@ from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.arrow import frame_of, numbers_of, parallelism
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.spark.writing.columns import key_text
-from hudi_fast.spark.writing.routed_tasks import SLICE
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import logged_early, stored_keys
 from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.routed_rows import SLICE
 
 __all__ = ["GONE", "OLD", "OWNER", "STORED_KEY", "STORED_PATH", "places_frame", "stored_keys_frame"]
 

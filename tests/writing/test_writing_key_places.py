@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hudi_fast.spark.writing.key_places import UNKNOWN_ROW, KeyPlaces
+from hudi_fast.writing.key_places import UNKNOWN_ROW, KeyPlaces
 
 
 def test_places_are_joined_and_chosen():

@@ -1,0 +1,1 @@
+"""Local writes of streams that are larger than memory."""

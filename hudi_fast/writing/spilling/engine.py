@@ -1,0 +1,157 @@
+"""The engine of a stream that is larger than memory. Rows go through temporary files, in one or two passes.
+
+::
+
+    stream ─► check, convert ─► temporary file, by partition
+                                   ├─ partitions that fit into memory, some at a time ─► as rows in memory
+                                   └─ a larger partition ─► file group of each row ─► temporary file, by file group
+                                                                                       └─► one file group per thread
+
+All rows are checked before the write begins. They stay in the first file until the write has ended, so that it can be
+tried again after a conflict.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pyarrow as pa
+
+from hudi_fast.arrow_input import RowStream
+from hudi_fast.merging.freed_memory import return_freed_bytes
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.writing.local import LocalEngine, lookup_threads, write_incoming
+from hudi_fast.writing.located import with_usable_index
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.prepare import prepare_rows
+from hudi_fast.writing.preview import WritePreview
+from hudi_fast.writing.profile import encoded_row_size, needs_row_size, with_row_size
+from hudi_fast.writing.spilling.buckets import MOST_THREADS, write_buckets
+from hudi_fast.writing.spilling.global_keys import split_table
+from hudi_fast.writing.spilling.large_partition import split_partition
+from hudi_fast.writing.spilling.spill_file import Piece, SpillSettings
+from hudi_fast.writing.spilling.spilled_rows import SpilledRows, spill_rows, splits_by_key
+
+__all__ = ["SpillingEngine"]
+
+_PLAN = "spilled"
+_SAMPLE_ROWS = 20_000
+
+
+class SpillingEngine:
+    """Writes a stream of batches in bounded memory.
+
+    Args:
+        rows: the stream; it is read once.
+        settings: memory and folder.
+    """
+
+    def __init__(self, rows: RowStream, settings: SpillSettings) -> None:
+        self._rows = rows
+        self._settings = settings
+        self._reason = f"a stream with more than {settings.most_bytes:,} bytes"
+        self._spilled: SpilledRows | None = None
+        self._partitions: LocalEngine | None = None
+        self._prepared_for: object = None
+
+    def input_schema(self) -> pa.Schema:
+        """Columns of the stream."""
+        return self._rows.schema
+
+    def prepare(self, plan: WritePlan) -> None:
+        """Check all rows, and move them to the temporary file, before anything is written."""
+        if plan.operation == "delete_partition":
+            self._prepare_partitions(plan)
+            return
+        wanted = plan.operation, plan.schema, plan.key_config, plan.rules, splits_by_key(plan)
+        if self._spilled is not None and wanted == self._prepared_for:
+            return
+        before = self._spilled
+        if before is None:
+            self._spilled = spill_rows(plan, self._rows.batches, self._settings)
+        else:
+            rows = (batch for number in before.file.numbers() for batch in before.file.read(number))
+            self._spilled = spill_rows(plan, rows, self._settings)
+            before.file.close()
+        self._prepared_for = wanted
+
+    def preview(self, plan: WritePlan) -> WritePreview:
+        """How the prepared rows would be written."""
+        if self._partitions is not None:
+            return self._partitions.preview(plan)
+        spilled = self._spilled
+        assert spilled is not None, "preview requires prepare"
+        partitions = {name: count for name, count in sorted(spilled.partitions.items()) if count}
+        return WritePreview(plan.operation, _PLAN, self._reason, partitions, spilled.size)
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write the prepared rows."""
+        if self._partitions is not None:
+            return self._partitions.execute(plan)
+        spilled = self._spilled
+        assert spilled is not None, "write requires prepare"
+        plan = _with_measured_size(with_usable_index(plan), spilled)
+        write = _write_by_key if spilled.by_key else _write_by_partition
+        partitions = frozenset(name for name, count in spilled.partitions.items() if count)
+        return WriteOutcome(write(plan, spilled, self._settings), _PLAN, self._reason, partitions)
+
+    def close(self) -> None:
+        """Delete the temporary file."""
+        if self._spilled is not None:
+            self._spilled.file.close()
+
+    def _prepare_partitions(self, plan: WritePlan) -> None:
+        """Only the different values of the partition columns are needed."""
+        if self._partitions is None:
+            wanted = {name.split(".")[0] for name in plan.key_config.partition_fields}
+            names = [name for name in self._rows.schema.names if name in wanted]
+            found = [_distinct(pa.Table.from_batches([batch.select(names)])) for batch in self._rows.batches]
+            self._partitions = LocalEngine(_distinct(pa.concat_tables(found)))
+        self._partitions.prepare(plan)
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    plain = rows.num_columns and not any(pa.types.is_nested(field.type) for field in rows.schema)
+    return rows.group_by(rows.column_names).aggregate([]) if plain else rows
+
+
+def _write_by_partition(plan: WritePlan, spilled: SpilledRows, settings: SpillSettings) -> list[WriteStat]:
+    stats: list[WriteStat] = []
+    task = 0
+    for group in spilled.groups(settings.part_bytes):
+        if spilled.file.size(group[0]) > settings.part_bytes:
+            with ExitStack() as stack:
+                pool = stack.enter_context(_lookup_pool(plan))
+                name = list(spilled.partitions)[group[0]]
+                rows = Piece(spilled.file, group[0])
+                split = split_partition(plan, name, rows, settings, stack, pool.map)
+                stats += write_buckets(plan, split, settings, task)
+            task += max(1, len(split.buckets))
+            continue
+        incoming = prepare_rows(plan, spilled.table(group))
+        stats += write_incoming(plan, incoming, task)
+        task += len(group)
+        del incoming
+        return_freed_bytes(sum(spilled.file.size(number) for number in group))
+    return stats
+
+
+def _write_by_key(plan: WritePlan, spilled: SpilledRows, settings: SpillSettings) -> list[WriteStat]:
+    with ExitStack() as stack:
+        pool = stack.enter_context(_lookup_pool(plan))
+        return write_buckets(plan, split_table(plan, spilled, settings, stack, pool.map), settings, 0)
+
+
+def _lookup_pool(plan: WritePlan) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(lookup_threads(plan), MOST_THREADS), thread_name_prefix="hudi_fast")
+
+
+def _with_measured_size(plan: WritePlan, spilled: SpilledRows) -> WritePlan:
+    """The plan with the size of a stored row, measured on some rows if nothing tells it."""
+    largest = max(spilled.partitions.values(), default=0)
+    if plan.partial is not None or not needs_row_size(plan, largest):
+        return plan
+    number = max(spilled.file.numbers(), key=spilled.file.count)
+    sample = next(iter(spilled.file.read(number))).slice(0, _SAMPLE_ROWS)
+    return with_row_size(plan, encoded_row_size(plan, pa.Table.from_batches([sample])))

@@ -1,0 +1,259 @@
+"""Rows in a temporary file, split by a number: a table partition, a file group, or a hash of the key.
+
+::
+
+    add(rows, numbers) ─► some rows in memory ─► sorted by number ─► one compressed segment for each number
+    read(number)       ─► its segments, in the order in which the rows were added
+
+The file has no name where the system allows it: nobody else can open it, and it ends with the process, even a killed
+one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CommitError
+from hudi_fast.merging.gather import gather
+from hudi_fast.merging.row_buffer import spool_folder
+
+__all__ = ["Piece", "SpillFile", "SpillSettings"]
+
+Numbers = npt.NDArray[np.int64]
+
+_COMPRESSION = "lz4"
+
+
+@dataclass(frozen=True, slots=True)
+class SpillSettings:
+    """Memory and folder of a write that is larger than memory.
+
+    The other sizes are shares of the memory: steps of the write hold several of them at a time, and copies.
+
+    Attributes:
+        memory: Arrow bytes that all rows in memory may have.
+        folder: of temporary files; made if it does not exist. None for the system's.
+    """
+
+    memory: int = 1 << 30
+    folder: str | None = None
+
+    @property
+    def most_bytes(self) -> int:
+        """Arrow bytes of rows that are written without temporary files."""
+        return self.memory // 2
+
+    @property
+    def part_bytes(self) -> int:
+        """Arrow bytes of rows that are written at a time; a table partition with more is split by file group."""
+        return max(1, self.memory // 4)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Arrow bytes of rows that are read at a time."""
+        return max(1, self.memory // 8)
+
+    @property
+    def run_bytes(self) -> int:
+        """Arrow bytes of rows that a :class:`SpillFile` collects before it writes them."""
+        return max(1, self.memory // 16)
+
+    def failure(self, uri: str) -> Callable[[str, OSError], CommitError]:
+        """Makes the error of a write to the table at ``uri`` from the folder and the error of its temporary file."""
+
+        def made(folder: str, error: OSError) -> CommitError:
+            return CommitError(
+                f"The rows of the write to {uri} have more than {self.most_bytes} bytes, so they go through temporary "
+                f"files in {folder}, which cannot be written: {error}. The table is as before. Free space there, or "
+                "set hoodie.memory.spillable.map.path to a local folder with more space."
+            )
+
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    number: int
+    offset: int
+    length: int
+    rows: int
+    row_bytes: float
+
+
+class SpillFile:
+    """Rows by number. Adding is for one thread; reading, after :meth:`finish`, for any number of them.
+
+    Args:
+        settings: memory and folder.
+        uri: of the table, for messages.
+    """
+
+    def __init__(self, settings: SpillSettings, uri: str) -> None:
+        self._settings = settings
+        self._failure = settings.failure(uri)
+        self._folder = settings.folder or spool_folder()
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self._lock = threading.Lock()
+        self._batches: list[pa.RecordBatch] = []
+        self._numbers: list[Numbers] = []
+        self._bytes = 0
+        self._segments: dict[int, list[_Segment]] = {}
+
+    def add(self, rows: pa.RecordBatch | pa.Table, numbers: npt.NDArray[np.integer]) -> None:
+        """Append rows.
+
+        Args:
+            rows: n rows, with the columns of all others.
+            numbers: int[n], the number of each.
+
+        Raises:
+            CommitError: the file cannot be written.
+        """
+        batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
+        start = 0
+        for batch in batches:
+            most = max(1, int(batch.num_rows * self._settings.run_bytes / max(1, batch.nbytes)))
+            for first in range(0, batch.num_rows, most):
+                part = batch.slice(first, most)
+                self._batches.append(part)
+                self._numbers.append(numbers[start : start + part.num_rows].astype(np.int64))
+                start += part.num_rows
+                self._bytes += part.nbytes
+                if self._bytes >= self._settings.run_bytes:
+                    self._write_run()
+
+    def finish(self) -> None:
+        """Write the rows that are still in memory.
+
+        Raises:
+            CommitError: the file cannot be written.
+        """
+        self._write_run()
+
+    def numbers(self) -> list[int]:
+        """The numbers that have rows, ascending."""
+        return sorted(self._segments)
+
+    def count(self, number: int) -> int:
+        """How many rows have a number."""
+        return sum(one.rows for one in self._segments.get(number, ()))
+
+    def size(self, number: int) -> int:
+        """Arrow bytes of the rows with a number."""
+        return int(sum(one.rows * one.row_bytes for one in self._segments.get(number, ())))
+
+    def read(
+        self, number: int, start: int = 0, end: int | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows with a number, in the order in which they were added.
+
+        Args:
+            number: of the rows.
+            start: the first of them.
+            end: the row after the last of them; None for all.
+            columns: names of the columns, in any order; None for all.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        first = 0
+        for segment in self._segments.get(number, ()):
+            last = first + segment.rows
+            low, high = max(start, first), last if end is None else min(end, last)
+            if low < high:
+                yield self._read(segment, columns).slice(low - first, high - low)
+            first = last
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._batches, self._numbers, self._segments = [], [], {}
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def __enter__(self) -> SpillFile:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _write_run(self) -> None:
+        if not self._batches:
+            return
+        numbers, rows = np.concatenate(self._numbers), pa.Table.from_batches(self._batches).combine_chunks()
+        self._batches, self._numbers, self._bytes = [], [], 0
+        order = np.argsort(numbers, kind="stable")
+        numbers, rows = numbers[order], gather(rows, order)
+        cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+        for start, end in itertools.pairwise(cuts):
+            self._write(int(numbers[start]), rows.slice(start, end - start))
+
+    def _write(self, number: int, rows: pa.Table) -> None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression=_COMPRESSION)) as writer:
+            writer.write_table(rows)
+        content = sink.getvalue()
+        try:
+            if self._file is None:
+                os.makedirs(self._folder, mode=0o700, exist_ok=True)
+                self._file = tempfile.TemporaryFile(prefix="hudi_fast-", dir=self._folder, buffering=0)
+            left = memoryview(content)
+            while len(left):
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise self._failure(self._folder, error) from error
+        made = _Segment(number, self._end, len(memoryview(content)), rows.num_rows, rows.nbytes / rows.num_rows)
+        self._segments.setdefault(number, []).append(made)
+        self._end += made.length
+
+    def _read(self, segment: _Segment, columns: Sequence[str] | None) -> pa.RecordBatch:
+        if self._file is None:
+            raise ValueError("the file is closed")
+        with self._lock:
+            self._file.seek(segment.offset)
+            content = bytearray(segment.length)
+            left = memoryview(content)
+            while len(left):
+                count = self._file.readinto(left)  # type: ignore[attr-defined]
+                if not count:
+                    raise OSError(f"A temporary file in {self._folder} ends too early.")
+                left = left[count:]
+        if columns is None:
+            return pa.ipc.open_stream(content).read_all().combine_chunks().to_batches()[0]
+        names = pa.ipc.open_stream(content).schema.names
+        options = pa.ipc.IpcReadOptions(included_fields=[names.index(one) for one in columns])
+        return pa.ipc.open_stream(content, options=options).read_all().combine_chunks().to_batches()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a :class:`SpillFile`: those with a number, from ``start`` to the one before ``end``."""
+
+    file: SpillFile
+    number: int
+    start: int = 0
+    end: int | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in their order."""
+        return self.file.read(self.number, self.start, self.end)
+
+    @property
+    def size(self) -> int:
+        """About the Arrow bytes of the rows."""
+        count = self.file.count(self.number)
+        end = count if self.end is None else self.end
+        return self.file.size(self.number) * (end - self.start) // max(1, count)
