@@ -35,8 +35,10 @@ if TYPE_CHECKING:
         TableExistsError,
         TableNotFoundError,
         UnsupportedFeatureError,
+        ValidationError,
     )
     from hudi_fast.local_sql.run import sql
+    from hudi_fast.monitoring.progress import progress
     from hudi_fast.schema.alter import (
         AddColumn,
         ChangeType,
@@ -98,6 +100,7 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
+    "ValidationError",
     "WritePreview",
     "WriteResult",
     "accelerate",
@@ -106,6 +109,7 @@ __all__ = [
     "delete",
     "merge",
     "plan_write",
+    "progress",
     "read",
     "register",
     "sink",
@@ -138,6 +142,7 @@ _MODULES = {
     "delete": "hudi_fast.api",
     "merge": "hudi_fast.api",
     "plan_write": "hudi_fast.api",
+    "progress": "hudi_fast.monitoring.progress",
     "read": "hudi_fast.api",
     "register": "hudi_fast.spark.source.entry",
     "sink": "hudi_fast.spark.streaming.sink",

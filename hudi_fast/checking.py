@@ -85,7 +85,8 @@ def check(
 
     Example:
         >>> import hudi_fast as hf
-        >>> found = hf.check({"hoodie.metrics.on": "true"}, "DELETE FROM t; CALL show_file_status('t', file => 'f')")
+        >>> statements = "DELETE FROM t WHERE id = 1; CALL show_file_status('t', file => 'f')"
+        >>> found = hf.check({"hoodie.metrics.lock.enable": "true"}, statements)
         >>> for one in found.findings:
         ...     print(one.verdict)
         missed

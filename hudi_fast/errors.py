@@ -43,6 +43,7 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
+    "ValidationError",
 ]
 
 
@@ -108,6 +109,10 @@ class UnsupportedFeatureError(HudiError):
 
 class InvalidDataError(HudiError):
     """Rows that cannot be stored, for example a null record key."""
+
+
+class ValidationError(InvalidDataError):
+    """A validator of the options refused a write before its commit; the table is unchanged."""
 
 
 class DuplicateKeyError(InvalidDataError):

@@ -21,9 +21,9 @@ def verdicts(found: hf.CheckResult) -> list[str]:
     [
         ("hoodie.datasource.write.operation", "upsert", "honoured", ""),
         ("hoodie.datasource.hive_sync.mode", "hms", "honoured", ""),
-        ("hoodie.metrics.on", "true", "missed", "no metrics"),
-        ("hoodie.metrics.on", "false", "no effect", ""),
-        ("hoodie.metrics.reporter.type", "JMX", "no effect", "Metrics are not reported"),
+        ("hoodie.metrics.lock.enable", "true", "missed", "no metrics of locks"),
+        ("hoodie.metrics.lock.enable", "false", "no effect", ""),
+        ("hoodie.metrics.datadog.api.key", "x", "no effect", "reporters that hudi_fast does not have"),
         ("hoodie.index.type", "HBASE", "refused", "not supported"),
         ("hoodie.datasource.write.oparation", "upsert", "unknown", "hoodie.datasource.write.operation"),
     ],
@@ -58,7 +58,7 @@ def test_a_sync_needs_a_metastore_that_may_be_the_sessions() -> None:
 def test_statements_of_a_script() -> None:
     script = """
         -- a day's work; in one script
-        SET hoodie.metrics.on = true;
+        SET hoodie.metrics.lock.enable = true;
         MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE;
         SELECT 'a;b' FROM t;
         CALL show_file_status(table => 't', file => 'f');
@@ -75,7 +75,7 @@ def test_statements_of_a_script() -> None:
 
 
 def test_settings_of_a_session() -> None:
-    rows = [("spark.hoodie.metrics.on", "true"), ("hoodie.write.lock.provider", "x"), ("spark.app.name", "a")]
+    rows = [("spark.hoodie.metrics.lock.enable", "true"), ("hoodie.write.lock.provider", "x"), ("spark.app.name", "a")]
     settings: dict[str, Any] = {"spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"}
     session = SimpleNamespace(
         conf=SimpleNamespace(get=lambda key, default: settings.get(key, default)),
@@ -84,7 +84,7 @@ def test_settings_of_a_session() -> None:
     found = hf.check(session=session)
     assert [(one.name, one.verdict) for one in found.findings] == [
         ("spark.sql.extensions", "no effect"),
-        ("hoodie.metrics.on", "missed"),
+        ("hoodie.metrics.lock.enable", "missed"),
         ("hoodie.write.lock.provider", "refused"),
     ]
 

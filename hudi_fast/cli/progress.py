@@ -1,7 +1,7 @@
 """Progress line of a long command, on standard error and only if that is a terminal.
 
-The line shows the step, its duration and the processed rows. It disappears at the end; standard output and logs
-contain results only.
+The line shows the step, the phase that works, how many of its file groups are done, the duration, and the processed
+rows. It disappears at the end; standard output and logs contain results only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hudi_fast.monitoring.progress import progress
 
 __all__ = ["counted", "progress_line"]
 
@@ -36,14 +38,18 @@ def progress_line(step: str, total: int | None = None) -> Iterator[Advance]:
     columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
     if total:
         columns.insert(2, BarColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(step, total=total or None)
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task(step, total=total or None)
 
         def advance(rows: int) -> None:
-            done = int(progress.tasks[task].completed) + rows
-            progress.update(task, advance=rows, description=f"{step}: {done:,} rows")
+            done = int(shown.tasks[task].completed) + rows
+            shown.update(task, advance=rows, description=f"{step}: {done:,} rows")
 
-        yield advance
+        def tell(phase: str, done: int, units: int, unit: str) -> None:
+            shown.update(task, description=f"{step}: {phase.replace('_', ' ')}, {done:,} of {units:,} {unit}")
+
+        with progress(tell):
+            yield advance
 
 
 def counted(batches: Iterable[pa.RecordBatch], advance: Advance) -> Iterator[pa.RecordBatch]:

@@ -15,9 +15,11 @@ from hudi_fast.config.catalog.cdc import CDC_OPTIONS
 from hudi_fast.config.catalog.clean import CLEAN_OPTIONS
 from hudi_fast.config.catalog.clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.catalog.files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.catalog.hooks import HOOK_OPTIONS
 from hudi_fast.config.catalog.index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.catalog.limited import LIMITED_OPTIONS
 from hudi_fast.config.catalog.lock import LOCK_OPTIONS
+from hudi_fast.config.catalog.metrics import METRICS_OPTIONS
 from hudi_fast.config.catalog.read import QUERY_OPTIONS
 from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.catalog.stream import STREAM_OPTIONS
@@ -61,6 +63,8 @@ _SECTIONS = (
     ("Reading", QUERY_OPTIONS),
     ("Streaming", STREAM_OPTIONS),
     ("Catalogs", SYNC_OPTIONS),
+    ("Metrics", METRICS_OPTIONS),
+    ("Callbacks and validators", HOOK_OPTIONS),
     ("Supported for certain values only", LIMITED_OPTIONS),
     ("Ignored with a warning", MISSED_OPTIONS),
 )

@@ -28,9 +28,11 @@ from hudi_fast.config.catalog.cdc import CDC_OPTIONS
 from hudi_fast.config.catalog.clean import CLEAN_OPTIONS
 from hudi_fast.config.catalog.clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.catalog.files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.catalog.hooks import HOOK_OPTIONS
 from hudi_fast.config.catalog.index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.catalog.limited import LIMITED_OPTIONS
 from hudi_fast.config.catalog.lock import LOCK_OPTIONS
+from hudi_fast.config.catalog.metrics import METRICS_OPTIONS
 from hudi_fast.config.catalog.read import QUERY_OPTIONS
 from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.catalog.stream import STREAM_OPTIONS
@@ -76,6 +78,8 @@ OPTIONS: tuple[Option, ...] = (
     *QUERY_OPTIONS,
     *STREAM_OPTIONS,
     *SYNC_OPTIONS,
+    *METRICS_OPTIONS,
+    *HOOK_OPTIONS,
     *LIMITED_OPTIONS,
     *MISSED_OPTIONS,
     *ACCEPTED_OPTIONS,

@@ -22,9 +22,9 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.local_sql.names import Tables
 from hudi_fast.sql_text.clauses import read_items
 from hudi_fast.sql_text.cursor import Cursor
+from hudi_fast.sql_text.evaluate import evaluated
 from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.references import Edit, Reference, edited, references_in
-from hudi_fast.storage.extras import import_extra
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.file_columns import META_COLUMNS
 
@@ -112,10 +112,6 @@ def _columns(table: HudiTable) -> list[str]:
 
 
 def _by_duckdb(text: str, tables: Tables) -> pa.Table:
-    duckdb = import_extra("duckdb", "sql", "A query without Spark")
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     sources: dict[str, Any] = {}
     edits: list[Edit] = []
     for one in references_in(text):
@@ -124,18 +120,7 @@ def _by_duckdb(text: str, tables: Tables) -> pa.Table:
         alias = "" if one.alias else f" AS `{one.name.parts[-1]}`"
         edits.append(Edit(one.name.start, one.end, f"{name}{alias}"))
         edits += [Edit(start, end, "") for start, end in one.prefixes]
-    try:
-        (translated,) = sqlglot.transpile(edited(text, edits), read="spark", write="duckdb")
-    except (SqlglotError, ValueError) as error:
-        raise ConfigError(f"The query {text!r} cannot be read: {str(error).splitlines()[0]}") from error
-    with duckdb.connect(config={"python_enable_replacements": False}) as connection:
-        for name, source in sources.items():
-            connection.register(name, source)
-        try:
-            rows: pa.Table = connection.sql(translated).to_arrow_table()
-        except duckdb.Error as error:
-            raise ConfigError(f"duckdb refuses the query {text!r}: {error}") from error
-    return rows
+    return evaluated(edited(text, edits), sources, text)
 
 
 def _source(one: Reference, tables: Tables) -> Any:

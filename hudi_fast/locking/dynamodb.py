@@ -22,6 +22,7 @@ Sources: ``DynamoDBBasedLockProvider``, ``DynamoDBBasedImplicitPartitionKeyLockP
 from __future__ import annotations
 
 import contextlib
+import logging
 import platform
 import threading
 import time
@@ -31,6 +32,7 @@ from collections.abc import Callable
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import HudiError, LockError
+from hudi_fast.events import note
 from hudi_fast.locking.dynamodb_table import LockItem, LockTable, open_lock_table
 from hudi_fast.locking.path_hash import path_hash
 from hudi_fast.storage.base import Storage
@@ -216,8 +218,10 @@ class DynamoDbLock:
                 try:
                     self._renew()
                     pause = regular
-                except (OSError, HudiError):  # require_held reports a lost lock
+                    note("locking", logging.DEBUG, "The lock %s was renewed", self._key)
+                except (OSError, HudiError) as error:  # require_held reports a lost lock
                     pause = regular / _RETRIES_PER_RENEWAL
+                    note("locking", logging.WARNING, "The renewal of the lock %s failed: %s", self._key, error)
 
     def _renew(self) -> None:
         """Renew the lock, or record that it was lost. The caller holds the mutex."""
@@ -231,6 +235,7 @@ class DynamoDbLock:
                 self._version = None
                 self._lost = "its item was deleted" if item is None else f"{item.owner} has taken it"
                 self._holder = "" if item is None else item.owner
+                note("locking", logging.WARNING, "The lock %s was lost: %s", self._key, self._lost)
                 return
             mine, started = self._next(), time.monotonic()  # the response to an earlier renewal was lost
             renewed = self._table.renew(mine, item.version)

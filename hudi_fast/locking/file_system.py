@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
+import logging
 import os
 import socket
 import threading
@@ -36,6 +36,7 @@ from dataclasses import dataclass
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError, UnsupportedFeatureError
+from hudi_fast.events import note
 from hudi_fast.locking.lock_record import lock_content
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.locking.remote_file import RemoteFileLock
@@ -234,9 +235,11 @@ class FileSystemLock:
             now = time.monotonic()
             if self._is_too_late(own):
                 return
-            with contextlib.suppress(OSError):
+            try:
                 os.utime(own.descriptor)
                 own.confirmed = now
+            except OSError as error:
+                note("locking", logging.WARNING, "The renewal of the lock file failed: %s", error)
 
 
 def _make(path: str) -> _Own | None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import logging
 import os
 import platform
 import random
@@ -28,6 +29,7 @@ import uuid
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError
+from hudi_fast.events import note
 from hudi_fast.hive.site import metastore_addresses
 from hudi_fast.locking.hive_calls import LockGoneError, Metastore
 from hudi_fast.storage.base import Storage
@@ -173,11 +175,14 @@ class HiveMetastoreLock:
             try:
                 self._metastore.heartbeat(lock_id)
                 pause = self._heartbeat_seconds
+                note("locking", logging.DEBUG, "Heartbeat of the lock %d", lock_id)
             except LockGoneError as error:
                 if not released.is_set():
                     self._lost = f"{error}"
+                    note("locking", logging.WARNING, "The lock %d was lost: %s", lock_id, error)
                 return
-            except (OSError, LockError):
+            except (OSError, LockError) as error:
+                note("locking", logging.WARNING, "The heartbeat of the lock %d failed: %s", lock_id, error)
                 pause = min(self._heartbeat_seconds, _LONGEST_PAUSE)
 
     def _release(self, lock_id: int) -> None:

@@ -24,6 +24,7 @@ other writer can have held the lock in between.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 import uuid
@@ -32,6 +33,7 @@ from dataclasses import dataclass, field
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError
+from hudi_fast.events import note
 from hudi_fast.locking.audit import Audit, is_audited
 from hudi_fast.locking.azure_credentials import lock_storage
 from hudi_fast.locking.lock_record import DRIFT_MS, STORAGE_LOCK_PATH, LockRecord, decode_record, is_taken, put_record
@@ -219,12 +221,18 @@ class StorageLock:
                 now = self._now_ms()
                 try:
                     self._renew_lease(lease)
-                except OSError:
+                    self._log_renewal(lease.lost)
+                except OSError as error:
+                    self._log_renewal(error)
                     continue  # the next renewal may still be in time
             if audit is not None and not lease.lost:
                 audit.record("RENEW", now)
         if audit is not None and lease.released_ms:
             audit.record("END", lease.released_ms, lease.released_ms <= lease.valid_until + DRIFT_MS)
+
+    def _log_renewal(self, trouble: object) -> None:
+        level, text = (logging.WARNING, "failed: %s") if trouble else (logging.DEBUG, "succeeded%s")
+        note("locking", level, f"The renewal of the lock {text}", trouble or "", table=self._storage.uri)
 
     def _renew_lease(self, lease: _Lease) -> None:
         started = time.monotonic()

@@ -34,6 +34,8 @@ def require_files_present(state: TableState, listed: Set[str]) -> None:
     now = load_timeline(state.storage, state.config)
     as_of = state.view.as_of
     for one in state.timeline.writes():
+        if one.requested == state.uncommitted:
+            continue
         if (as_of is None or one.requested <= as_of) and not now.is_completed_or_archived(one.requested):
             raise FileGoneError(
                 f"The {one.action} {one.requested} of {state.storage.uri} was rolled back after the query was "

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.events import phase
 from hudi_fast.formats.avro.schema import with_meta
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merging.rules import Merger
@@ -222,9 +223,14 @@ def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[Fil
 
 def scan_table(plan: ScanPlan) -> pa.Table:
     """All rows as one table, in the order of the plan's slices."""
-    with ThreadPoolExecutor(plan.threads) as pool:
-        parts = pool.map(lambda one: list(read_slice(plan.scan, one)), plan.slices)
-        return pa.Table.from_batches([batch for part in parts for batch in part], plan.scan.output)
+    count = len(plan.slices)
+    with phase("read", "reading", plan.scan.storage.uri) as step, ThreadPoolExecutor(plan.threads) as pool:
+        one = step.counting(lambda number: list(read_slice(plan.scan, plan.slices[number])), count, "file slices")
+        rows = pa.Table.from_batches(
+            [batch for part in pool.map(one, range(count)) for batch in part], plan.scan.output
+        )
+        step.add(rows=rows.num_rows, slices=count)
+    return rows
 
 
 def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:

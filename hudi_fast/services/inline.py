@@ -6,6 +6,7 @@
     after    clean ─► archive           a single writer still holds the table's lock, and they use its state
              compaction ─► log compaction ─► clustering ─► partition TTL           without the lock of the write
              catalogs: Hive metastore
+             callbacks, also if a service has failed
 
 The write is visible before the services after it run, and stays if one of them fails. Asynchronous cleaning and
 archiving (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run after the write, too: Apache Hudi also waits
@@ -17,12 +18,15 @@ Sources: ``BaseHoodieWriteClient.commitStats``, ``#mayBeCleanAndArchive``, ``#pr
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
 
 from hudi_fast.catalogs.open_catalog import open_catalog
 from hudi_fast.errors import HudiError, HudiWarning, LockTimeoutError, ServiceTakenError
+from hudi_fast.events import Completed, note
 from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
@@ -39,6 +43,7 @@ from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
 from hudi_fast.services.syncing.run import sync_after_write
 from hudi_fast.services.ttl.run import delete_expired
+from hudi_fast.storage.extras import import_extra
 from hudi_fast.timeline.instant import instant_from_ms
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import TableSession, without_waiting
@@ -67,19 +72,32 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
     """
     settings = session.settings
     check_inline(settings)
-    if settings.services.enabled and settings.clean.before_write != "NONE":
-        with without_waiting(session):
-            clean_before_write(session)
-    with session.keeping_turn():
-        result = write()
-        if result is None or not result.instant:
-            return result
+    if settings.hooks.validators and session.backend.name == "local":
+        import_extra("duckdb", "sql", "A SQL validator without Spark")
+    with contextlib.ExitStack() as ends, session.phase("call", "writing"):
+        if settings.services.enabled and settings.clean.before_write != "NONE":
+            with without_waiting(session):
+                clean_before_write(session)
+        with session.keeping_turn():
+            result = write()
+            if result is None or not result.instant:
+                return result
+            if settings.hooks.http_on or settings.hooks.callback is not None:
+                ends.callback(_call_back, session, session.last_write, result)
+            if settings.services.enabled:
+                _run_due(session, result.instant, _WITHIN_TURN)
         if settings.services.enabled:
-            _run_due(session, result.instant, _WITHIN_TURN)
-    if settings.services.enabled:
-        _run_due(session, result.instant, _AFTER_TURN)
-    sync_after_write(session, result.instant)
+            _run_due(session, result.instant, _AFTER_TURN)
+        with session.phase("sync", "services"):
+            sync_after_write(session, result.instant)
     return result
+
+
+def _call_back(session: TableSession, done: Completed | None, result: WriteResult) -> None:
+    assert done is not None, "a committed write has been completed"
+    from hudi_fast.monitoring.callbacks import call_back
+
+    call_back(session.settings.hooks, session.storage.uri, done, result)
 
 
 def check_inline(settings: Settings) -> None:
@@ -108,6 +126,10 @@ def check_inline(settings: Settings) -> None:
         )
     for kind in settings.sync.catalogs:
         open_catalog(kind, settings.sync).close()
+    if settings.metrics.on:
+        from hudi_fast.monitoring.reporters import prepare_reporter
+
+        prepare_reporter(settings.metrics)
 
 
 def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> None:
@@ -118,15 +140,17 @@ def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> Non
         try:
             with without_waiting(session):
                 run(session)
-        except (LockTimeoutError, ServiceTakenError):  # another process runs it
+        except (LockTimeoutError, ServiceTakenError) as error:  # another process runs it
+            note("services", logging.INFO, "A service was left to others: %s", error, table=session.storage.uri)
             session.changed()
         except (HudiError, OSError) as error:
             session.changed()
-            note = f"The write {instant} of {session.storage.uri} is committed; a service after it failed."
+            said = f"The write {instant} of {session.storage.uri} is committed; a service after it failed."
+            note("services", logging.ERROR, "%s %s", said, error, table=session.storage.uri, instant=instant)
             if session.settings.services.failures_raise:
-                error.add_note(note)
+                error.add_note(said)
                 raise
-            warnings.warn(f"{note} {error}", HudiWarning, stacklevel=4)
+            warnings.warn(f"{said} {error}", HudiWarning, stacklevel=4)
 
 
 # ---- the steps

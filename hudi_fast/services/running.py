@@ -27,7 +27,7 @@ from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, publish, recover, require_not_undone, undone_on_failure
 
-__all__ = ["begin_service", "commit_service", "file_plan", "recover_with_metadata", "stats_by_partition"]
+__all__ = ["begin_service", "commit_service", "figures_of", "file_plan", "recover_with_metadata", "stats_by_partition"]
 
 
 def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
@@ -115,3 +115,13 @@ def stats_by_partition(stats: Iterable[WriteStat]) -> dict[str, list[WriteStat]]
     for stat in sorted(stats, key=lambda one: one.path):
         found.setdefault(stat.partition_path, []).append(stat)
     return found
+
+
+def figures_of(stats: Iterable[WriteStat]) -> dict[str, int]:
+    """Figures of a phase: rows, files and bytes that were written."""
+    some = list(stats)
+    return {
+        "rows": sum(stat.num_writes for stat in some),
+        "files": len(some),
+        "bytes": sum(stat.file_size for stat in some),
+    }

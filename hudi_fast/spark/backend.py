@@ -15,16 +15,22 @@ A Spark job takes a tenth of a second or two. Threads of the driver execute work
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import InvalidDataError
+from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.events import Listener
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
-from hudi_fast.spark.arrow import is_local, parallelism
+from hudi_fast.reading.scan import plan_scan, readable_schema
+from hudi_fast.spark.arrow import collect, is_local, parallelism
+from hudi_fast.spark.job_descriptions import JobDescriptions
+from hudi_fast.spark.reading.reader import frame_of
 from hudi_fast.spark.services.metadata import visit_groups, write_records
 from hudi_fast.spark.services.tasks import in_tasks
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
@@ -32,6 +38,7 @@ from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.plan import FilePlan, TaskToken
 from hudi_fast.writing.threads import ThreadBackend, delete_in_threads, map_in_threads
@@ -76,6 +83,7 @@ class SparkBackend:
         files_are_local: bool = False,
     ) -> None:
         self.spark = spark
+        self.listeners: tuple[Listener, ...] = (JobDescriptions(spark),)
         self._driver = ThreadBackend(is_local=files_are_local)
         self._unit_bytes = unit_bytes
         self._record_bytes = record_bytes * (_LOCAL_FACTOR if is_local(spark) else 1)
@@ -123,6 +131,20 @@ class SparkBackend:
             return self._driver.map_groups(groups, weights, function)
         return in_tasks(self.spark, None, groups, weights, lambda one, _: [function(one)])
 
+    @contextmanager
+    def answering(self, states: Mapping[str, TableState]) -> Iterator[Callable[[str], pa.Table]]:
+        """Answer SQL queries by Spark, over temporary views."""
+        schema = spark_schema(readable_schema(list(states.values())[-1]))
+        try:
+            for name, state in states.items():
+                has_rows = table_schema(state) is not None
+                frame = frame_of(self.spark, plan_scan(state)) if has_rows else self.spark.createDataFrame([], schema)
+                frame.createOrReplaceTempView(name)
+            yield self._answer
+        finally:
+            for name in states:
+                self.spark.catalog.dropTempView(name)
+
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files; for each whether it existed and is deleted."""
         least = 1 if storage.has_folders else DELETED_AT_ONCE
@@ -142,6 +164,12 @@ class SparkBackend:
             if context is not None:
                 sent.destroy()
         return answers
+
+    def _answer(self, text: str) -> pa.Table:
+        try:
+            return collect(self.spark.sql(text))
+        except PySparkException as error:
+            raise ConfigError(f"Spark refuses the query {text!r}: {error}") from error
 
     def _read(self, source: BatchSource) -> Any:
         """A DataFrame whose tasks read the units of a source."""

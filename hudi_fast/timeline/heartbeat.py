@@ -16,6 +16,7 @@ Sources: ``HoodieHeartbeatClient``, ``HoodieHeartbeatUtils``, ``HeartbeatUtils``
 from __future__ import annotations
 
 import contextlib
+import logging
 import platform
 import threading
 import time
@@ -24,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning
+from hudi_fast.events import note
 from hudi_fast.storage.base import Storage
 
 __all__ = ["Heartbeat", "HeartbeatRule", "heartbeat_path", "is_alive", "is_fresh", "sending_heartbeats"]
@@ -62,6 +64,7 @@ class Heartbeat:
         self._ended = threading.Event()
         self._last = self._longest = 0.0
         self._has_begun = False
+        self._fields = {"table": storage.uri, "instant": instant}
         self._thread = threading.Thread(target=self._run, name=f"hudi_fast heartbeat {instant}", daemon=True)
 
     def start(self) -> None:
@@ -112,7 +115,9 @@ class Heartbeat:
         while not self._ended.wait(self._rule.interval_ms / 1000):
             try:
                 self._write()
+                note("timeline", logging.DEBUG, "Heartbeat of %s", self._instant, **self._fields)
             except OSError as error:
+                note("timeline", logging.WARNING, "The heartbeat failed: %s", error, **self._fields)
                 warnings.warn(
                     f"The heartbeat of instant {self._instant} of {self._storage.uri} could not be written: {error}. "
                     f"It expires {self._rule.lasts_ms / 1000:g} s after the last one.",

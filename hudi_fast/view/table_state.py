@@ -65,6 +65,7 @@ class TableState:
         config: ``hoodie.properties``.
         view: its visible files.
         pending_services: pending clusterings.
+        uncommitted: requested time of a write that the state shows although it is not committed yet; else empty.
     """
 
     storage: Storage
@@ -72,7 +73,27 @@ class TableState:
     timeline: Timeline
     view: TableView
     pending_services: tuple[Instant, ...] = ()
+    uncommitted: str = ""
     _newest: _DecodedCommit = field(default_factory=_DecodedCommit, repr=False, compare=False)
+
+    def with_uncommitted(self, done: Instant, metadata: CommitMetadata) -> TableState:
+        """The state after a write whose files exist, as if it were committed.
+
+        Args:
+            done: the write, completed; storage does not have it.
+            metadata: its commit metadata.
+        """
+        ended = metadata.partition_to_replace_file_ids or {}
+        replaced = {(partition, one): done.requested for partition, ids in ended.items() for one in ids}
+        timeline, newest = self.timeline.with_instant(done), _DecodedCommit()
+        newest.known = done, metadata
+        view = replace(
+            self.view,
+            timeline=timeline,
+            lister=StorageLister(self.storage),  # the metadata table does not have the files yet
+            replaced={**self.view.replaced, **replaced},
+        )
+        return replace(self, timeline=timeline, view=view, uncommitted=done.requested, _newest=newest)
 
 
 def load_state(

@@ -1,12 +1,13 @@
 """Execution backends: run work that grows with rows or files in threads of this process, or as Spark tasks.
 
 Plans, conflict checks and the timeline stay in the calling process. A :class:`Backend` executes everything else through
-five methods, so each write or table service has one implementation for both.
+six methods, so each write or table service has one implementation for both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -14,10 +15,12 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.events import Listener
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.plan import FilePlan, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.preview import WritePreview
 
@@ -77,6 +80,11 @@ class Backend(Protocol):
         """``local`` or ``spark``, for results."""
         ...
 
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Listeners of the phases of a call."""
+        ...
+
     def engine(self, rows: Any, options: WriteOptions) -> PlannedEngine:
         """The engine that writes ``rows``: a :class:`BatchSource`, or a table of a type that this backend accepts.
 
@@ -133,6 +141,18 @@ class Backend(Protocol):
 
         Returns:
             The statistics, in any order.
+        """
+        ...
+
+    def answering(self, states: Mapping[str, TableState]) -> AbstractContextManager[Callable[[str], pa.Table]]:
+        """Answer SQL queries during the block.
+
+        Args:
+            states: of one table, by the names that queries give them; one without a commit has no rows, and the columns
+                of the last one.
+
+        Returns:
+            A function of a query in Spark's grammar.
         """
         ...
 

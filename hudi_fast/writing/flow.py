@@ -12,6 +12,7 @@
     execute     the engine: tag ─► assign ─► write file groups            ─► write statistics
     ┌ lock
     │ check     no other writer changed these file groups, or the schema, since the state was pinned
+    │ validate  the validators of the options, on the table before and after the write
     │ publish   statistics ─► commit metadata ─► metadata table ─► lock still held? ─► completed instant  visible
     └ maintain  compact the metadata table when that is due               a failure is a warning
 
@@ -22,10 +23,11 @@ its history. After it, an error rolls the write back; if the process fails or lo
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.write_options import WriteOptions
@@ -38,6 +40,7 @@ from hudi_fast.errors import (
     LockError,
     TableExistsError,
 )
+from hudi_fast.events import Phase, note
 from hudi_fast.index.record_index import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
 from hudi_fast.timeline.announced_changes import announce, apply_announced
@@ -136,10 +139,26 @@ def run_write(session: TableSession, engine: Engine, mode: str) -> WriteResult:
     for attempt in range(options.lock.conflict_retries):
         try:
             return _write_beside_others(session, engine, mode)
-        except CommitConflictError:  # the other writer may still be active
+        except CommitConflictError as error:  # the other writer may still be active
+            _log_retry(session, error, attempt, options.lock.conflict_retries)
             time.sleep(_RANDOM.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)))
             session.changed()
     return _write_beside_others(session, engine, mode)
+
+
+def _log_retry(session: TableSession, error: CommitConflictError, attempt: int, most: int) -> None:
+    note(
+        "writing",
+        logging.INFO,
+        "Retry %d of %d of a write to %s after a conflict: %s",
+        attempt + 1,
+        most,
+        session.storage.uri,
+        error,
+        table=session.storage.uri,
+        instant=error.instant or "",
+        other=error.other or "",
+    )
 
 
 def _write_beside_others(session: TableSession, engine: Engine, mode: str) -> WriteResult:
@@ -160,7 +179,8 @@ def _write_once(session: TableSession, engine: Engine, mode: str) -> WriteResult
                 _write(session, engine, started) if target.new is None else _replace(session, engine, target, started)
             )
     session.set_state(target.new_state())
-    engine.prepare(draft_plan(session.state, options, engine.input_schema()))
+    with session.phase("prepare", "writing"):
+        engine.prepare(draft_plan(session.state, options, engine.input_schema()))
     session.changed()
     try:
         create_table(target)
@@ -228,17 +248,38 @@ def _write(
     requested: str | None = None,
 ) -> WriteResult:
     """Write to the session's table, or to the new one that ``new`` describes."""
+    return _in_phase(session, lambda step: _write_in(step, session, engine, started, new, requested))
+
+
+def _in_phase(session: TableSession, write: Callable[[Phase], WriteResult]) -> WriteResult:
+    with session.phase("write", "writing", level=logging.INFO) as step:
+        result = write(step)
+        step.add(
+            operation=result.operation,
+            rows=result.inserts + result.updates + result.deletes,
+            files=result.files_written,
+            bytes=result.bytes_written,
+            plan=result.plan,
+        )
+    return result
+
+
+def _write_in(
+    step: Phase, session: TableSession, engine: Engine, started: float, new: Target | None, requested: str | None
+) -> WriteResult:
     options = session.settings.write
-    plan = _draft(session, engine, new)
+    with session.phase("prepare"):
+        plan = _draft(session, engine, new)
     drafted = session.state
     if new is not None:
         session.set_state(create_table(new))
-    with session.locked():
+    with session.phase("begin"), session.locked():
         recover(session)
         state = ensure_metadata(session, plan)
         refuse_large_scan(plan, state, options.index_fallback_max_bytes)
         pinned = pin(state, options)
         transaction = begin(session, plan.committed_as.upper(), plan.committed_as in REPLACING, requested)
+    step.instant = transaction.instant.requested
     with rolled_back_on_failure(transaction):
         if state.timeline == drafted.timeline:
             plan = replace(plan, table=replace(plan.table, config=state.config, view=state.view))
@@ -261,9 +302,10 @@ def _execute(
         instant=transaction.instant.requested,
         early=early_detection(options, state.timeline, plan.index.bucket is not None),
     )
-    outcome = engine.execute(plan)
+    with session.phase("execute"):
+        outcome = engine.execute(plan)
     replaced = replaced_groups(plan, state.view if plan.overwrites else plan.view, options, outcome.partitions)
-    with session.locked():
+    with session.phase("publish"), session.locked():
         if not (outcome.stats or replaced or options.allow_empty_commit or plan.overwrites):
             withdraw(transaction)
             return plan, outcome, ""
@@ -279,7 +321,8 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
         session.next_time()  # later times follow those of other writers
         refuse_while_restoring(state.storage, state.timeline, "no write may be published")
         require_not_undone(state, instant)
-        require_no_conflicts(instant, metadata, pinned.state, state, plan, options)
+        with session.phase("check_conflicts"):
+            require_no_conflicts(instant, metadata, pinned.state, state, plan, options)
         if not plan.overwrites:
             plan = plan_with_merged_schema(instant, plan, pinned, state, options)
         metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **schema_metadata(plan)})
@@ -292,8 +335,13 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
     def record() -> None:
         if transaction.heartbeat is not None:
             transaction.heartbeat.require_alive()
+        if session.settings.hooks.validates:
+            from hudi_fast.writing.validators import validate
+
+            validate(session, instant, metadata)
         record_schema(session.state, plan, session.clock)
-        recorded.append(record_in_metadata(session, plan, metadata))
+        with session.phase("record_in_metadata"):
+            recorded.append(record_in_metadata(session, plan, metadata))
 
     completed = publish(transaction, metadata, record)
     session.committed(completed, recorded[0])
@@ -307,11 +355,12 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
     if staged is None:
         if target.is_damaged:
             return _write(session, engine, started, new=target)
-        return _overwrite_in_place(session, engine, target, started)
+        return _in_phase(session, lambda step: _overwrite_in_place(step, session, engine, target, started))
     try:
         try:
             private = TableSession(staged, session.settings, session.backend, private=True)
             result = _write(private, engine, started, new=replace(target, storage=staged, exists=False))
+            session.last_write = private.last_write
         except (OSError, CommitStateUnknownError) as error:  # the staged table is deleted in any case
             raise CommitError(
                 f"The new table that was to replace {storage.uri} could not be written: {error} The old table is as "
@@ -326,14 +375,17 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
     return replace(result, seconds=time.monotonic() - started)
 
 
-def _overwrite_in_place(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:
+def _overwrite_in_place(
+    step: Phase, session: TableSession, engine: Engine, target: Target, started: float
+) -> WriteResult:
     """Replace rows, columns and configuration of a table by one commit: see :mod:`.overwrite_in_place`."""
     storage, options = session.storage, session.settings.write
     before = session.latest().config
     changes = changed_properties(session.state, options)
-    plan = replace(_draft(session, engine, target.with_properties(before.raw, changes)), overwrites=True)
+    with session.phase("prepare"):
+        plan = replace(_draft(session, engine, target.with_properties(before.raw, changes)), overwrites=True)
     session.changed()
-    with session.locked():
+    with session.phase("begin"), session.locked():
         state = recover(session)
         require_same_partitions(state, plan.schema)
         if changed_properties(state, options) != changes:
@@ -346,6 +398,7 @@ def _overwrite_in_place(session: TableSession, engine: Engine, target: Target, s
         plan = replace(plan, table=table, index=without_records(plan.index))  # no key is looked up
         pinned = pin(state, options)
         transaction = begin(session, plan.committed_as.upper(), replaces=True)
+    step.instant = transaction.instant.requested
     with rolled_back_on_failure(transaction):
         with session.locked():
             announce(storage, transaction.instant.requested, changes)

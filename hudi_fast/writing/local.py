@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from hudi_fast.events import phase
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -94,14 +95,20 @@ def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> 
     codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
     order, bounds = group_rows(codes, len(names))
     groups = [(name, order[bounds[i] : bounds[i + 1]]) for i, name in enumerate(names) if bounds[i + 1] > bounds[i]]
-    with ThreadPoolExecutor(lookup_threads(plan), thread_name_prefix="hudi_fast") as pool:
+    with (
+        phase("assign", rows=incoming.count, partitions=len(groups)),
+        ThreadPoolExecutor(lookup_threads(plan), thread_name_prefix="hudi_fast") as pool,
+    ):
         works = _assign(plan, incoming, groups, pool, first_task)
     refuse_unknown(plan, incoming, works)
     sizes = [_size(work, plan.config.is_mor) for work in works]
     threads = units_at_once(sizes, plan.files.threads, plan.files.most_threads)
     threads = 1 if is_little(plan.storage.is_local, sizes) else threads
-    written = heaviest_first(sizes, lambda number: write_file_group(plan, works[number], incoming), threads)
-    return [stat for some in written for stat in some]
+    with phase("write_files", threads=threads) as step:
+        one = step.counting(lambda number: write_file_group(plan, works[number], incoming), len(works), "file groups")
+        stats = [stat for some in heaviest_first(sizes, one, threads) for stat in some]
+        step.add(files=len(stats), bytes=sum(stat.file_size for stat in stats))
+    return stats
 
 
 def lookup_threads(plan: WritePlan) -> int:

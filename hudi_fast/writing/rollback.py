@@ -19,6 +19,7 @@ Sources: ``BaseRollbackActionExecutor``, ``CopyOnWriteRollbackActionExecutor``, 
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from dataclasses import dataclass, field
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError, CorruptTableError
+from hudi_fast.events import Completed, completed
 from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
 from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
@@ -176,16 +178,36 @@ class _Done:
 def _execute(
     session: TableSession, config: TableConfig, rollback: Instant, plan: RollbackPlan, keep_plan: bool | None
 ) -> RolledBack:
+    with session.phase("rollback", "writing", rollback.requested, logging.INFO, of=plan.instant) as step:
+        done = _complete(session, config, rollback, plan, keep_plan)
+        files = sum(len(one.deleted) for one in done.metadata.partitions)
+        step.add(files=files)
+        seconds, figures = done.metadata.millis / 1000, {"numFilesDeleted": files}
+        completed(
+            Completed(
+                action="rollback",
+                instant=rollback.requested,
+                seconds=seconds,
+                state=session.known_state,
+                figures=figures,
+            )
+        )
+    return done
+
+
+def _complete(
+    session: TableSession, config: TableConfig, rollback: Instant, plan: RollbackPlan, keep_plan: bool | None
+) -> RolledBack:
     storage, rule, clock = session.storage, session.heartbeat_rule, session.clock
     with sending_heartbeats(storage, rollback.requested, rule) if rule.shared else contextlib.nullcontext():
         metadata = _undo(session, config, rollback, plan, keep_plan, list_logs=True)
         inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
         body = encode_rollback_metadata(metadata)
-        completed = complete(storage, config, inflight, body, lambda: clock.next_time(rollback.requested))
+        visible = complete(storage, config, inflight, body, lambda: clock.next_time(rollback.requested))
     delete_markers(storage, plan.instant, frozenset())
     delete_markers(storage, rollback.requested)
     storage.delete_file(heartbeat_path(plan.instant))
-    return RolledBack(completed, metadata)
+    return RolledBack(visible, metadata)
 
 
 def _undo(

@@ -16,15 +16,19 @@ state again, so that others can work in between.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from hudi_fast.errors import LockTimeoutError, ServiceTakenError
+from hudi_fast.events import Completed, Listener, Phase, phase
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.updates.commit import Recorded
+from hudi_fast.monitoring.spans import SPANS, spans_are_wanted
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
@@ -58,10 +62,14 @@ class TableSession:
         self.is_private = private
         self._held: HeldLock | None = None
         self._state: TableState | None = None
+        self._known: TableState | None = None
         self._clock: InstantClock | None = None
         self._clock_lock: HeldLock | None = None
         self._kept: contextlib.ExitStack | None = None
         self._unlocked_work: list[Callable[[], None]] = []
+        self._listeners: tuple[Listener, ...] | None = None
+        self.last_write: Completed | None = None
+        """The last write that this call completed."""
         self.is_recovered = False
         """Whether failed writes were rolled back since the lock was acquired."""
 
@@ -83,6 +91,11 @@ class TableSession:
     def timeline(self) -> Timeline:
         """The active timeline of :attr:`state`."""
         return self.state.timeline
+
+    @property
+    def known_state(self) -> TableState | None:
+        """The state, or the last one if this call changed the table since. Reads nothing; for events."""
+        return self._state or self._known
 
     def latest(self) -> TableState:
         """The state; opened again unless the lock is held, which keeps it up to date."""
@@ -120,12 +133,33 @@ class TableSession:
 
     def changed(self) -> None:
         """Open the state again on its next use, because this call changed the table."""
+        self._known = self._state or self._known
         self._state = None
 
     def reload(self) -> TableState:
         """Open the state again."""
         self.changed()
         return self.state
+
+    # ---- events
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Listeners that the options, the backend and the application ask for."""
+        if self.is_private:  # its phases are those of the call that made it
+            return ()
+        if self._listeners is None:
+            found = self.backend.listeners
+            if self.settings.metrics.on:
+                from hudi_fast.monitoring.metrics import MetricsListener
+
+                found = (*found, MetricsListener(self.settings.metrics, self.storage.uri))
+            self._listeners = (*found, SPANS) if spans_are_wanted() else found
+        return self._listeners
+
+    def phase(self, name: str, area: str = "", instant: str = "", level: int = logging.DEBUG, **figures: Any) -> Phase:
+        """A phase of this call; see :func:`hudi_fast.events.phase`."""
+        return phase(name, area, self.storage.uri, instant, level, self.listeners, **figures)
 
     # ---- lock and clock
 
@@ -237,7 +271,8 @@ class TableSession:
             if self.is_private:
                 self._held = HeldLock()
             else:
-                self._held = stack.enter_context(table_lock(self.storage, self.settings.write.lock))
+                with phase("lock", "locking", self.storage.uri):
+                    self._held = stack.enter_context(table_lock(self.storage, self.settings.write.lock))
                 self.changed()
             self.is_recovered = False
             self._unlocked_work = []

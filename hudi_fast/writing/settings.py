@@ -14,6 +14,8 @@ from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.hook_options import HookOptions
+from hudi_fast.config.metrics_options import MetricsOptions
 from hudi_fast.config.option_values import written_options
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.stream_options import SinkOptions
@@ -54,6 +56,8 @@ class Settings:
         services: whether services run before and after a write, and whether a failed service fails the write.
         sync: catalogs to sync after a write.
         ttl: which partitions expire, and whether they are deleted after a write.
+        metrics: whether metrics are reported, and where.
+        hooks: callbacks after a commit, and validators before it.
         waits: whether to wait for a service of the same kind that another process runs.
     """
 
@@ -66,6 +70,8 @@ class Settings:
     services: ServiceOptions = field(default_factory=ServiceOptions)
     sync: SyncOptions = field(default_factory=SyncOptions)
     ttl: TtlOptions = field(default_factory=TtlOptions)
+    metrics: MetricsOptions = field(default_factory=MetricsOptions)
+    hooks: HookOptions = field(default_factory=HookOptions)
     waits: bool = True
 
     @classmethod
@@ -92,6 +98,8 @@ class Settings:
             services=ServiceOptions.of(values),
             sync=SyncOptions.of(values),
             ttl=TtlOptions.of(values),
+            metrics=MetricsOptions.of(values),
+            hooks=HookOptions.of(values),
         )
 
     def check_storage(self, storage: Storage) -> None:

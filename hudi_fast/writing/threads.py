@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from hudi_fast.arrow_input import RowStream, row_stream, to_arrow_table
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.events import Listener, phase
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import FilePlan, TaskToken
@@ -46,6 +49,7 @@ class ThreadBackend:
     """
 
     name = "local"
+    listeners: tuple[Listener, ...] = ()
 
     def __init__(self, threads: int | None = None, is_local: bool = False) -> None:
         self._is_local = is_local
@@ -85,6 +89,16 @@ class ThreadBackend:
         threads = 1 if is_little(self._is_local, weights) else self._threads
         return heaviest_first(weights, lambda number: function(groups[number]), threads)
 
+    @contextmanager
+    def answering(self, states: Mapping[str, TableState]) -> Iterator[Callable[[str], pa.Table]]:
+        """Answer SQL queries by duckdb."""
+        from hudi_fast.sql_text.evaluate import evaluated
+        from hudi_fast.writing.validators import scan_or_nothing
+
+        last = list(states.values())[-1]
+        sources = {name: scan_or_nothing(state, last) for name, state in states.items()}
+        yield lambda text: evaluated(text, sources)
+
     def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
         """Delete files."""
         return delete_in_threads(storage, paths)
@@ -105,8 +119,12 @@ def map_in_threads(
         function: executes one unit.
     """
     threads = units_at_once(weights, plan.files.threads, plan.files.most_threads)
-    written = heaviest_first(weights, lambda number: function(units[number], TaskToken(number)), threads)
-    return [stat for stats in written for stat in stats]
+    with phase("rewrite_files", threads=threads) as step:
+        one = step.counting(lambda number: function(units[number], TaskToken(number)), len(units), "file groups")
+        written = heaviest_first(weights, one, threads)
+        stats = [stat for some in written for stat in some]
+        step.add(files=len(stats))
+    return stats
 
 
 def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:

@@ -18,8 +18,10 @@ several writers, heartbeats distinguish live writes from failed ones.
 from __future__ import annotations
 
 import contextlib
+import logging
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hudi_fast.errors import (
     CommitConflictError,
@@ -28,6 +30,7 @@ from hudi_fast.errors import (
     CorruptTableError,
     LockError,
 )
+from hudi_fast.events import Completed, completed, note
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.timeline.active import Timeline
@@ -62,6 +65,10 @@ __all__ = [
 ]
 
 
+_SERVICES = {"COMPACT": "compaction", "LOG_COMPACT": "logcompaction", "CLUSTER": "clustering"}
+"""Operations of table services, and the names of their metrics."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Transaction:
     """A write or table service that has begun.
@@ -71,12 +78,14 @@ class Transaction:
         instant: the inflight instant.
         operation: as commit metadata names it (``UPSERT``).
         heartbeat: its heartbeat; None when it sends none.
+        started: when it began, on the monotonic clock, in seconds.
     """
 
     session: TableSession
     instant: Instant
     operation: str
     heartbeat: Heartbeat | None = None
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def storage(self) -> Storage:
@@ -195,15 +204,24 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
         CommitStateUnknownError: storage errors hide whether it did.
     """
     session, instant = transaction.session, transaction.instant
-    storage, config, clock = session.storage, session.state.config, session.clock
+    storage, state, clock = session.storage, session.state, session.clock
+    config = state.config
     kept = _reconcile(storage, instant, metadata)
     record()
     replaces = comparable_action(instant.action) == "replacecommit"
     body = encode_commit_metadata(metadata, config.layout_version, replaces)
-    completed = complete(storage, config, instant, body, lambda: clock.next_time(instant.requested))
+    visible = complete(storage, config, instant, body, lambda: clock.next_time(instant.requested))
     with contextlib.suppress(OSError, CorruptTableError):  # the write is visible; leftover markers are harmless
         delete_markers(storage, instant.requested, kept)
-    return completed
+    session.last_write = Completed(
+        action=_SERVICES.get(transaction.operation, visible.action),
+        instant=instant.requested,
+        seconds=time.monotonic() - transaction.started,
+        metadata=metadata,
+        state=state,
+    )
+    completed(session.last_write)
+    return visible
 
 
 def abandon(transaction: Transaction) -> None:
@@ -269,7 +287,19 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
 
 def _abandon_after(transaction: Transaction, cause: BaseException) -> None:
     """Roll back. If that fails, too, the next writer does it, and ``cause`` is the error to report."""
-    instant = transaction.instant
+    instant, uri = transaction.instant, transaction.storage.uri
+    note(
+        "writing",
+        logging.WARNING,
+        "The %s %s of %s failed and is rolled back: %s: %s",
+        instant.action,
+        instant.requested,
+        uri,
+        type(cause).__name__,
+        cause,
+        table=uri,
+        instant=instant.requested,
+    )
     with noted_on(cause, f"Rolling back the {instant.action} {instant.requested}"), transaction.session.locked():
         abandon(transaction)
 

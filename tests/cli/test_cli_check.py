@@ -7,7 +7,7 @@ import json
 
 def test_options_and_statements_of_files(run, tmp_path):
     (tmp_path / "job.conf").write_text(
-        "# a job\nspark.app.name  x\nspark.hoodie.metrics.on true\nhoodie.table.name = t\n", encoding="utf-8"
+        "# a job\nspark.app.name  x\nspark.hoodie.metrics.lock.enable true\nhoodie.table.name = t\n", encoding="utf-8"
     )
     (tmp_path / "job.sql").write_text("SELECT 1; CALL show_file_status(table => 't', file => 'f')", encoding="utf-8")
     place = ("--options", tmp_path / "job.conf", "--sql", tmp_path / "job.sql")
@@ -15,7 +15,7 @@ def test_options_and_statements_of_files(run, tmp_path):
     assert code == 1
     rows = json.loads(shown)
     assert [(row["name"], row["verdict"]) for row in rows] == [
-        ("hoodie.metrics.on", "missed"),
+        ("hoodie.metrics.lock.enable", "missed"),
         ("hoodie.table.name", "honoured"),
         ("SELECT 1", "honoured"),
         ("CALL show_file_status(table => 't', file => 'f')", "refused"),

@@ -22,9 +22,11 @@ from hudi_fast.config.catalog import (
     clean,
     clustering,
     files,
+    hooks,
     index,
     limited,
     lock,
+    metrics,
     read,
     services,
     stream,
@@ -39,7 +41,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 
 MODULES = (
     *(accepted, archive, bootstrap, cdc, clean, clustering, files, index),
-    *(limited, lock, read, services, stream, sync, ttl, write),
+    *(hooks, limited, lock, metrics, read, services, stream, sync, ttl, write),
 )
 DEFINED = [
     option

@@ -142,8 +142,8 @@ def test_a_key_that_cannot_change_the_result_is_taken_silently(key, value):
 
 @pytest.mark.parametrize("family", ["read", "write"])
 def test_an_option_whose_effect_would_be_missed_is_a_warning(family):
-    with pytest.warns(HudiWarning, match=r"hoodie\.metrics\.on=true has no effect: hudi_fast reports no metrics"):
-        assert resolve({"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "JMX"}, family) == {}
+    with pytest.warns(HudiWarning, match=r"hoodie\.metrics\.lock\.enable=true has no effect: hudi_fast reports no"):
+        assert resolve({"hoodie.metrics.lock.enable": "true", "hoodie.metrics.datadog.api.key": "x"}, family) == {}
 
 
 def test_the_type_of_timestamps_is_a_warning_unless_it_is_what_is_written():

@@ -8,8 +8,10 @@ from hudi_fast.config.bootstrap_options import BootstrapOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.hook_options import HookOptions
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.config.metrics_options import MetricsOptions
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.service_options import ServiceOptions
@@ -35,7 +37,8 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
     services = (CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions, SyncOptions)
-    classes = (WriteOptions, MetadataOptions, SinkOptions, LockOptions, BootstrapOptions, TtlOptions, *services)
+    hooks = (HookOptions, MetricsOptions)
+    classes = (WriteOptions, MetadataOptions, SinkOptions, LockOptions, BootstrapOptions, TtlOptions, *services, *hooks)
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +23,17 @@ WITH_SPARK = ("migrate", "streaming")
 ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "rollback-and-restore", "scale")
 """Pages that begin with a table ``trips``."""
 NO_OPTIONS = {"hoodie.properties", "hoodie.keygen", "hoodie.metadata"}
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A page configures logging for its readers."""
+    root, own = logging.getLogger(), logging.getLogger("hudi_fast")
+    before = list(root.handlers), root.level, own.level
+    yield
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    own.setLevel(before[2])
 
 
 def blocks(page: str, spark: bool) -> list[str]:

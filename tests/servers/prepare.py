@@ -20,6 +20,7 @@ from tests.servers.dynamodb import start_dynamodb
 from tests.servers.hive_metastore import start_hive_metastore
 from tests.servers.maven_jars import PARQUET_TESTS, MavenError, maven_jars
 from tests.servers.object_stores import start_fake_gcs
+from tests.servers.push_gateway import start_push_gateway
 from tests.servers.s3 import ServerError, start_s3
 
 
@@ -38,6 +39,7 @@ PREPARATIONS: dict[str, Callable[[Path], object]] = {
     "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
     "S3": lambda folder: once(start_s3(CACHE, folder)),
     "Google Cloud Storage": lambda folder: once(start_fake_gcs(CACHE, folder)),
+    "Push gateway": lambda folder: once(start_push_gateway(CACHE, folder)),
     "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), CACHE, folder)),
 }
 

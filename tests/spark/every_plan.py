@@ -6,6 +6,7 @@ class and the release of Spark.
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -41,6 +42,25 @@ CHANGES = batch([*range(80, 140), *range(80, 90), 5], ts=[*[200] * 60, *[300] * 
 MOVES = batch(range(60, 120), ts=400, deletes=[70], shift=1)
 
 
+class Complaints(logging.Handler):
+    """Log records of listeners that failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def recorded_tags(spark: SparkSession) -> list[str]:
+    """Each tag that the session gets from now on."""
+    tags: list[str] = []
+    add = spark.addTag
+    spark.addTag = lambda tag: tags.append(tag) or add(tag)  # type: ignore[method-assign]
+    return tags
+
+
 def main(folder: Path, connect: bool) -> None:
     """Writes, reads, and a refusal."""
     settings = {
@@ -53,6 +73,8 @@ def main(folder: Path, connect: bool) -> None:
     else:
         spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
+    complaints, tags = Complaints(), recorded_tags(spark) if connect else []
+    logging.getLogger("hudi_fast.monitoring").addHandler(complaints)
     steps = [
         Step("upsert", batch(range(100))),
         Step("upsert", CHANGES),
@@ -88,6 +110,10 @@ def main(folder: Path, connect: bool) -> None:
     assert refused
     assert not (folder / "bad").exists()
     assert_streams(spark, folder / "stream")
+    assert complaints.lines == []
+    if connect:
+        assert [tag for tag in tags if tag.startswith("hudi_fast:_execute_")]
+        assert not spark.getTags()
     print(type(spark).__module__, spark.version)
     spark.stop()
 

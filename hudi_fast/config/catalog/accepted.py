@@ -10,10 +10,10 @@ from hudi_fast.config.option_descriptor import BOTH, Kind, Option
 __all__ = ["ACCEPTED_GROUPS", "ACCEPTED_OPTIONS", "ACCEPTED_PREFIXES", "MISSED_OPTIONS"]
 
 ACCEPTED_PREFIXES = (
-    ("hoodie.metrics", "Metrics are not reported."),
+    ("hoodie.metrics", "Settings of reporters that hudi_fast does not have."),
     ("hoodie.gcp.", "BigQuery is not synced."),
     ("hoodie.meta.sync.datahub.", "DataHub is not synced."),
-    ("hoodie.write.commit.callback.", "Commit callbacks are disabled."),
+    ("hoodie.write.commit.callback.", "Settings of callbacks that hudi_fast does not have."),
     ("hoodie.embed.timeline.server", "hudi_fast has no timeline server."),
     ("hoodie.filesystem.", "The file view is always in memory."),
     ("hoodie.table.service.manager.", "hudi_fast has no service manager."),
@@ -203,8 +203,6 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
     (
         "Settings of services and hooks that are disabled.",
         """
-        hoodie.precommit.validators.equality.sql.queries hoodie.precommit.validators.single.value.sql.queries
-        hoodie.precommit.validators.inequality.sql.queries hoodie.precommit.validators.failure.policy
         hoodie.precommit.validators.streaming.offset.tolerance.percentage
         hoodie.write.rolling.metadata.timeline.lookback.commits
         """,
@@ -229,15 +227,6 @@ MISSED_OPTIONS = (
         "Store the field ids of a DataFrame's schema in the files of a bulk_insert (Apache Hudi's default is true).",
         honoured=False,
         loss="hudi_fast stores no field ids; readers find the columns by their names. Leave it out.",
-    ),
-    Option(
-        "hoodie.metrics.on",
-        Kind.BOOL,
-        False,
-        "Report metrics.",
-        families=BOTH,
-        honoured=False,
-        loss="hudi_fast reports no metrics. HudiTable.history() has the figures of each commit.",
     ),
 )
 """Options without effect whose users miss something: setting one to another value than its default is a warning."""

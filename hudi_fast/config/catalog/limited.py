@@ -108,8 +108,6 @@ _CONCURRENCY = (
 
 _HOOKS = (
     _only("hoodie.prewrite.validators", "Classes of checks before a write.", ""),
-    _only("hoodie.precommit.validators", "Classes of checks before a commit.", ""),
-    _off("hoodie.write.commit.callback.on", "Call a service after a commit."),
     _never("hoodie.client.init.callback.classes", "User-defined class to call at the start of a write."),
     _never("hoodie.index.class", "User-defined index class."),
     _off("hoodie.metaserver.enabled", "Store the timeline on a metadata server.", families=BOTH),

@@ -13,6 +13,7 @@ Sources: ``TimelineArchiverV1``/``V2``, ``HoodieMetadataWriteUtils`` (Hudi 1.2.0
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
+from hudi_fast.events import Completed, completed
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.services.archiving.bounds import Bound
 from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, may_be_due, plan_of, up_to
@@ -97,6 +99,16 @@ def archive(session: TableSession, plan: ArchivePlan | None = None) -> ArchiveRe
         CorruptTableError: the timeline or the archive is damaged.
         LockTimeoutError: other processes held the table's lock.
     """
+    with session.phase("archive", "services", level=logging.INFO) as step:
+        done = _archive(session, plan)
+        count = len(done.instants)
+        step.add(instants=count, files=done.files_written)
+        figures, state = {"numInstantsArchived": count}, session.known_state
+        completed(Completed(action="archive", instant="", seconds=done.seconds, state=state, figures=figures))
+    return done
+
+
+def _archive(session: TableSession, plan: ArchivePlan | None) -> ArchiveResult:
     started, storage, options = time.monotonic(), session.storage, session.settings.archive
     with session.locked() as state:
         found = _planned(state, session.settings)

@@ -18,6 +18,7 @@ Sources: ``CleanActionExecutor``, ``BaseHoodieTableServiceClient#clean`` (Hudi 1
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 import warnings
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from dataclasses import dataclass, replace
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.events import Completed, completed
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.services.cleaning.metadata import ensure_metadata_of_clean, record_clean
@@ -189,16 +191,27 @@ def _execute(session: TableSession, planned: ScheduledClean, strictly: bool) -> 
     storage, requested = session.storage, planned.instant
     try:
         with contextlib.ExitStack() as alive:
+            step = alive.enter_context(session.phase("clean", "services", requested, logging.INFO))
             with session.locked():
                 begun = _begin(session, planned, strictly)
                 if begun is None:
                     return None
-                requested = begun.instant.requested
+                requested = step.instant = begun.instant.requested
                 alive.enter_context(sending_heartbeats(storage, requested, session.heartbeat_rule))
             paths = [path for some in begun.checked.paths.values() for path in some]
-            failed = _delete(session, paths)
+            with session.phase("delete_files", files=len(paths)):
+                failed = _delete(session, paths)
             with session.locked():
-                return _finish(session, begun, failed)
+                done = _finish(session, begun, failed)
+            files = sum(len(one.deleted) for one in done.metadata.partitions)
+            step.add(files=files, bytes=done.bytes_deleted)
+            seconds, figures = done.metadata.millis / 1000, {"numFilesDeleted": files}
+            completed(
+                Completed(
+                    action=_ACTION, instant=requested, seconds=seconds, state=session.known_state, figures=figures
+                )
+            )
+            return done
     except OSError as error:
         raise CommitError(
             f"The clean {requested} of {storage.uri} failed because of storage: {error}. If it is on the timeline, the "

@@ -17,6 +17,7 @@ Sources: ``BaseCommitActionExecutor.executeClustering``, ``BaseHoodieTableServic
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import warnings
 from dataclasses import replace
@@ -43,6 +44,7 @@ from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
     commit_service,
+    figures_of,
     file_plan,
     recover_with_metadata,
     stats_by_partition,
@@ -81,7 +83,10 @@ def run_clustering(session: TableSession, scheduled: ScheduledClustering) -> Fin
         UnsupportedFeatureError: the plan has an unknown execution strategy, or the table merges its rows in a way that
             is not supported.
     """
-    with session.service_lock(service_lock_path("clustering")):
+    with (
+        session.phase("clustering", "services", scheduled.instant, logging.INFO) as step,
+        session.service_lock(service_lock_path("clustering")),
+    ):
         try:
             with session.locked():
                 begun = _begin(session, scheduled)
@@ -89,7 +94,9 @@ def run_clustering(session: TableSession, scheduled: ScheduledClustering) -> Fin
                     return begun
             transaction, work, plan = begun
             with rolled_back_on_failure(transaction):
-                return _execute(transaction, work, plan)
+                done = _execute(transaction, work, plan)
+            step.add(**figures_of(done.stats))
+            return done
         except CommitConflictError as error:
             with noted_on(error, f"Rolling back the clustering {scheduled.instant}"), session.locked():
                 _withdraw_outdated(session, scheduled)

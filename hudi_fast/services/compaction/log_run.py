@@ -16,6 +16,7 @@ Sources: ``HoodieLogCompactionPlanGenerator``, ``HoodieLogCompactHelper``, ``Log
 from __future__ import annotations
 
 import contextlib
+import logging
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.formats.log.blocks import scan_log_blocks
@@ -30,7 +31,7 @@ from hudi_fast.services.compaction.run import Operations, merge_slices, service_
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
 from hudi_fast.services.compaction.work import CompactionWork
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import begin_service, commit_service, file_plan
+from hudi_fast.services.running import begin_service, commit_service, figures_of, file_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import is_alive
@@ -126,7 +127,10 @@ def run_log_compaction(session: TableSession, scheduled: ScheduledCompaction) ->
         ServiceTakenError: it is not pending, or its slices were compacted since; it is withdrawn then.
         CommitError: it failed and was removed; the table is as before.
     """
-    with session.service_lock(service_lock_path(_ACTION)):
+    with (
+        session.phase("log_compaction", "services", scheduled.instant, logging.INFO) as step,
+        session.service_lock(service_lock_path(_ACTION)),
+    ):
         with session.locked():
             transaction, work, operations = _begin(session, scheduled)
         with rolled_back_on_failure(transaction):
@@ -134,6 +138,7 @@ def run_log_compaction(session: TableSession, scheduled: ScheduledCompaction) ->
             with session.locked() as state:  # writers continued
                 _require_newest(state, transaction.instant)
                 commit_service(transaction, work.plan, service_metadata(work, stats, "LOG_COMPACT"))
+        step.add(**figures_of(stats))
     return stats
 
 

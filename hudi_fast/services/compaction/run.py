@@ -15,6 +15,7 @@ Sources: ``RunCompactionActionExecutor``, ``HoodieCompactor``, ``CompactHelpers`
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +29,7 @@ from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
     commit_service,
+    figures_of,
     file_plan,
     recover_with_metadata,
     stats_by_partition,
@@ -64,13 +66,17 @@ def run_compaction(session: TableSession, scheduled: ScheduledCompaction) -> lis
         CorruptTableError: a file of the plan is missing or damaged.
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
     """
-    with session.service_lock(service_lock_path(_ACTION)):
+    with (
+        session.phase("compaction", "services", scheduled.instant, logging.INFO) as step,
+        session.service_lock(service_lock_path(_ACTION)),
+    ):
         with session.locked():
             transaction, work, operations = _begin(session, scheduled)
         with rolled_back_on_failure(transaction):
             stats = merge_slices(session, work, operations)
             with session.locked():  # writers continued
                 commit_service(transaction, work.plan, service_metadata(work, stats, "COMPACT"))
+        step.add(**figures_of(stats))
     return stats
 
 

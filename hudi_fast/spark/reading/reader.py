@@ -34,7 +34,7 @@ from hudi_fast.spark.reading.incremental import incremental_frame
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.storage.base import Storage
 
-__all__ = ["read"]
+__all__ = ["frame_of", "read"]
 
 _FEW = 0.1
 
@@ -75,13 +75,13 @@ def read(
         return _incremental(spark, incremental_view(storage, settings), query, columns, filter)
     state = state_for_query(storage, settings.as_of, settings.metadata_enabled)
     if filter is None or isinstance(filter, pc.Expression):
-        return _frame(spark, plan_scan(state, columns, filter, query=query))
+        return frame_of(spark, plan_scan(state, columns, filter, query=query))
     asked = understand_filter(spark, spark_schema(readable_schema(state)), filter)
     wanted = columns
     if columns is not None and not isinstance(columns, str):
         wanted = [*columns, *(name for name in asked.columns if name not in columns)]
     plan = plan_scan(state, wanted, query=query, condition=asked.condition)
-    frame = _frame(spark, plan).filter(filter)
+    frame = frame_of(spark, plan).filter(filter)
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
 
 
@@ -94,7 +94,7 @@ def _incremental(
     these rows. It cannot prune columns that the query does not use; Spark's scan can.
     """
     if isinstance(filter_, pc.Expression):
-        return _frame(spark, plan_incremental(view, columns, filter_, query=query))
+        return frame_of(spark, plan_incremental(view, columns, filter_, query=query))
     asked = None if filter_ is None else understand_filter(spark, spark_schema(readable_schema(view.state)), filter_)
     wanted = columns
     if columns is not None and not isinstance(columns, str):
@@ -102,7 +102,9 @@ def _incremental(
         wanted = list(dict.fromkeys([*columns, *looked_at]))
     condition = None if asked is None else asked.condition
     few = columns is not None and view.share <= _FEW
-    frame = _frame(spark, plan_view(view, wanted, view.row_filter() if few else None, query=query, condition=condition))
+    frame = frame_of(
+        spark, plan_view(view, wanted, view.row_filter() if few else None, query=query, condition=condition)
+    )
     if view.instants and not few:
         frame = frame.filter(F.col(COMMIT_TIME).isin(*view.instants))
     if filter_ is not None:
@@ -119,7 +121,8 @@ def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: 
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
 
 
-def _frame(spark: Any, plan: ScanPlan) -> Any:
+def frame_of(spark: Any, plan: ScanPlan) -> Any:
+    """A lazy DataFrame of a planned scan."""
     slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
     if not slices:
         return spark.createDataFrame([], spark_schema(plan.scan.output))

@@ -13,12 +13,14 @@ other half.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import warnings
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.errors import HudiWarning
+from hudi_fast.events import note
 from hudi_fast.services.scheduling.run import run_pending_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
@@ -87,9 +89,12 @@ class Background:
 
     def _work(self, backend: Backend) -> None:
         while self._goes_on():
+            note("streaming", logging.DEBUG, "Asynchronous services begin", table=self.storage.uri)
             try:
                 run_pending_services(TableSession(self.storage, self.settings, backend), _SERVICES)
             except Exception as error:  # Spark's own among them
+                uri = self.storage.uri
+                note("streaming", logging.ERROR, "An asynchronous service failed: %s", repr(error), table=uri)
                 warnings.warn(
                     f"An asynchronous service of the stream into {self.storage.uri} failed: {type(error).__name__}: "
                     f"{error} The stream continues; the service is retried after its next batch.",

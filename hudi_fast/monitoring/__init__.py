@@ -1,0 +1,1 @@
+"""Listeners of events: metrics, spans, progress bars, and callbacks over HTTP."""
