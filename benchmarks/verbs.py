@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from hudi_fast.kernels import warm_up
 
 from hudi_fast import HudiTable, write
-from hudi_fast.kernels import warm_up
 
 ROWS = 200_000
 FILES, ROWS_PER_FILE = 1000, 20

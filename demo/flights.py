@@ -217,8 +217,10 @@ def _serve(story: Story, engine: Engine, table: hf.HudiTable, path: Path, expect
     groups = table.files().num_rows
     with story.step("Clean all but the newest commit; cluster: sort rows by delay"):
         services.delete_savepoint(saved.instant)
-        cleaned = services.clean({"hoodie.clean.commits.retained": 1}, engine.session)
-        clustered = services.cluster({"hoodie.clustering.plan.strategy.sort.columns": "dep_delay"}, engine.session)
+        cleaned = services.clean({"hoodie.clean.commits.retained": 1}, spark=engine.session)
+        clustered = services.cluster(
+            {"hoodie.clustering.plan.strategy.sort.columns": "dep_delay"}, spark=engine.session
+        )
     story.check("old files are deleted", True, cleaned.files_deleted >= data.LAST_MONTH)
     found = (clustered.file_groups, clustered.rows)
     story.check("file groups and rows clustered", (groups, expected.num_rows), found)

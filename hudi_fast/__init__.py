@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hudi_fast.api import bootstrap, delete, merge, plan_write, read, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.checking import CheckResult, Finding, check
+    from hudi_fast.config.option_names import Operation, QueryType, SaveMode, TableType
     from hudi_fast.errors import (
         CatalogError,
         CommitConflictError,
@@ -88,9 +89,12 @@ __all__ = [
     "LockError",
     "LockTimeoutError",
     "MoveColumn",
+    "Operation",
+    "QueryType",
     "RenameColumn",
     "RepairPlan",
     "RepairResult",
+    "SaveMode",
     "ScheduledClustering",
     "ScheduledCompaction",
     "SchemaMismatchError",
@@ -99,6 +103,7 @@ __all__ = [
     "SetNullable",
     "TableExistsError",
     "TableNotFoundError",
+    "TableType",
     "UnsupportedFeatureError",
     "ValidationError",
     "WritePreview",
@@ -123,6 +128,7 @@ _MODULES = {
         ("AddColumn", "ChangeType", "DropColumn", "MoveColumn", "RenameColumn", "SetComment", "SetNullable"),
         "hudi_fast.schema.alter",
     ),
+    **dict.fromkeys(("Operation", "QueryType", "SaveMode", "TableType"), "hudi_fast.config.option_names"),
     "AlterResult": "hudi_fast.writing.alter",
     "BootstrapResult": "hudi_fast.bootstrapping.run",
     "CheckResult": "hudi_fast.checking",

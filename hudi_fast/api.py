@@ -1,17 +1,21 @@
-"""The calls that run on Spark or in this process, depending on their arguments."""
+"""The calls that run on Spark or in this process, depending on their arguments.
+
+The session of a call is the argument ``spark``. It may also come first, as in ``read(spark, path)``.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
 from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
-from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, InvalidDataError, TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.backend import is_from_spark, spark_adapter
@@ -22,16 +26,38 @@ from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hudi_fast.bootstrapping.run import BootstrapResult
+    from hudi_fast.config.moments import Moment
+    from hudi_fast.config.option_names import QueryType, SaveMode
+    from hudi_fast.reading.scan import Filter
 
 __all__ = ["bootstrap", "delete", "merge", "plan_write", "read", "update", "write"]
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _session_first(function: Function) -> Function:
+    """Let the session, or None, come before the other arguments."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        if args and (args[0] is None or is_from_spark(args[0])):
+            if "spark" in named:
+                raise TypeError(f"{function.__name__}() got the Spark session twice")
+            return function(*args[1:], spark=args[0], **named)
+        return function(*args, **named)
+
+    return cast("Function", called)
 
 
 def write(
     df: Any,
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None = None,
-    mode: str = "append",
+    mode: SaveMode = "append",
     storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult:
     """Write rows to a Hudi table. The table is created if it does not exist.
@@ -43,26 +69,39 @@ def write(
     off. These defaults are the same for every write call.
 
     Args:
-        df: a PySpark DataFrame (the write runs on Spark), or anything with ``__arrow_c_stream__``: pyarrow, pandas,
-            polars, duckdb (it runs in this process). A stream may be larger than memory and is read once: a
-            ``pyarrow.RecordBatchReader`` or dataset, a polars LazyFrame, a duckdb relation, an iterator of record
-            batches.
+        df: a PySpark DataFrame: the write runs on Spark. Else it runs in this process, with a pyarrow table or batch; a
+            pandas or polars DataFrame; a list of dicts; or anything with ``__arrow_c_stream__``. A stream may be larger
+            than memory and is read once: a ``pyarrow.RecordBatchReader``, dataset or scanner, a polars LazyFrame, a
+            duckdb relation, an iterator of record batches.
         path: base path of the table.
-        options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling. With the operation ``bootstrap`` the rows
-            come from ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`; ``df`` selects Spark or this process.
-        mode: ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
+        options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling. A table is created with
+            ``hoodie.table.name``, ``hoodie.datasource.write.recordkey.field`` and more; see docs/options.md. With the
+            operation ``bootstrap`` the rows come from ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`; ``df``
+            selects Spark or this process.
+        mode: what to do if the table exists. ``append`` writes to it, by default an upsert; ``overwrite`` replaces it
+            with a new table; ``errorifexists`` and ``ignore`` leave it as it is.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Returns:
-        The result of the write.
+        The result of the write: counts, the instant of the commit, and how it was executed.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`. If a service after the write failed, a note on the error says that the
             write is committed.
+
+    Example:
+        >>> import hudi_fast as hf, tempfile
+        >>> path = tempfile.mkdtemp() + "/trips"
+        >>> options = {"hoodie.table.name": "trips", "hoodie.datasource.write.recordkey.field": "id"}
+        >>> hf.write([{"id": 1, "fare": 9.5}, {"id": 2, "fare": 3.0}], path, options).inserts
+        2
+        >>> hf.read(path, columns=["id", "fare"], filter="fare > 5").to_pylist()
+        [{'id': 1, 'fare': 9.5}]
     """
     if is_bootstrap(options):
+        spark = getattr(df, "sparkSession", None)
         return bootstrap(
-            bootstrap_source(options), path, options, getattr(df, "sparkSession", None), mode, storage_options
+            bootstrap_source(options), path, options, spark=spark, mode=mode, storage_options=storage_options
         )
     settings, spark = Settings.for_write(options), _session_of(df)
     session = open_session(_storage(spark, path, storage_options), settings, spark)
@@ -76,7 +115,7 @@ def plan_write(
     df: Any,
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None = None,
-    mode: str = "append",
+    mode: SaveMode = "append",
     storage_options: Mapping[str, Any] | None = None,
 ) -> WritePreview:
     """Check a write and tell how it would be executed. Nothing is written.
@@ -107,8 +146,9 @@ def bootstrap(
     source_path: str | os.PathLike[str],
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None = None,
+    *,
     spark: Any = None,
-    mode: str = "errorifexists",
+    mode: SaveMode = "errorifexists",
     storage_options: Mapping[str, Any] | None = None,
 ) -> BootstrapResult:
     """Make a table from a folder of Parquet files, with or without copying its rows.
@@ -134,12 +174,39 @@ def bootstrap(
     """
     from hudi_fast.bootstrapping.run import run_bootstrap
 
-    if spark is not None and not is_from_spark(spark):
-        raise ConfigError(f"spark is a SparkSession, or None to work in this process; got {type(spark).__name__}.")
+    _check_session(spark)
     source = _storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)
     return run_bootstrap(source, _storage(spark, path, storage_options), options or {}, mode, spark)
 
 
+@overload
+def read(
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Filter | None = None,
+    as_of: Moment | None = None,
+    query_type: QueryType | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> pa.Table: ...
+
+
+@overload
+def read(
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    spark: Any,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    as_of: Moment | None = None,
+    query_type: QueryType | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Any: ...
+
+
+@overload
 def read(
     spark: Any,
     path: str | os.PathLike[str],
@@ -147,50 +214,101 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     filter: Any = None,
+    as_of: Moment | None = None,
+    query_type: QueryType | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Any: ...
+
+
+@_session_first  # type: ignore[misc]  # it makes the last overload true
+def read(
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+    as_of: Moment | None = None,
+    query_type: QueryType | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A lazy PySpark DataFrame of the table, meta columns first.
+    """Read a table: rows as a ``pyarrow.Table``, or with a Spark session as a lazy DataFrame. Meta columns come first.
 
-    Spark's own scan reads file slices without log files. The columns and filters of the query are pushed down to it;
-    on classic Spark its filters skip files as ``filter`` does. Python workers merge slices with log files; Spark's
-    optimizer does not push anything into them. Pass ``columns`` and ``filter`` here, and only those columns and rows
-    are decoded, merged and passed to Spark.
+    Options select the query, by the keys of Apache Hudi's data source: a snapshot by default, time travel, an
+    incremental query or a query for changes. A path below a table, such as ``trips/city=Oslo``, reads the partitions in
+    that folder.
+
+    Without Spark all rows are held in memory; :class:`hudi_fast.HudiTable` has streams (``to_batches``), lazy scans,
+    pandas, polars and duckdb.
+
+    With Spark, its own scan reads file slices without log files. The columns and filters of the query are pushed down
+    to it; on classic Spark its filters skip files as ``filter`` does. Python workers merge slices with log files;
+    Spark's optimizer does not push anything into them. Pass ``columns`` and ``filter`` here, and only those columns and
+    rows are decoded, merged and passed to Spark.
 
     Args:
-        spark: the Spark session.
-        path: base path of the table.
+        path: base path of the table, or of some partitions. The session may come before it: ``read(spark, path)``.
         options: ``as.of.instant``, ``hoodie.datasource.query.type``, ...
+        spark: the Spark session; None to read in this process.
         columns: which columns, in this order; None for all.
-        filter: which rows. Files that cannot hold such rows are skipped, by partition path and by the indexes of the
-            metadata table. Spark applies SQL text (``"fare > 10 and city in ('Oslo', 'Bergen')"``) or a Spark column.
-            With a ``pyarrow.compute`` expression, Python workers read and filter all slices.
-        storage_options: how to reach the table, see docs/object-stores.md; None uses the session's settings.
+        filter: which rows, as SQL text (``"fare > 10 and city in ('Oslo', 'Bergen')"``), a ``pyarrow.compute``
+            expression, or with Spark a Column. Files that cannot hold such rows are skipped, by partition path and by
+            the indexes of the metadata table. With Spark and an expression, Python workers read and filter all slices.
+        as_of: time to travel to, in any form of docs/time-travel.md; the option ``as.of.instant``.
+        query_type: ``snapshot``, ``read_optimized`` or ``incremental``; the option ``hoodie.datasource.query.type``.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Raises:
+        TableNotFoundError: no table at the path or above it.
+        ConfigError: several paths or a pattern, as in Apache Hudi 1.2; an invalid option, column or filter; an argument
+            that contradicts an option.
         HudiError: see :mod:`hudi_fast.errors`.
+
+    Example:
+        >>> import hudi_fast as hf  # doctest: +SKIP
+        >>> hf.read("trips", columns=["id", "fare"], filter="fare > 5")  # doctest: +SKIP
+        >>> hf.read("trips", as_of="2024-01-31", spark=spark).where("fare > 5").show()  # doctest: +SKIP
     """
-    if not is_from_spark(spark):
-        raise ConfigError(f"read needs a SparkSession, got {type(spark).__name__}; without Spark use HudiTable.open.")
-    return spark_adapter().read(_storage(spark, path, storage_options), spark, options or {}, columns, filter)
+    from hudi_fast.reading.read import in_table, read_rows
+
+    _check_session(spark)
+    _check_one_path(path)
+    _check_options(options)
+    given = _given(options, {"as.of.instant": as_of, "hoodie.datasource.query.type": query_type})
+    storage = _storage(spark, path, storage_options)
+    try:
+        if spark is None:
+            return in_table(storage, lambda table, folder: read_rows(table, given, columns, filter, folder))
+        adapter = spark_adapter()
+        return in_table(storage, lambda table, folder: adapter.read(table, spark, given, columns, filter, folder))
+    except TableNotFoundError as error:
+        if "*" not in os.fspath(path):
+            raise
+        raise ConfigError(
+            f"Glob paths are not supported, as in Apache Hudi 1.2: {os.fspath(path)!r}. Read the base path of the "
+            "table, or the folder of one partition; filter by partition columns for several."
+        ) from error
 
 
+@_session_first
 def merge(
-    spark: Any,
     path: str | os.PathLike[str],
     source: Any,
     options: Mapping[str, Any] | None = None,
     aliases: tuple[str, str] = ("target", "source"),
     storage_options: Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
 ) -> Merge:
     """Begin a merge of rows into a table, like SQL's MERGE INTO, in one commit.
 
     Args:
-        spark: the Spark session, or None to merge in this process.
         path: base path of the table.
         source: with Spark a DataFrame; without it anything with ``__arrow_c_stream__``, or a pandas DataFrame.
         options: ``hoodie.*`` keys as for a write.
         aliases: prefixes of the table's and of the source's columns in conditions and values.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
+        spark: the Spark session; None to merge in this process.
 
     Returns:
         The merge, to add clauses to; see :class:`hudi_fast.dml.statement.Merge`.
@@ -202,23 +320,26 @@ def merge(
     return Merge(lambda spec: spark_adapter().merge_on(session, source, spec), MergeSpec(aliases=aliases))
 
 
+@_session_first
 def update(
-    spark: Any,
     path: str | os.PathLike[str],
     where: Any,
     set: Mapping[str, Any],
     options: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
 ) -> WriteResult:
     """Set columns of the rows of a table that a filter selects, in one commit.
 
     Args:
-        spark: the Spark session, or None to update in this process.
         path: base path of the table.
-        where: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without; None for all rows.
+        where: SQL text, with Spark also a Column, without Spark also a ``pyarrow.compute`` expression; None for all
+            rows.
         set: column -> value; see :meth:`hudi_fast.dml.statement.Merge.when_matched_update`.
         options: ``hoodie.*`` keys as for a write.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
+        spark: the Spark session; None to update in this process.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
@@ -230,12 +351,14 @@ def update(
     return result
 
 
+@_session_first
 def delete(
-    spark: Any,
     path: str | os.PathLike[str],
     where: Any,
     options: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
 ) -> WriteResult:
     """Delete the rows of a table that a filter selects, in one commit; arguments as for :func:`update`.
 
@@ -255,10 +378,47 @@ def _dml_session(
     options: Mapping[str, Any] | None,
     storage_options: Mapping[str, Any] | None,
 ) -> TableSession:
-    if spark is not None and not is_from_spark(spark):
-        raise ConfigError(f"Expected a SparkSession, or None to work in this process; got {type(spark).__name__}.")
+    _check_session(spark)
+    _check_options(options)
     storage = _storage(spark, path, storage_options)
     return open_session(storage, dml_settings(options), spark)
+
+
+def _check_session(spark: Any) -> None:
+    if spark is not None and not is_from_spark(spark):
+        raise ConfigError(f"spark is a SparkSession, or None to work in this process; got {type(spark).__name__}.")
+
+
+def _check_options(options: Any) -> None:
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigError(
+            f"options is a mapping of hoodie.* keys to values; got {options!r}. A Spark session is given as spark=."
+        )
+
+
+def _given(options: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, and the arguments that stand for options.
+
+    Raises:
+        ConfigError: both have a value, and the values differ.
+    """
+    said = {key: value for key, value in arguments.items() if value is not None}
+    for key, value in said.items():
+        if options and key in options and options[key] != value:
+            raise ConfigError(f"{key}={options[key]!r} contradicts the argument {value!r}; leave one of the two out.")
+    return {**(options or {}), **said}
+
+
+def _check_one_path(path: Any) -> None:
+    if isinstance(path, list | tuple | set):
+        raise ConfigError(
+            f"A read takes one path, as in Apache Hudi 1.2; got {len(path)}. Read the base path with a filter on the "
+            "partition columns, or read each table and concatenate the rows."
+        )
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError(
+            f"A read takes the path of a table, and a Spark session as spark=; got {type(path).__name__}."
+        )
 
 
 def _session_of(df: Any) -> Any:

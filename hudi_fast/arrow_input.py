@@ -54,7 +54,7 @@ def row_stream(data: Any) -> RowStream | None:
         scanner = data.scanner(batch_readahead=_READ_AHEAD, fragment_readahead=1) if scans else data
         return row_stream(scanner.to_reader())
     if hasattr(data, "__arrow_c_stream__"):
-        return row_stream(pa.RecordBatchReader.from_stream(data))
+        return row_stream(_rows_of(data, pa.RecordBatchReader.from_stream))
     if isinstance(data, Iterator):
         return _batches_of(data)
     return None
@@ -104,8 +104,9 @@ def to_arrow_table(data: Any) -> pa.Table:
     """Convert rows to an Arrow table.
 
     Args:
-        data: a pyarrow table or record batch, a pandas DataFrame (named index levels become columns), a non-empty list
-            of dicts, any object with ``__arrow_c_stream__`` (polars, duckdb ...), or a stream of :func:`row_stream`.
+        data: a pyarrow table or record batch; a pandas DataFrame (named index levels become columns); a polars
+            DataFrame; a non-empty list of dicts; a stream of :func:`row_stream`; or any object with
+            ``__arrow_c_stream__`` or ``__arrow_c_array__``.
 
     Raises:
         InvalidDataError: ``data`` is of another type, or a column mixes types.
@@ -118,7 +119,7 @@ def to_arrow_table(data: Any) -> pa.Table:
     if home == "pyspark":
         raise InvalidDataError(
             "This call takes local rows. Pass Spark rows to the calls that take a session: hudi_fast.write, "
-            "hudi_fast.merge(spark, ...); or collect them into this process first (toArrow). "
+            "hudi_fast.merge(..., spark=spark); or collect them into this process first (toArrow). "
             f"Got a PySpark {type(data).__name__}."
         )
     if home == "pandas" and hasattr(data, "columns"):
@@ -126,15 +127,31 @@ def to_arrow_table(data: Any) -> pa.Table:
     stream = row_stream(data)
     if stream is not None:
         return pa.Table.from_batches(stream.batches, stream.schema)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
+    if home == "polars" and hasattr(data, "collect"):
+        data = data.collect()
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return _rows_of(data, pa.table)
     if isinstance(data, list) and data and isinstance(data[0], dict):
         return _converted(lambda: pa.Table.from_pylist(data))
-    lazy = " Collect it first." if type(data).__name__ == "LazyFrame" else ""
-    raise InvalidDataError(
-        "Rows must be a pyarrow Table, a pandas or polars DataFrame, a list of dicts, an iterator of record batches, "
-        f"or an object with __arrow_c_stream__; got {type(data).__name__}.{lazy}"
-    )
+    raise InvalidDataError(f"Rows must be {_ACCEPTED}; got {type(data).__name__}.")
+
+
+_ACCEPTED = (
+    "a pyarrow Table, RecordBatchReader, Dataset or Scanner, a pandas or polars DataFrame, a polars LazyFrame, a "
+    "duckdb relation, a list of dicts, an iterator of record batches, or an object with __arrow_c_stream__"
+)
+
+
+def _rows_of(data: Any, convert: Callable[[Any], Any]) -> Any:
+    """An Arrow stream or array, converted.
+
+    Raises:
+        InvalidDataError: it is not of rows, such as that of one column.
+    """
+    try:
+        return convert(data)
+    except (pa.ArrowInvalid, TypeError) as error:
+        raise InvalidDataError(f"Rows must be {_ACCEPTED}; got {type(data).__name__}: {error}") from error
 
 
 def _with_index(frame: Any) -> Any:

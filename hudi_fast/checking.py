@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hudi_fast.config.catalog.accepted import ACCEPTED_PREFIXES
 from hudi_fast.config.options import READ, WRITE, find_option, resolve
 from hudi_fast.errors import ConfigError, HudiError
+from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.services.inline import check_inline
 from hudi_fast.sql_text.coverage import coverage_of
 from hudi_fast.writing.settings import Settings
@@ -47,7 +48,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(HtmlResult):
     """The findings of a check.
 
     Attributes:

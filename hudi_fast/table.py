@@ -9,38 +9,37 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.dml.verbs import DmlVerbs
 from hudi_fast.errors import ConfigError
 from hudi_fast.reading.incremental.verbs import IncrementalReads
+from hudi_fast.reading.verbs import TableReads
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.alter_verbs import SchemaVerbs
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hudi_fast.config.moments import Moment
+    from hudi_fast.config.option_names import Operation, SnapshotType, TableType
     from hudi_fast.merging.rules import Merger
-    from hudi_fast.reading.dataset import Scan
-    from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery
+    from hudi_fast.reading.scan import Filter, ScanPlan
     from hudi_fast.services.table_services import TableServices
-    from hudi_fast.view.table_state import TableState
     from hudi_fast.writing.flow import WriteResult
 
 __all__ = ["HudiTable"]
 
-Moment = str | date | int
-"""An instant, or a date and time, as :func:`~hudi_fast.config.read_options.normalise_instant` takes it."""
+_OPERATION = "hoodie.datasource.write.operation"
 
 Keys = Any
 """Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``; or a filter, SQL text
 or a ``pyarrow.compute`` expression."""
 
 
-class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
+class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
     """A Hudi table on storage. Every call reads the current table state; the object caches only the path.
 
     Example:
@@ -148,9 +147,9 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return TableConfig.from_properties(load_properties(self._storage), self._storage.uri)
 
     @property
-    def table_type(self) -> str:
+    def table_type(self) -> TableType:
         """``COPY_ON_WRITE`` or ``MERGE_ON_READ``."""
-        return self.config.table_type
+        return cast("TableType", self.config.table_type)
 
     @property
     def version(self) -> int:
@@ -166,65 +165,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
         return table_schema(load_state(self._storage)) or pa.schema([])
 
-    # ---- reading
-
-    def to_arrow(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Filter | None = None,
-        as_of: Moment | None = None,
-        query_type: str = "snapshot",
-    ) -> pa.Table:
-        """The table's rows, meta columns first.
-
-        Args:
-            columns: columns to read, in this order; None for all.
-            filter: keeps the rows for which it is true: SQL text (``"fare > 5 and city = 'Oslo'"``), or a
-                ``pyarrow.compute`` expression.
-            as_of: instant or date and time to travel to (``20240101120000000``, ``2024-01-01 12:00:00``, ...), or a
-                ``datetime`` without zone.
-            query_type: ``snapshot``, or ``read_optimized``: only the base files; log files are ignored.
-
-        Raises:
-            UnsupportedFeatureError: the merge mode of the table is not supported.
-            ConfigError: unknown column or query type, or an invalid ``as_of``.
-        """
-        from hudi_fast.reading.scan import scan_table
-
-        return scan_table(self._plan(columns, filter, as_of, query_type))
-
-    def to_batches(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Filter | None = None,
-        as_of: Moment | None = None,
-        query_type: str = "snapshot",
-    ) -> pa.RecordBatchReader:
-        """Like :meth:`to_arrow`, as a stream of batches in no particular order.
-
-        Memory is bounded by the file slices in flight.
-        """
-        from hudi_fast.reading.scan import scan_batches
-
-        return scan_batches(self._plan(columns, filter, as_of, query_type))
-
-    def scan(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: Filter | None = None,
-        as_of: Moment | None = None,
-        query_type: str = "snapshot",
-    ) -> Scan:
-        """A lazy scan for engines that push down columns and filters: duckdb, polars, Arrow.
-
-        Example:
-            >>> import hudi_fast as hf, duckdb  # doctest: +SKIP
-            >>> trips = hf.HudiTable.open("trips").scan()  # doctest: +SKIP
-            >>> duckdb.sql("select city, avg(fare) from trips where fare > 10 group by city")  # doctest: +SKIP
-        """
-        from hudi_fast.reading.dataset import Scan
-
-        return Scan(self._state(as_of, query_type), columns, filter, self._query(query_type))
+    # ---- reading: TableReads has the queries of the table as of one time
 
     def incremental(
         self,
@@ -256,25 +197,55 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
 
     # ---- writing
 
-    def write(self, data: Any, operation: str = "upsert", options: Mapping[str, Any] | None = None) -> WriteResult:
+    def write(
+        self, data: Any, operation: Operation = "upsert", options: Mapping[str, Any] | None = None
+    ) -> WriteResult:
         """Write rows.
 
         Args:
-            data: anything with ``__arrow_c_stream__``, a pandas DataFrame, or a stream, as for ``hudi_fast.write``.
+            data: rows of this process, or a stream, as for :func:`hudi_fast.write`.
             operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
                 ``insert_overwrite_table``, ``delete_partition``.
-            options: ``hoodie.*`` keys. Inline services run as after ``hudi_fast.write``.
+            options: ``hoodie.*`` keys. Inline services run as after :func:`hudi_fast.write`.
+
+        Raises:
+            ConfigError: the options name another operation.
+            HudiError: see :mod:`hudi_fast.errors`.
         """
+        said = str((options or {}).get(_OPERATION, operation)).lower()
+        if said != str(operation).lower():
+            raise ConfigError(
+                f"{_OPERATION}={said} in the options contradicts the operation {operation!r} of the call to table "
+                f"{self._storage.uri}. Leave the option out, or call write(data, {said!r})."
+            )
+        return self._write(data, {**(options or {}), _OPERATION: operation})
+
+    def append(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Write rows as :func:`hudi_fast.write` does with the mode ``append``: by default an upsert.
+
+        Rows whose key is stored replace the stored ones; a table without record key keeps all rows. For rows with new
+        keys only, :meth:`insert` saves the lookup.
+        """
+        return self._write(data, dict(options or {}))
+
+    def overwrite(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Replace all rows of the table in one commit (``insert_overwrite_table``).
+
+        The table keeps its configuration and history: earlier states can still be read. :meth:`insert_overwrite`
+        replaces only the partitions of the given rows.
+        """
+        return self.write(data, "insert_overwrite_table", options)
+
+    def _write(self, data: Any, options: dict[str, Any]) -> WriteResult:
         from hudi_fast.services.inline import write_with_services
         from hudi_fast.writing.flow import run_write
         from hudi_fast.writing.open_session import open_session
         from hudi_fast.writing.settings import Settings
 
-        given = {**(options or {}), "hoodie.datasource.write.operation": operation}
         if self._merger is not None:
-            given.setdefault("hudi_fast.merger", self._merger)
+            options.setdefault("hudi_fast.merger", self._merger)
         load_properties(self._storage)
-        session = open_session(self._storage, Settings.for_write(given, self._merger))
+        session = open_session(self._storage, Settings.for_write(options, self._merger))
         with closing(session.backend.engine(data, session.settings.write)) as engine:
             result = write_with_services(session, lambda: run_write(session, engine, "append"))
         assert result is not None
@@ -376,13 +347,15 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             ConfigError: invalid time.
             CorruptTableError: the archived timeline cannot be read.
         """
-        from hudi_fast.config.read_options import normalise_instant
+        from hudi_fast.config.moments import normalise_instant
         from hudi_fast.reading.inspecting.history import history_table
         from hudi_fast.timeline.active import load_timeline
 
         config = self.config
-        first = None if begin is None else normalise_instant(begin, "begin")
-        last = None if end is None else normalise_instant(end, "end")
+        first, last = (
+            None if time is None else normalise_instant(time, key, lambda: config.timezone)
+            for key, time in (("begin", begin), ("end", end))
+        )
         return history_table(self._storage, config, load_timeline(self._storage, config), first, last, archived)
 
     def files(self, filter: Filter | None = None) -> pa.Table:
@@ -396,7 +369,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return files_table(plan.state, plan.slices)
 
     def explain(
-        self, filter: Filter | None = None, as_of: Moment | None = None, query_type: str = "snapshot"
+        self, filter: Filter | None = None, as_of: Moment | None = None, query_type: SnapshotType = "snapshot"
     ) -> pa.Table:
         """Explain data skipping: one row per step, with the file counts before and after it.
 
@@ -423,26 +396,6 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         from hudi_fast.reading.inspecting.stats import stats_table
 
         return stats_table(open_state(self._storage))
-
-    def _plan(
-        self, columns: Sequence[str] | None, filter_: Filter | None, as_of: Moment | None, query_type: str
-    ) -> ScanPlan:
-        from hudi_fast.reading.scan import plan_scan
-
-        return plan_scan(self._state(as_of, query_type), columns, filter_, query=self._query(query_type))
-
-    def _state(self, as_of: Moment | None, query_type: str) -> TableState:
-        from hudi_fast.config.read_options import normalise_instant
-        from hudi_fast.reading.time_travel import state_for_query
-
-        if query_type not in ("snapshot", "read_optimized"):
-            raise ConfigError(f"Unknown query type {query_type!r}; use snapshot or read_optimized.")
-        return state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
-
-    def _query(self, query_type: str) -> ScanQuery:
-        from hudi_fast.reading.scan import ScanQuery
-
-        return ScanQuery(read_optimized=query_type == "read_optimized", merger=self._merger)
 
     def _changes(
         self,

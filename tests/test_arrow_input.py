@@ -26,8 +26,17 @@ ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
         ROWS.to_pylist(),
         ROWS.to_reader(),
         pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
+        ds.dataset(ROWS),
+        ds.dataset(ROWS).scanner(),
+        pl.from_arrow(ROWS),
+        pl.from_arrow(ROWS).lazy(),
+        duckdb.sql("select * from (values ('a', 1::bigint), ('b', 2::bigint)) as t(id, v)"),
+        ROWS.to_struct_array().combine_chunks(),
     ],
-    ids=["table", "batch", "pandas", "dicts", "reader", "stream"],
+    ids=[
+        *("table", "batch", "pandas", "dicts", "reader", "stream"),
+        *("dataset", "scanner", "polars", "lazy", "duckdb", "structs"),
+    ],
 )
 def test_every_kind_of_rows_is_the_same_table(data: object) -> None:
     assert to_arrow_table(data).to_pydict() == ROWS.to_pydict()
@@ -35,10 +44,6 @@ def test_every_kind_of_rows_is_the_same_table(data: object) -> None:
 
 def test_a_table_is_not_copied() -> None:
     assert to_arrow_table(ROWS) is ROWS
-
-
-def test_a_polars_frame_is_read_through_its_stream() -> None:
-    assert to_arrow_table(pl.from_arrow(ROWS)).to_pydict() == ROWS.to_pydict()
 
 
 def test_named_index_levels_become_columns_and_others_are_dropped() -> None:
@@ -49,7 +54,7 @@ def test_named_index_levels_become_columns_and_others_are_dropped() -> None:
     assert to_arrow_table(named_like_a_column)["v"].to_pylist() == [1, 2]
 
 
-@pytest.mark.parametrize("data", [pl.col("id"), [], {"id": [1]}, [1, 2], "rows", None])
+@pytest.mark.parametrize("data", [pl.col("id"), pa.array([1]), pl.Series([1]), [], {"id": [1]}, [1, 2], "rows", None])
 def test_other_types_are_refused_by_name(data: object) -> None:
     with pytest.raises(InvalidDataError, match=f"got {type(data).__name__}"):
         to_arrow_table(data)

@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
 from hudi_fast.kernels._kernel import Helper, Kernel
 
 ROOT = Path(__file__).parents[1]

@@ -25,6 +25,7 @@ OUTSIDE = {
     "storage": {"pyarrow"},
     "locking": {"numpy", "kazoo"},
     "hive": {"thriftpy2"},
+    "reading": {"pyarrow", "numpy", "pandas", "polars", "duckdb"},
     "sql_text": {"pyarrow", "sqlglot"},
     "local_sql": {"pyarrow", "sqlglot", "duckdb"},
 }

@@ -47,7 +47,7 @@ def test_the_blocks_for_spark_run(scratch, spark, capsys):
 
 def test_there_are_blocks_of_both_kinds():
     assert (len(LOCAL), len(SPARK)) == (1, 1)
-    assert SAID.findall(LOCAL[0]) == ["1 1", "4"]
+    assert SAID.findall(LOCAL[0]) == ["1 1", "2", "4 4"]
 
 
 def test_the_page_is_short():

@@ -14,6 +14,8 @@ from tests.support.small_tables import OPTIONS, listing, plain_rows
 BASE = "hoodie.bootstrap.base.path"
 END = "hoodie.datasource.read.end.instanttime"
 FORMAT = "hoodie.datasource.query.incremental.format"
+OPERATION = "hoodie.datasource.write.operation"
+PATHS = "hoodie.datasource.read.paths"
 
 
 @pytest.fixture
@@ -42,6 +44,13 @@ def table(tmp_path):
         (lambda table: table.upsert(pd.Series([1])), hf.InvalidDataError, "got Series"),
         (lambda table: table.upsert(pl.col("id")), hf.InvalidDataError, "got Expr"),
         (lambda table: table.upsert(iter(["a"])), hf.InvalidDataError, "yields pyarrow record batches"),
+        (lambda table: table.upsert(pl.Series(["a"])), hf.InvalidDataError, "got Series"),
+        (lambda table: table.append(["a"]), hf.InvalidDataError, "got list"),
+        (
+            lambda table: table.insert(plain_rows(range(1)), {OPERATION: "upsert"}),
+            hf.ConfigError,
+            "contradicts the operation 'insert'",
+        ),
         (
             lambda table: hf.write(plain_rows(range(1)), __file__, OPTIONS),
             hf.ConfigError,
@@ -67,10 +76,10 @@ def table(tmp_path):
         (
             lambda table: hf.merge(table.path, plain_rows(range(1)), "id"),
             hf.ConfigError,
-            "Expected a SparkSession, or None",
+            "A Spark session is given as spark=",
         ),
         (lambda table: hf.register("spark"), hf.ConfigError, "register needs a SparkSession, got str"),
-        (lambda table: hf.bootstrap("rows", f"{table.path}2", OPTIONS, "spark"), hf.ConfigError, "got str"),
+        (lambda table: hf.bootstrap("rows", f"{table.path}2", OPTIONS, spark="spark"), hf.ConfigError, "got str"),
         (
             lambda table: hf.bootstrap("a", f"{table.path}2", OPTIONS | {BASE: "b"}),
             hf.ConfigError,
@@ -84,7 +93,17 @@ def table(tmp_path):
         ),
         (lambda table: hf.sink(None, OPTIONS), hf.ConfigError, "A path must be"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode=None), hf.ConfigError, "append, overwrite"),
-        (lambda table: hf.read("spark", table.path), hf.ConfigError, "without Spark use HudiTable.open"),
+        (lambda table: hf.read("spark", table.path), hf.ConfigError, "A Spark session is given as spark="),
+        (lambda table: hf.read(table.path, spark="local"), hf.ConfigError, "spark is a SparkSession, or None"),
+        (lambda table: hf.read([table.path, "other"]), hf.ConfigError, "takes one path, as in Apache Hudi 1.2; got 2"),
+        (lambda table: hf.read(f"{table.path}/*"), hf.ConfigError, "Glob paths are not supported, as in Apache Hudi"),
+        (lambda table: hf.read(f"{table.path}-none"), hf.TableNotFoundError, "No Hudi table at"),
+        (lambda table: hf.read(table.path, {PATHS: "a,b"}), hf.UnsupportedFeatureError, "filter by the partition"),
+        (lambda table: table.head(-1), hf.ConfigError, "0 or more; got -1"),
+        (lambda table: table.head("5"), hf.ConfigError, "got '5'"),
+        (lambda table: table.count("nothing = 1"), hf.ConfigError, "nothing"),
+        (lambda table: table.count(query_type="incremental"), hf.ConfigError, "use incremental or cdc"),
+        (lambda table: table.count(as_of=1706698800.5), hf.ConfigError, "seconds (10 digits)"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode="upsert"), hf.ConfigError, "append, overwrite"),
         (lambda table: hf.write(pa.table({"a": [1]}), f"{table.path}2"), hf.ConfigError, "a new table needs a name"),
         (lambda table: hf.HudiTable.open(f"{table.path}/.hoodie/hoodie.properties"), hf.TableNotFoundError, "No Hudi"),

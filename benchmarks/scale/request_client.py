@@ -83,10 +83,10 @@ def _steps(path: str, files: int, settings: dict[str, str], spark: Any) -> dict[
     def rollback(_: int) -> int:
         table = hf.HudiTable.open(path)
         newest = str(table.history()["instant"].to_pylist()[-1])
-        return table.services.rollback(newest, settings, spark).files_deleted
+        return table.services.rollback(newest, settings, spark=spark).files_deleted
 
     def clean(_: int) -> int:
-        return hf.HudiTable.open(path).services.clean(settings, spark).files_deleted
+        return hf.HudiTable.open(path).services.clean(settings, spark=spark).files_deleted
 
     def plan(_: int) -> int:
         if spark is None:

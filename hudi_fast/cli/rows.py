@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -17,7 +17,7 @@ from hudi_fast.cli.shared import (
     show_answer,
     storage_options,
 )
-from hudi_fast.config.option_names import OPERATIONS
+from hudi_fast.config.option_names import OPERATIONS, SAVE_MODES, SaveMode, SnapshotType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,9 @@ _FILE_FORMATS = ("parquet", "csv", "json", "arrow")
 @click.option(
     "--where", "condition", metavar="CONDITION", help="Only matching rows, for example \"city = 'Oslo' and fare > 10\"."
 )
-@click.option("--as-of", metavar="TIME", help="Time travel, for example 20240131120000000 or 2024-01-31.")
+@click.option(
+    "--as-of", metavar="TIME", help="Time travel, for example 20240131120000000, 2024-01-31 or 2024-01-31T12:00:00Z."
+)
 @click.option(
     "--query",
     type=click.Choice(["snapshot", "read_optimized"], case_sensitive=False),
@@ -88,7 +90,7 @@ def read(
         wanted = [name.strip() for name in columns.split(",")]
     where = condition
     if changes is None:
-        reader = table.to_batches(wanted, where, as_of, query)
+        reader = table.to_batches(wanted, where, as_of, cast(SnapshotType, query))
     else:
         begin, _, end = changes.partition("..")
         reader = table.incremental(begin, end or None, wanted, where).to_reader()
@@ -110,7 +112,7 @@ def read(
 @option_option
 @click.option(
     "--mode",
-    type=click.Choice(["append", "overwrite", "errorifexists", "ignore"], case_sensitive=False),
+    type=click.Choice(SAVE_MODES, case_sensitive=False),
     default="append",
     show_default=True,
     help="Save mode if the table exists.",
@@ -131,7 +133,7 @@ def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: 
 
     rows = _file_rows(source)
     with progress_line(f"Writing {rows.num_rows:,} rows to {path}"):
-        result = write_rows(rows, path, options=options, mode=mode, storage_options=storage_options())
+        result = write_rows(rows, path, options=options, mode=cast(SaveMode, mode), storage_options=storage_options())
     _show_result(result, as_json)
 
 

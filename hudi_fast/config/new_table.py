@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from hudi_fast.config.key_generators import class_of_key_generator, infer_key_generator
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX, MergeSettings, translate_merge
+from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES
 from hudi_fast.config.properties_file import CHECKSUM_KEY, table_checksum
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
@@ -108,9 +109,9 @@ def _check(spec: NewTable) -> None:
         )
     if not spec.name:
         raise ConfigError("A new table needs a name; set hoodie.table.name.")
-    if spec.table_type not in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+    if spec.table_type not in TABLE_TYPES:
         raise ConfigError(f"The table type is {spec.table_type!r}; expected COPY_ON_WRITE or MERGE_ON_READ.")
-    if spec.timezone not in ("LOCAL", "UTC"):
+    if spec.timezone not in TIMELINE_ZONES:
         raise ConfigError(f"hoodie.table.timeline.timezone is {spec.timezone!r}; expected LOCAL or UTC.")
     if (spec.delete_field is None) != (spec.delete_marker is None):
         raise ConfigError("Give both hoodie.payload.delete.field and hoodie.payload.delete.marker; one is missing.")

@@ -1,9 +1,13 @@
-"""Names that options take as values: operations, index types, key generators, payload classes, mergers.
+"""Names that options and arguments take as values: save modes, operations, query types, index types, key generators ...
+
+The ``Literal`` types are for signatures: editors complete them, and type checkers refuse other texts.
 
 Sources: ``WriteOperationType``, ``KeyGeneratorType``, ``RecordMergeMode``, ``HoodieRecordMerger`` (1.2.0).
 """
 
 from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
 
 __all__ = [
     "BULK_SORT_MODES",
@@ -14,11 +18,20 @@ __all__ = [
     "MERGER_CLASSES",
     "OPERATIONS",
     "PAYLOAD_CLASSES",
+    "QUERY_TYPES",
+    "SAVE_MODES",
     "SUPPORTED_INDEX_TYPES",
     "SUPPORTED_KEY_GENERATOR_TYPES",
+    "TABLE_TYPES",
+    "TIMELINE_ZONES",
+    "Operation",
+    "QueryType",
+    "SaveMode",
+    "SnapshotType",
+    "TableType",
 ]
 
-OPERATIONS = (
+Operation: TypeAlias = Literal[
     "upsert",
     "insert",
     "bulk_insert",
@@ -26,8 +39,35 @@ OPERATIONS = (
     "insert_overwrite",
     "insert_overwrite_table",
     "delete_partition",
-)
+]
+"""A write operation, as ``hoodie.datasource.write.operation``."""
+
+OPERATIONS: tuple[str, ...] = get_args(Operation)
 """Write operations that a caller may request."""
+
+SaveMode: TypeAlias = Literal["append", "overwrite", "errorifexists", "ignore"]
+"""What a write does if the table exists."""
+
+SAVE_MODES: tuple[str, ...] = get_args(SaveMode)
+"""All save modes."""
+
+TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
+"""How a table stores updates, as ``hoodie.datasource.write.table.type``."""
+
+TABLE_TYPES: tuple[str, ...] = get_args(TableType)
+"""All table types."""
+
+SnapshotType: TypeAlias = Literal["snapshot", "read_optimized"]
+"""Query types that return the table as of one time."""
+
+QueryType: TypeAlias = Literal["snapshot", "read_optimized", "incremental"]
+"""A query type, as ``hoodie.datasource.query.type``."""
+
+QUERY_TYPES: tuple[str, ...] = get_args(QueryType)
+"""All query types."""
+
+TIMELINE_ZONES = ("LOCAL", "UTC")
+"""Zones of the times of a timeline; ``LOCAL`` is that of the writing process."""
 
 INDEX_KINDS = (
     "files",

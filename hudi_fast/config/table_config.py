@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hudi_fast.config.key_generators import infer_key_generator, key_generator_of_class, key_generator_of_type
 from hudi_fast.config.merge_mode import MERGE_MODES, MERGE_PROPERTY_PREFIX, MergeSettings, infer_merge
 from hudi_fast.config.new_table import NewTable, new_table_properties
+from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.base import check_relative
 
@@ -25,7 +26,6 @@ READ_VERSIONS = (4, 5, 6, 8, 9)
 WRITE_VERSIONS = (6, 8, 9)
 """Table versions that hudi_fast reads, and those that it writes."""
 
-_TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 _KEYGEN_PREFIX = "hoodie.keygen."
 _OLD_KEYGEN_PREFIX = "hoodie.deltastreamer.keygen."
 
@@ -148,7 +148,7 @@ class TableConfig:
         return cls(
             name=_required(props, "hoodie.table.name", where),
             database=props.get("hoodie.database.name") or None,
-            table_type=_choice(props, "hoodie.table.type", _TABLE_TYPES, where),
+            table_type=_choice(props, "hoodie.table.type", TABLE_TYPES, where),
             version=version,
             record_key_fields=keys,
             partition_fields=tuple(field.partition(":")[0] for field in partitions),
@@ -172,7 +172,7 @@ class TableConfig:
             layout_version=layout,
             timeline_folder=timeline,
             history_folder=history,
-            timezone=_choice(props, "hoodie.table.timeline.timezone", ("LOCAL", "UTC"), where),
+            timezone=_choice(props, "hoodie.table.timeline.timezone", TIMELINE_ZONES, where),
             metadata_partitions=_fields(props, "hoodie.table.metadata.partitions"),
             metadata_partitions_inflight=_fields(props, "hoodie.table.metadata.partitions.inflight"),
             cdc_enabled=_flag(props, "hoodie.table.cdc.enabled"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
+from hudi_fast.config.option_names import Operation
 from hudi_fast.dml.expressions import is_literal
 from hudi_fast.dml.insert_overwrite import overwrite_options
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
@@ -59,7 +60,7 @@ def _insert(table: HudiTable, statement: Insert, tables: Tables, settings: dict[
         mode = str(given.pop(_OVERWRITE_MODE, "static"))
         given |= overwrite_options(operation, mode, table.config.is_partitioned, statement.partition, replaced)
         operation = given.pop(_OPERATION)
-    return table.write(columns.conformed(rows, str(statement.table)), str(operation), given)
+    return table.write(columns.conformed(rows, str(statement.table)), cast(Operation, str(operation)), given)
 
 
 def _update(table: HudiTable, statement: Update, tables: Tables, settings: dict[str, Any]) -> WriteResult:

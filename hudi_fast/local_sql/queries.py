@@ -11,11 +11,12 @@ Columns and conditions of a query are pushed down into the scans.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from hudi_fast.config.option_names import SnapshotType
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.dml.expressions import is_literal, literal_value
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
@@ -142,7 +143,7 @@ def _changes(name: str, values: list[Any], tables: Tables) -> pa.Table:
         raise ConfigError(f"{name} takes {_CHANGES[name]} to 4 arguments, got {len(values)}.")
     table, kind = tables.said(str(values[0])), str(values[1])
     if name == "hudi_query" and kind in ("snapshot", "read_optimized"):
-        return table.to_arrow(_columns(table), query_type=kind)
+        return table.to_arrow(_columns(table), query_type=cast(SnapshotType, kind))
     formats: Mapping[str, str] = {"latest_state": "latest_state", "cdc": "cdc", "incremental": "latest_state"}
     if kind not in formats:
         raise ConfigError(f"{name}: the second argument is {kind!r}; expected one of {', '.join(formats)}.")

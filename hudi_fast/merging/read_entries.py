@@ -34,6 +34,9 @@ from hudi_fast.merging.spooled_rows import SpooledRows
 
 __all__ = ["read_entries"]
 
+_UNUSED_POSITIONS = 1 << 20
+"""Most positions of a block with fewer entries, which are decoded and not used; a text of few bytes can hold 2^31."""
+
 _NEVER = sys.maxsize
 
 Flags = npt.NDArray[np.bool_]
@@ -239,7 +242,8 @@ def _positions(merge: SliceMerge, parts: Sequence[_Part], base_instant: str | No
         headers = part.block.headers
         text = headers.get(HeaderKey.RECORD_POSITIONS)
         if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:
-            found = decode_positions(text, part.count, part.block.path, part.block.offset)
+            most = max(part.count, _UNUSED_POSITIONS)
+            found = decode_positions(text, most, part.block.path, part.block.offset)
             if len(found) == part.count:  # repeated positions are stored once and cannot be assigned to entries
                 positions[start : start + part.count] = found
                 known = True

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.api import bootstrap
+from hudi_fast.config.option_names import SaveMode
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.procedures.files import FILE_PROCEDURES
 from hudi_fast.procedures.timeline import TIMELINE_PROCEDURES
@@ -178,7 +179,7 @@ def _run_compaction(use: Use) -> Rows:
     if wanted and set(wanted) != set(sizes):
         raise UnsupportedFeatureError("CALL run_compaction: name all pending compactions, or none; oldest come first.")
     if sizes:
-        done = services.compact(options, use.spark, pending_only=True)
+        done = services.compact(options, spark=use.spark, pending_only=True)
         rows = [(instant, sizes.get(instant, 0), "COMPLETED") for instant in done.instants]
     return rows
 
@@ -204,7 +205,7 @@ def _run_clustering(use: Use) -> Rows:
     if operation != "execute":
         services.plan_cluster(options)
     sizes = {one["instant"]: one["file_groups"] for one in services.pending().to_pylist()}
-    done = services.cluster(options, use.spark, pending_only=True)
+    done = services.cluster(options, spark=use.spark, pending_only=True)
     return [(instant, sizes.get(instant, done.file_groups), "COMPLETED", "*") for instant in done.instants]
 
 
@@ -226,7 +227,7 @@ _CLEAN_OPTIONS = {
 def _run_clean(use: Use) -> Rows:
     options = use.options()
     options |= {key: str(use.values[name]) for name, key in _CLEAN_OPTIONS.items() if use.values.get(name) is not None}
-    done = use.table().services.clean(options, use.spark, pending_only=not use.values["schedule_in_line"])
+    done = use.table().services.clean(options, spark=use.spark, pending_only=not use.values["schedule_in_line"])
     if not done.instant:
         return []
     return [(done.instant, int(done.seconds * 1000), done.files_deleted, done.earliest_retained, "{}", 2)]
@@ -325,7 +326,7 @@ def _sync(use: Use) -> Rows:
     if use.entry is not None:
         options.setdefault("hoodie.datasource.hive_sync.database", use.entry[0])
         options.setdefault("hoodie.datasource.hive_sync.table", use.entry[1])
-    done = use.table().services.sync(options, use.spark)
+    done = use.table().services.sync(options, spark=use.spark)
     return [(f"synced {', '.join(one.name for one in done)}",)]
 
 
@@ -355,8 +356,8 @@ def _bootstrap(use: Use) -> Rows:
     refuse_given("run_bootstrap", values, *unsupported, advice="; pass options")
     options = {key: values[name] for name, key in _BOOTSTRAP_OPTIONS.items() if values.get(name)}
     options |= given_options(use)
-    mode = "overwrite" if values["bootstrap_overwrite"] else "errorifexists"
-    bootstrap(values["bootstrap_path"], values["base_path"], options, use.spark, mode)
+    mode: SaveMode = "overwrite" if values["bootstrap_overwrite"] else "errorifexists"
+    bootstrap(values["bootstrap_path"], values["base_path"], options, spark=use.spark, mode=mode)
     return [(0,)]
 
 

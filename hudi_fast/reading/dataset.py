@@ -22,6 +22,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.reading.rows import count_rows, first_rows
 from hudi_fast.reading.scan import (
     Filter,
     ScanPlan,
@@ -103,16 +104,18 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         return scan_table(self._plan(columns, filter))
 
     def head(self, num_rows: int, columns: Columns = None, filter: Filter | None = None, **options: Any) -> pa.Table:
-        """The first rows that are read; reading stops then."""
-        return self.scanner(columns, filter).head(num_rows)
+        """The first rows, file slice by file slice; reading stops after them."""
+        if isinstance(columns, Mapping):
+            return self.scanner(columns, filter).head(num_rows)
+        return first_rows(self._plan(columns, filter), num_rows)
 
     def take(self, indices: Any, columns: Columns = None, filter: Filter | None = None, **options: Any) -> pa.Table:
         """Rows by their numbers in :meth:`to_table`."""
         return self.to_table(columns, filter).take(indices)
 
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
-        """Number of rows."""
-        return sum(batch.num_rows for batch in self._reader([], filter))
+        """Number of rows; footers of base files give it where they can."""
+        return count_rows(self._plan([], filter))
 
     # ---- other datasets
 

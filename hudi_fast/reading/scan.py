@@ -16,7 +16,7 @@ block while the queue of batches is full.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.events import phase
 from hudi_fast.formats.avro.schema import with_meta
@@ -33,6 +34,7 @@ from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.conditions import Anything, Condition, RowFilter
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.pinned_commits import require_files_present
+from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.concurrency import reads_at_once
@@ -44,6 +46,7 @@ __all__ = [
     "ScanPlan",
     "ScanQuery",
     "check_filter",
+    "expression_of",
     "filter_of",
     "narrowed",
     "output_schema",
@@ -91,6 +94,8 @@ class ScanQuery:
         merger: the user's merge function of a table with merge mode CUSTOM.
         use_indexes: whether the metadata table may be used to skip files.
         bucket: bucket settings of the table, if the caller knows them.
+        values_from_path: read partition columns from folder names instead of rows.
+        folder: read only partitions in this folder of the table; empty for all.
     """
 
     read_optimized: bool = False
@@ -99,6 +104,37 @@ class ScanQuery:
     merger: Merger | None = None
     use_indexes: bool = True
     bucket: BucketSettings | None = None
+    values_from_path: bool = False
+    folder: str = ""
+
+    @classmethod
+    def from_options(cls, settings: ReadOptions, options: Mapping[str, Any], folder: str = "") -> ScanQuery:
+        """The query of a read with options.
+
+        Args:
+            settings: the options.
+            options: the same as given; they may have bucket settings of the table.
+            folder: see the class.
+
+        Raises:
+            ConfigError: an incremental query of a folder.
+        """
+        if folder and settings.query_type == "incremental":
+            raise ConfigError(
+                f"An incremental query reads a whole table, and {folder} is a folder of one: Apache Hudi 1.2 returns "
+                "changes of other partitions, too. Give the path of the table, and a filter on the partition columns "
+                "or hoodie.datasource.read.incr.path.glob."
+            )
+        return cls(
+            read_optimized=settings.query_type == "read_optimized",
+            unmerged=settings.merge_type == "skip_merge",
+            use_positions=settings.use_positions,
+            merger=settings.merger,
+            use_indexes=settings.data_skipping,
+            bucket=bucket_settings(options),
+            values_from_path=settings.values_from_path,
+            folder=folder,
+        )
 
 
 @dataclass(frozen=True)
@@ -166,8 +202,9 @@ def plan_scan(
         threads=workers,
         merged=not (query.read_optimized or query.unmerged) or not state.config.is_mor,
         mixes_rows=scan.merge is not None and scan.merge.rules.merger is not None,
-        use_indexes=query.use_indexes,
+        use_indexes=query.use_indexes and not query.values_from_path,  # indexes describe stored values
         bucket=query.bucket,
+        folder=query.folder,
     )
     chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
     at_once = threads or reads_at_once(state.storage, (one.weight for one in chosen.slices))
@@ -201,7 +238,7 @@ def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expressi
     schema = pa.schema([*output, *(field for field in full if field.name in used and field.name not in output.names)])
     if filter is not None:
         check_filter(filter, schema, full.names)
-    scan = SliceScan(state.storage, state.config, schema, output, row_filter)
+    scan = SliceScan(state.storage, state.config, schema, output, row_filter, values_from_path=query.values_from_path)
     if state.config.is_mor and not query.read_optimized:
         merge = slice_merge(state, query.merger, query.use_positions)
         scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)
@@ -251,12 +288,22 @@ def filter_of(filter: Any, state: TableState, alias: str = "") -> pc.Expression 
         ConfigError: anything else, or a condition that does not fit the table.
         UnsupportedFeatureError: a function in SQL that has no counterpart here.
     """
+    return expression_of(filter, readable_schema(state) if isinstance(filter, str) else None, alias)
+
+
+def expression_of(filter: Any, schema: pa.Schema | None, alias: str = "") -> pc.Expression | None:
+    """A filter on the columns of ``schema``, as an expression; see :func:`filter_of`.
+
+    Raises:
+        ConfigError: as :func:`filter_of`.
+        UnsupportedFeatureError: as :func:`filter_of`.
+    """
     if filter is None or isinstance(filter, pc.Expression):
         return filter
     if isinstance(filter, str):
         from hudi_fast.sql_text.filters import sql_filter  # sqlglot takes 0.1 s to import
 
-        return sql_filter(filter, readable_schema(state), alias)
+        return sql_filter(filter, schema, alias)
     raise ConfigError(
         "A filter is SQL text such as \"id = 1\", or a pyarrow.compute expression such as field('id') == 1; got "
         f"{filter!r}."

@@ -61,6 +61,7 @@ class SliceScan:
         merge_columns: columns that merging reads from the log: ``schema`` and those that :func:`merge_schema` adds.
         unmerged: whether rows of the log are returned in addition to those of the base file.
         base_rows: whether to return base rows that the log does not change; else only rows from the log.
+        values_from_path: whether partition columns are read from the path even if files store them.
     """
 
     storage: Storage
@@ -73,6 +74,7 @@ class SliceScan:
     merge_columns: pa.Schema | None = None
     unmerged: bool = False
     base_rows: bool = True
+    values_from_path: bool = False
 
 
 def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
@@ -168,6 +170,7 @@ def _read_base(scan: SliceScan, slice_: FileSlice, reader: BaseFileReader) -> It
         return
     columns = [name for name in scan.schema.names if reader.has(name)]
     fill = _columns_from_path(scan, slice_.partition, columns)
+    columns = [name for name in columns if name not in fill]
     wanted = pa.schema([field for field in scan.schema if field.name not in fill])
     conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
     for batch in reader.batches(columns, scan.batch_rows, groups):
@@ -199,8 +202,9 @@ def _columns_of_log(scan: SliceScan, fill: Collection[str]) -> tuple[pa.Schema, 
     """The columns to return of log rows, and those to read; without the columns ``fill``, which paths give."""
     assert scan.merge_columns is not None
     wanted = pa.schema([field.with_nullable(True) for field in scan.schema if field.name not in fill])
-    columns = pa.schema([field for field in scan.merge_columns if field.name not in fill])
-    return wanted if len(wanted) else pa.schema([columns.field(0)]), columns  # a table without columns has no rows
+    others = pa.schema([field for field in scan.merge_columns if field.name not in fill])
+    columns = scan.merge_columns if scan.values_from_path else others  # merging may need what the log stores
+    return wanted if len(wanted) else pa.schema([others.field(0)]), columns  # a table without columns has no rows
 
 
 def _log_decides(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
@@ -223,6 +227,8 @@ def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | Non
     """Row groups of the base file that may match; None for all."""
     filter_ = scan.filter
     if filter_ is None or (isinstance(reader, RenamedBase) and not filter_.columns <= reader.as_stored):
+        return None
+    if scan.values_from_path and not filter_.columns.isdisjoint(scan.config.partition_fields):
         return None
     if not _is_filterable(filter_, scan.schema, reader.schema):
         return None
@@ -257,15 +263,18 @@ def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) 
 
 
 def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> dict[str, pa.Scalar]:
-    """Partition columns that the table stores in paths only."""
-    if not scan.config.drop_partition_columns:
+    """Partition columns that are read from the path: those that the table stores there only, or all of them."""
+    if not (scan.config.drop_partition_columns or scan.values_from_path):
         return {}
+    stored = [] if scan.values_from_path else stored
     missing = [n for n in scan.config.partition_fields if n in scan.schema.names and n not in stored]
     known = typed_partition_values(scan.config, scan.schema, partition)
     unknown = [name for name in missing if name not in known and not partition.endswith("__HIVE_DEFAULT_PARTITION__")]
     if unknown:
         raise UnsupportedFeatureError(
-            f"The columns {unknown} of {scan.storage.uri} are stored in partition paths only, and the path "
+            f"The columns {unknown} of {scan.storage.uri} are to be read from partition paths "
+            "(hoodie.datasource.write.drop.partition.columns, or "
+            "hoodie.datasource.read.extract.partition.values.from.path of the read), and the path "
             f"{partition!r} of key generator {scan.config.key_generator} does not give their values."
         )
     return {name: known.get(name, pa.scalar(None, scan.schema.field(name).type)) for name in missing}

@@ -441,6 +441,7 @@ class Storage:
         Raises:
             UnsupportedFeatureError: any other storage.
         """
+        self._required("Two folders cannot be swapped")
         if not self.is_local:
             raise UnsupportedFeatureError(f"Two folders cannot be swapped: {self.uri} is not a local folder.")
         exchange_folders(self._root, other._root)

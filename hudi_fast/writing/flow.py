@@ -43,6 +43,7 @@ from hudi_fast.errors import (
 from hudi_fast.events import Phase, note
 from hudi_fast.index.record_index import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
+from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.timeline.announced_changes import announce, apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.writing.backend import Engine, PlannedEngine
@@ -93,7 +94,7 @@ _RANDOM = random.SystemRandom()  # leaves the caller's seeded `random` untouched
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(HtmlResult):
     """The result of a write.
 
     Attributes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.new_table import new_table_properties
 from hudi_fast.config.option_conflicts import new_table_from_options
+from hudi_fast.config.option_names import SAVE_MODES
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.table_layout import create_table_layout
@@ -30,7 +31,6 @@ from hudi_fast.writing.overwrite import empty_table
 
 __all__ = ["Target", "create_table", "find_target", "known_mode", "remove_if_unused", "table_exists"]
 
-_SAVE_MODES = ("append", "overwrite", "errorifexists", "ignore")
 _NEEDS_TABLE = frozenset({"delete", "delete_partition"})
 
 
@@ -119,8 +119,8 @@ def known_mode(storage: Storage, mode: str) -> str:
     """
     storage.check_writable()
     mode = {"error": "errorifexists"}.get(str(mode).lower(), str(mode).lower())
-    if mode not in _SAVE_MODES:
-        raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(_SAVE_MODES)}.")
+    if mode not in SAVE_MODES:
+        raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(SAVE_MODES)}.")
     return mode
 
 

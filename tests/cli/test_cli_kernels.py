@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from hudi_fast.kernels import _ahead
+
 from tests.packaging.test_packaging_compiled import HASH
 
 COMMAND = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]

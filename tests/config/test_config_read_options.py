@@ -1,10 +1,8 @@
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hudi_fast.config.read_options import EARLIEST, ReadOptions, normalise_instant
+from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
 QUERY = "hoodie.datasource.query.type"
@@ -16,61 +14,6 @@ def test_no_options_mean_a_snapshot_of_the_newest_state():
     options = ReadOptions.from_options({"path": "/t"})
     assert (options.query_type, options.as_of, options.path) == ("snapshot", None, "/t")
     assert repr(options) == "ReadOptions(path='/t')"
-
-
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
-        ("20240229010203", "20240229010203"),
-        ("20240229010203004", "20240229010203004"),
-        ("2024-02-29 01:02:03", "20240229010203999"),
-        ("2024-02-29 01:02:03.004", "20240229010203004"),
-        ("2024-02-29", "20240229000000000"),
-        (" 2024-02-29 ", "20240229000000000"),
-    ],
-)
-def test_a_time_in_any_of_hudi_s_forms_becomes_an_instant(text, instant):
-    assert ReadOptions.from_options({"as.of.instant": text}).as_of == instant
-    assert normalise_instant(instant) == instant
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "2024",
-        "20240229",
-        "2024-02-29T01:02:03",
-        "2023-02-29",
-        "20240229250000",
-        "2024-02-29 01:02:03,004",
-        "2024-02-29 01:02:03.0x4",
-        "20240229010203-04",
-        "2024-2-029",
-        "٢٠٢٤٠٢٢٩٠١٠٢٠٣",
-    ],
-)
-def test_a_time_in_another_form_is_refused_with_the_forms(text):
-    with pytest.raises(ConfigError, match="yyyyMMddHHmmssSSS"):
-        normalise_instant(text)
-
-
-@given(st.datetimes(min_value=datetime(1000, 1, 1)))
-def test_every_form_of_one_moment_gives_the_same_second(moment):
-    millis = f"{moment.microsecond // 1000:03d}"
-    digits = f"{moment:%Y%m%d%H%M%S}{millis}"
-    assert normalise_instant(moment) == digits
-    assert normalise_instant(digits) == digits
-    assert normalise_instant(f"{moment:%Y-%m-%d %H:%M:%S}.{millis}") == digits
-    assert normalise_instant(f"{moment:%Y-%m-%d %H:%M:%S}") == f"{digits[:14]}999"
-    assert normalise_instant(digits[:14]) == digits[:14]
-
-
-def test_a_moment_with_a_zone_is_refused():
-    with pytest.raises(ConfigError, match="time zone"):
-        normalise_instant(datetime(2024, 1, 1, tzinfo=UTC))
-    with pytest.raises(ConfigError, match=f"{BEGIN}=2024-01-01T00:00:00.00:00 has a time zone"):
-        ReadOptions.from_options({QUERY: "incremental", BEGIN: datetime(2024, 1, 1, tzinfo=UTC)})
 
 
 def test_a_moment_is_a_time_of_a_query():
@@ -110,7 +53,7 @@ def test_a_range_that_makes_no_sense_is_refused(given, said):
 def test_reading_options_that_would_change_the_rows_are_refused():
     for key, value in (
         ("hoodie.datasource.read.paths", "/a,/b"),
-        ("hoodie.datasource.read.extract.partition.values.from.path", "true"),
+        ("hoodie.datasource.read.incr.filters", "fare > 5"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=key):
             ReadOptions.from_options({key: value})

@@ -60,4 +60,4 @@ def test_the_quick_start_on_apache_hudi(java, tmp_path, request):
 def test_what_hudi_fast_refuses_goes_to_apache_hudi(java, tmp_path, request):
     python = request.config.rootpath / ".venv-spark35" / "bin" / "python"
     printed = run_program("falls_back", tmp_path, python=python, seconds=600)
-    assert printed[-5:] == ["Row(part='x', v=1, id='a')", "1", "3 True", "True", "1"]
+    assert printed[-5:] == ["Row(part='x', v=1, id='a')", "1", "2 True", "True", "1"]

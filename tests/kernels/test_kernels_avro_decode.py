@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels import avro_cursor as cursor
 from hudi_fast.kernels.avro_decode import (
     COPY_SLACK,
@@ -20,6 +17,9 @@ from hudi_fast.kernels.avro_decode import (
 )
 from hudi_fast.kernels.avro_structure import frame_records, read_branches, walk_values
 from hudi_fast.kernels.avro_text import find_invalid_utf8
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.naive.avro_rows import minimal, varint
 
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 63).map(lambda bits: -(2**bits)) | st.integers(-70, 70)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels.avro_encode import (
     find_wide_decimal,
     measure_decimals,
@@ -21,6 +18,9 @@ from hudi_fast.kernels.avro_encode import (
     write_longs,
     write_texts,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.kernels.arrow_buffers import buffers
 from tests.naive.avro_rows import minimal, varint
 

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-
 from hudi_fast.kernels.bloom import bloom_add, bloom_probe
 from hudi_fast.kernels.gather import gather_varlen, take_two_fixed, take_two_varlen
 from hudi_fast.kernels.grouping import group_rows
@@ -20,6 +19,7 @@ from hudi_fast.kernels.java_hash import string_hash_codes
 from hudi_fast.kernels.key_table import KeyTable, hash_keys, pick_winners
 from hudi_fast.kernels.radix import radix_order
 from hudi_fast.kernels.seqno import format_sequence_numbers
+
 from tests.naive import curves as naive_curves
 from tests.naive import java_hash as naive_java
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.bloom import bloom_add, bloom_probe, bloom_probe_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.bloom import bloom_add, bloom_probe, bloom_probe_rows
 from tests.kernels.arrow_buffers import KEYS, buffers
 from tests.naive import bloom as naive
 

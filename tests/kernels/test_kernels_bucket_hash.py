@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON, joined_hashes, list_hashes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON, joined_hashes, list_hashes
 from tests.kernels.arrow_buffers import buffers
 from tests.naive import bucket_hash as naive
 

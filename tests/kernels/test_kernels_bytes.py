@@ -6,9 +6,6 @@ Modules: hudi_fast.kernels._machine_ops.
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels._bytes import (
     bytes_equal,
     copy_bytes,
@@ -23,6 +20,8 @@ from hudi_fast.kernels._bytes import (
     store_u64,
 )
 from hudi_fast.kernels._kernel import kernel
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 @kernel("void(ru1, i8, wu8)")

@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
+from hudi_fast.kernels.byte_words import byte_words, common_prefix
+from hudi_fast.kernels.curves import hilbert_values, z_values
+from hudi_fast.kernels.radix import radix_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.formats.varlen import varlen_buffers
-from hudi_fast.kernels.byte_words import byte_words, common_prefix
-from hudi_fast.kernels.curves import hilbert_values, z_values
-from hudi_fast.kernels.radix import radix_order
 from tests.naive import curves as naive
 
 WORD = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(2**64 - 3, 2**64 - 1))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels.delete_records import (
     copy_values,
     locate_items,
@@ -17,6 +14,9 @@ from hudi_fast.kernels.delete_records import (
     read_numbers,
 )
 from hudi_fast.kernels.delete_writing import assemble_deletes, decimal_items, number_items, varlen_items
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.kernels.arrow_buffers import TEXTS, buffers, values_of
 from tests.naive import delete_records as naive
 

@@ -7,9 +7,9 @@ import inspect
 import pkgutil
 
 import pytest
+from hudi_fast.kernels._kernel import Kernel
 
 from hudi_fast import kernels
-from hudi_fast.kernels._kernel import Kernel
 
 PUBLIC = sorted(
     (module.name, name)

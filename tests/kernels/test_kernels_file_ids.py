@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.file_ids import format_file_ids, measure_file_ids, parse_file_ids
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.file_ids import format_file_ids, measure_file_ids, parse_file_ids
 from tests.kernels.arrow_buffers import TEXTS, buffers, values_of
 from tests.naive import file_ids as naive
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels.fold_entries import (
     COMMIT_TIME,
     DELETE,
@@ -18,6 +15,8 @@ from hudi_fast.kernels.fold_entries import (
     fold_entries,
     several_survivors,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ROW = 0
 

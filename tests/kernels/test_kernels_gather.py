@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.gather import gather_varlen, take_two_bits, take_two_fixed, take_two_varlen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.gather import gather_varlen, take_two_bits, take_two_fixed, take_two_varlen
 from tests.kernels.arrow_buffers import KEYS, buffers, values_of
 from tests.naive import gather as naive
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.grouping import group_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.grouping import group_rows
 from tests.naive import grouping as naive
 
 

@@ -6,10 +6,10 @@ import struct
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.hfile_entries import copy_entries, measure_entries, write_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.hfile_entries import copy_entries, measure_entries, write_entries
 from tests.kernels.arrow_buffers import KEYS, buffers, values_of
 from tests.naive import hfile as naive
 

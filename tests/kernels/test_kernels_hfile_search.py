@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels.hfile_search import (
     find_keys,
     find_prefixes,
@@ -15,6 +12,9 @@ from hudi_fast.kernels.hfile_search import (
     mark_rare_keys,
     route_keys,
 )
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
 from tests.kernels.arrow_buffers import KEYS, buffers
 from tests.naive import hfile_search as naive
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
 from tests.kernels.arrow_buffers import TEXTS, buffers
 from tests.naive import java_hash as naive
 

@@ -4,9 +4,6 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels.java_doubles import POWERS, java_doubles
 from hudi_fast.kernels.java_numbers import NUMBER_BYTES, java_numbers
 from hudi_fast.kernels.json_parts import close_objects, fill_joined, measure_joined, put_parts
@@ -18,6 +15,9 @@ from hudi_fast.kernels.json_text import (
     latin_1,
     measure_quoted,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.kernels.arrow_buffers import buffers, values_of
 from tests.naive import json_text as naive
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from hudi_fast.kernels import key_table
 from hudi_fast.kernels.key_table import (
     KeyTable,
@@ -18,6 +15,9 @@ from hudi_fast.kernels.key_table import (
     pick_winners_grouped,
     probe_key_table,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.kernels.arrow_buffers import KEYS, buffers
 from tests.naive import key_table as naive
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from hudi_fast.kernels.secondary_keys import measure_joined, measure_parts, write_joined, write_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.secondary_keys import measure_joined, measure_parts, write_joined, write_parts
 from tests.kernels.arrow_buffers import buffers, values_of
 from tests.naive import secondary_keys as naive
 

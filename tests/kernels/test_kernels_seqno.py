@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.seqno import format_sequence_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.seqno import format_sequence_numbers
 from tests.kernels.arrow_buffers import values_of
 from tests.naive import seqno as naive
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hudi_fast.kernels.splice import check_changes, splice_fixed, splice_varlen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.splice import check_changes, splice_fixed, splice_varlen
 from tests.kernels.arrow_buffers import KEYS, buffers, values_of
 from tests.naive import splice as naive
 

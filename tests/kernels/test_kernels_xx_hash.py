@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import xxhash
+from hudi_fast.kernels.xx_hash import xx_hash32, xx_hash64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.kernels.xx_hash import xx_hash32, xx_hash64
 from tests.kernels.arrow_buffers import buffers
 from tests.naive import xx_hash as naive
 

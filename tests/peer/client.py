@@ -138,9 +138,11 @@ class RealHudi:
         options: Mapping[str, Any] | None = None,
         where: str | None = None,
         columns: Sequence[str] | None = None,
+        schema: str | None = None,
     ) -> pa.Table:
         """The rows of ``spark.read.format("hudi").options(...).load(path)``, meta columns included, in no order.
 
+        ``schema`` is that of the reader, as DDL.
         Timestamps are ``timestamp[us, tz=UTC]``, decimals have the table's precision and scale.
         """
         out = self._new_path("result")
@@ -151,6 +153,7 @@ class RealHudi:
             out=out,
             where=where,
             columns=None if columns is None else list(columns),
+            schema=schema,
         )
         return _take_result(answer, out)
 

@@ -91,9 +91,18 @@ class Peer:
         frame.write.format("hudi").options(**options).mode(mode).save(path)
         return {}
 
-    def read(self, path: str, options: dict, out: str, columns: list | None = None, where: str | None = None) -> dict:
+    def read(
+        self,
+        path: str,
+        options: dict,
+        out: str,
+        columns: list | None = None,
+        where: str | None = None,
+        schema: str | None = None,
+    ) -> dict:
         """A query of Hudi's data source, kept as one Parquet file below ``out``."""
-        frame = self.spark.read.format("hudi").options(**options).load(path)
+        reader = self.spark.read.format("hudi").options(**options)
+        frame = (reader if schema is None else reader.schema(schema)).load(path)
         if where is not None:
             frame = frame.where(where)
         if columns is not None:

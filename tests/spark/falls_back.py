@@ -16,6 +16,7 @@ TABLE = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "part",
 }
+READ_OPTIMIZED = "hoodie.query.as.ro.table"
 
 
 def main(folder):
@@ -29,8 +30,7 @@ def main(folder):
     assert hf.HudiTable.open(path).config.raw.get("hoodie.table.initial.version") == "9"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", hf.HudiWarning)
-        typed = spark.read.format("hudi").schema("part string, v bigint, id string").load(path)
-        print(*typed.collect())
+        print(*spark.read.format("hudi").option(READ_OPTIMIZED, True).load(path).select("part", "v", "id").collect())
         more = spark.createDataFrame([("b", 2, "y")], rows.schema)
         elsewhere = {**TABLE, "hoodie.write.record.positions": "true", "hoodie.table.base.file.format": "ORC"}
         more.write.format("hudi").options(**elsewhere).mode("append").save(f"{folder}/other")
@@ -41,7 +41,7 @@ def main(folder):
     hf.accelerate(spark)
     refused = False
     try:
-        spark.read.format("hudi").schema("id string").load(path)
+        spark.read.format("hudi").option(READ_OPTIMIZED, True).load(path)
     except hf.UnsupportedFeatureError:
         refused = True
     print(refused)

@@ -58,7 +58,7 @@ def test_columns_and_functions_of_spark_are_conditions_and_values(spark, tmp_pat
     with pytest.raises(hf.InvalidDataError, match="does not fit"):
         hf.update(spark, table.path, "id = 1", {"fare": "note"})
     with pytest.raises(hf.ConfigError, match="SparkSession"):
-        hf.update("nope", table.path, None, {"fare": 1})
+        hf.update(table.path, None, {"fare": 1}, spark="nope")
     for merge in (
         hf.merge(spark, table.path, source).on("id").when_matched_update({"fare": field("source.fare")}),
         hf.merge(spark, table.path, source).on("id").when_matched_delete(field("source.fare") > 1),

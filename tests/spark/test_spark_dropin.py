@@ -105,11 +105,24 @@ def test_paths_may_be_options_and_lists_of_one(fast, saved):
         rows(fast).write.format("hudi").options(**TABLE).save()
 
 
-def test_a_folder_of_a_table_is_no_table(fast, saved):
-    with pytest.raises(hf.UnsupportedFeatureError, match=f"is below the Hudi table {saved};.*filter by its partition"):
-        fast.read.format("hudi").load(f"{saved}/x")
-    with pytest.raises(hf.TableNotFoundError, match="No Hudi table at"):
-        fast.read.format("hudi").load(f"{saved}-other")
+def test_a_folder_of_partitions_is_read_as_apache_hudi_does(fast, saved):
+    assert values(fast, f"{saved}/x") == {"a": 1}
+    assert values(fast, f"{saved}/x/", **{"as.of.instant": "2999-01-01"}) == {"a": 1}
+    changes = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "earliest"}
+    with pytest.raises(hf.ConfigError, match="An incremental query reads a whole table"):
+        values(fast, f"{saved}/x", **changes)
+    for nothing in (f"{saved}-other", f"{saved}/nothing"):
+        with pytest.raises(hf.TableNotFoundError, match="No Hudi table at"):
+            fast.read.format("hudi").load(nothing)
+
+
+def test_a_schema_selects_renames_and_widens_columns(fast, saved):
+    read = fast.read.format("hudi").schema("V bigint, more double, id string").load(saved)
+    assert read.schema.simpleString() == "struct<V:bigint,more:double,id:string>"
+    assert sorted(map(tuple, read.collect())) == [(1, None, "a"), (2, None, "b")]
+    assert read.where("V > 1").count() == 1
+    with pytest.raises(hf.SchemaMismatchError, match=f"asks for v as smallint; {saved} has int"):
+        fast.read.format("hudi").schema("v smallint").load(saved)
 
 
 def test_the_default_source_may_be_hudi(fast, saved):
@@ -180,8 +193,8 @@ def test_switching_on_twice_and_off_again(spark, saved):
 def test_without_hudi_on_the_class_path_the_first_error_stands(spark, saved):
     session = spark.newSession()
     hf.accelerate(session, fallback=True)
-    with pytest.raises(hf.UnsupportedFeatureError, match="which has its own schema") as caught:
-        session.read.format("hudi").schema("id string").load(saved)
+    with pytest.raises(hf.UnsupportedFeatureError, match=r"query\.as\.ro\.table=true is not supported") as caught:
+        session.read.format("hudi").option("hoodie.query.as.ro.table", True).load(saved)
     assert "no Apache Hudi on the class path" in caught.value.__notes__[0]
     with pytest.raises(hf.ConfigError, match="'path' must be set"):
         session.read.format("hudi").load()

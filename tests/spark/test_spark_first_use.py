@@ -53,7 +53,9 @@ def test_a_type_that_would_come_back_as_another_is_refused_by_name(spark, tmp_pa
 
 
 def test_reading_wants_a_session(spark, tmp_path):
-    with pytest.raises(hf.ConfigError, match="needs a SparkSession, got Table"):
+    with pytest.raises(
+        hf.ConfigError, match="A read takes the path of a table, and a Spark session as spark=; got Table"
+    ):
         hf.read(pa.table({}), tmp_path / "t")
     with pytest.raises(hf.TableNotFoundError, match="No Hudi table at"):
         hf.read(spark, tmp_path / "t")

@@ -54,6 +54,7 @@ def test_jobs_say_phase_table_and_instant_and_the_callers_description_returns(sp
 def test_validators_ask_spark_and_callbacks_are_called(spark: Any, tmp_path: Path) -> None:
     package, key = "org.apache.hudi.client.validator.", "hoodie.precommit.validators"
     results: list[Any] = []
+    path = tmp_path / "t"
     more = {
         **options(),
         key: f"{package}SqlQueryInequalityPreCommitValidator,{package}SqlQuerySingleResultPreCommitValidator",
@@ -61,14 +62,14 @@ def test_validators_ask_spark_and_callbacks_are_called(spark: Any, tmp_path: Pat
         f"{key}.single.value.sql.queries": "select count(*) from <TABLE_NAME> where id rlike '^x'#0",
         "hudi_fast.commit.callback": results.append,
     }
-    first = hf.write(frame(spark, 4), tmp_path, more)
-    second = hf.write(frame(spark, 6, 2), tmp_path, more)
+    first = hf.write(frame(spark, 4), path, more)
+    second = hf.write(frame(spark, 6, 2), path, more)
     with pytest.raises(hf.ValidationError, match="SqlQueryInequalityPreCommitValidator"):
-        hf.write(frame(spark, 6, 3), tmp_path, more)
+        hf.write(frame(spark, 6, 3), path, more)
     assert results == [first, second]
-    hf.sink(tmp_path / "stream", more)(frame(spark, 4), 0)
+    hf.sink(tmp_path / "streamed", more)(frame(spark, 4), 0)
     assert [one.inserts for one in results] == [4, 2, 4]
-    assert hf.HudiTable.open(tmp_path).to_arrow().num_rows == 6
+    assert hf.HudiTable.open(path).to_arrow().num_rows == 6
     with pytest.raises(hf.ConfigError, match="Spark refuses the query"):
-        hf.write(frame(spark, 7), tmp_path, {**more, f"{key}.inequality.sql.queries": "select x from <TABLE_NAME>"})
+        hf.write(frame(spark, 7), path, {**more, f"{key}.inequality.sql.queries": "select x from <TABLE_NAME>"})
     assert not [one for one in spark.catalog.listTables() if one.name.startswith("hudi_fast_")]

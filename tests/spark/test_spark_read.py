@@ -4,6 +4,7 @@ Modules: hudi_fast.spark.reading.column_function, hudi_fast.spark.reading.native
 """
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -197,3 +198,29 @@ def test_the_session_is_left_as_it_was(spark, tmp_path):
     hf.write(batch(range(100)), tmp_path / "t", OPTIONS)
     hf.read(spark, tmp_path / "t")
     assert spark.conf.get(LISTING) == before
+
+
+def test_partition_columns_from_paths_and_folders_are_those_of_the_local_reader(spark, tmp_path):
+    path = tmp_path / "t"
+    moved = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"}
+    hf.write(batch(range(8)), path, {**OPTIONS, **HIVE, **moved})
+    changed = batch(range(1, 2), ts=200)
+    at = changed.column_names.index("part")
+    hf.write(changed.set_column(at, "part", pa.array(["elsewhere"])), path, {**OPTIONS, **moved})
+    from_path = {"hoodie.datasource.read.extract.partition.values.from.path": "true"}
+    for place in (path, path / "part=p1"):
+        for options in ({}, from_path):
+            for asked in ({}, {"columns": ["id", "part"], "filter": "part <> 'p0'"}):
+                found = collect(hf.read(place, options, spark=spark, **asked))
+                assert_same_rows(found, hf.read(place, options, **asked), key=["id"])
+    values = {row["id"]: row["part"] for row in hf.read(path, from_path, spark=spark).where("part = 'p1'").collect()}
+    assert set(values.values()) == {"p1"}
+    assert "k0001" in values
+
+
+def test_a_time_with_a_zone_is_that_of_the_timeline(spark, tmp_path):
+    before = datetime.now(UTC)
+    hf.write(batch(range(3)), tmp_path / "t", {**OPTIONS, "hoodie.table.timeline.timezone": "UTC"})
+    assert hf.read(tmp_path / "t", {"as.of.instant": before}, spark=spark).count() == 0
+    later = datetime.now().astimezone() + timedelta(seconds=1)
+    assert hf.read(tmp_path / "t", {"as.of.instant": later.isoformat()}, spark=spark).count() == 3

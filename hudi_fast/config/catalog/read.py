@@ -6,6 +6,7 @@ Sources: ``DataSourceReadOptions``, ``HoodieReaderConfig``, ``HoodieCommonConfig
 from __future__ import annotations
 
 from hudi_fast.config.option_descriptor import BOTH, READ, Kind, Option
+from hudi_fast.config.option_names import QUERY_TYPES
 
 __all__ = ["QUERY_OPTIONS"]
 
@@ -18,14 +19,15 @@ QUERY_OPTIONS = (
         Kind.ENUM,
         "snapshot",
         "Snapshot query, read-optimized query (base files only), or incremental query (rows written in a range).",
-        choices=("snapshot", "read_optimized", "incremental"),
+        choices=QUERY_TYPES,
         families=READ,
     ),
     Option(
         "as.of.instant",
         Kind.TEXT,
         None,
-        "Time travel to this instant: `yyyyMMddHHmmss[SSS]`, `yyyy-MM-dd HH:mm:ss[.SSS]` or `yyyy-MM-dd`.",
+        "Time travel to this time: `yyyyMMddHHmmss[SSS]`, `yyyy-MM-dd HH:mm:ss[.SSS]`, `yyyy-MM-dd`, ISO 8601 with or "
+        "without a zone, or seconds (10 digits) or milliseconds (13 digits) since 1970.",
         families=READ,
     ),
     Option(
@@ -129,13 +131,20 @@ QUERY_OPTIONS = (
         families=BOTH,
     ),
     Option(f"{_READ}incr.filters", Kind.TEXT, "", "Incremental: row filters as text.", supported=("",), families=READ),
-    Option(f"{_READ}paths", Kind.TEXT, None, "Several paths in one read.", supported=(), families=READ),
+    Option(
+        f"{_READ}paths",
+        Kind.TEXT,
+        None,
+        "Several paths in one read; Apache Hudi 1.2 refuses them, too.",
+        supported=(),
+        families=READ,
+        instead="Apache Hudi 1.2 refuses it, too. Read the base path and filter by the partition columns.",
+    ),
     Option(
         f"{_READ}extract.partition.values.from.path",
         Kind.BOOL,
         False,
         "Read partition columns from folder names instead of rows.",
-        supported=(False,),
         families=READ,
     ),
     Option(

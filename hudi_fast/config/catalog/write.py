@@ -17,6 +17,8 @@ from hudi_fast.config.option_names import (
     OPERATIONS,
     PAYLOAD_CLASSES,
     SUPPORTED_KEY_GENERATOR_TYPES,
+    TABLE_TYPES,
+    TIMELINE_ZONES,
 )
 
 __all__ = [
@@ -163,7 +165,7 @@ TABLE_OPTIONS = (
         "COPY_ON_WRITE",
         "Table type: updates rewrite base files, or append log files.",
         aliases=(f"{_WRITE}storage.type", "hoodie.table.type"),
-        choices=("COPY_ON_WRITE", "MERGE_ON_READ"),
+        choices=TABLE_TYPES,
     ),
     Option(
         "hoodie.write.table.version",
@@ -191,7 +193,7 @@ TABLE_OPTIONS = (
         Kind.ENUM,
         "LOCAL",
         "Time zone of the instant times of a new table.",
-        choices=("LOCAL", "UTC"),
+        choices=TIMELINE_ZONES,
     ),
     Option(f"{_WRITE}reconcile.schema", Kind.BOOL, False, "Use the table's schema if the rows fit it (deprecated)."),
     Option(

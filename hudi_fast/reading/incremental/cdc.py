@@ -16,14 +16,14 @@ Source: ``HoodieCDCExtractor``, ``CDCRelation``, ``CDCFileGroupIterator`` (Hudi 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.config.moments import Moment, timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.log.cdc_records import DELETE, INSERT, check_cdc_mode
@@ -37,7 +37,7 @@ from hudi_fast.reading.incremental.cdc_replay import replayed_changes
 from hudi_fast.reading.incremental.cdc_units import YIELDING_OPERATIONS, CdcCase, CdcUnit, commit_units
 from hudi_fast.reading.incremental.commit_range import ChangeCommit
 from hudi_fast.reading.incremental.query import incremental_options
-from hudi_fast.reading.scan import readable_schema
+from hudi_fast.reading.scan import Filter, check_filter, expression_of, readable_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import reads_at_once
@@ -77,7 +77,7 @@ class CdcPlan:
 
 
 def change_options(
-    begin: str | date, end: str | date | None, options: Mapping[str, Any] | None = None, merger: Merger | None = None
+    begin: Moment, end: Moment | None, options: Mapping[str, Any] | None = None, merger: Merger | None = None
 ) -> dict[str, Any]:
     """The options of a change query between two times.
 
@@ -98,7 +98,7 @@ def plan_query(storage: Storage, options: Mapping[str, Any]) -> CdcPlan:
     Raises:
         HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_cdc`.
     """
-    settings = ReadOptions.from_options(options)
+    settings = ReadOptions.from_options(options, timeline_zone(storage))
     return plan_cdc(open_state(storage, None, settings.metadata_enabled), settings)
 
 
@@ -147,17 +147,47 @@ def read_changes(plan: CdcPlan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
             yield change_batch(unit.instant, DELETE, image, None)
 
 
-def changes_table(plan: CdcPlan) -> pa.Table:
-    """All changes as one table, in the order of the units."""
+def changes_table(plan: CdcPlan, columns: Sequence[str] | None = None, filter: Filter | None = None) -> pa.Table:
+    """The changes as one table, in the order of the units.
+
+    Args:
+        plan: of the query.
+        columns: columns of :data:`CHANGE_SCHEMA`, in this order; None for all.
+        filter: condition of the changes.
+
+    Raises:
+        ConfigError: an unknown column, or a filter that does not fit.
+    """
+    schema, finish = _finishing(columns, filter)
     with ThreadPoolExecutor(plan.threads) as pool:
-        parts = pool.map(lambda unit: list(read_changes(plan, unit)), plan.units)
-        return pa.Table.from_batches([batch for part in parts for batch in part], CHANGE_SCHEMA)
+        parts = pool.map(lambda unit: [finish(batch) for batch in read_changes(plan, unit)], plan.units)
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
 
-def changes_batches(plan: CdcPlan) -> pa.RecordBatchReader:
-    """All changes as a stream, in no particular order."""
-    batches = in_threads(plan.units, lambda unit: read_changes(plan, unit), plan.threads)
-    return pa.RecordBatchReader.from_batches(CHANGE_SCHEMA, batches)
+def changes_batches(
+    plan: CdcPlan, columns: Sequence[str] | None = None, filter: Filter | None = None
+) -> pa.RecordBatchReader:
+    """The changes as a stream, in no particular order; arguments and errors as for :func:`changes_table`."""
+    schema, finish = _finishing(columns, filter)
+    batches = in_threads(plan.units, lambda unit: map(finish, read_changes(plan, unit)), plan.threads)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _finishing(
+    columns: Sequence[str] | None, filter: Filter | None
+) -> tuple[pa.Schema, Callable[[pa.RecordBatch], pa.RecordBatch]]:
+    """The columns of the result, and what makes them of a batch of changes."""
+    condition = expression_of(filter, CHANGE_SCHEMA)
+    if condition is not None:
+        check_filter(condition, CHANGE_SCHEMA, CHANGE_SCHEMA.names)
+    names = CHANGE_SCHEMA.names if columns is None else list(columns)
+    if unknown := [name for name in names if name not in CHANGE_SCHEMA.names]:
+        raise ConfigError(f"Changes have no columns {unknown}; they have {CHANGE_SCHEMA.names}.")
+
+    def finish(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return (batch if condition is None else batch.filter(condition)).select(names)
+
+    return pa.schema([CHANGE_SCHEMA.field(name) for name in names]), finish
 
 
 def _rows(scan: CdcScan, slice_: FileSlice) -> Iterator[pa.StringArray]:

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.avro.types import parse_record
 from hudi_fast.formats.json_rows import JsonStyle, json_rows
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.log.cdc_records import (
@@ -86,6 +87,7 @@ def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
     if text is None:
         raise CorruptTableError("A change log block has no schema in its header.", block.path, block.offset)
     where = f"{block.path}, byte {block.offset}"
+    parse_record(text, where)  # refuses what the steps below could not take: another form, too many levels
     names = None if scan.history is None else renames_at(scan.history, block.instant)
     own = _stored(text if names is None else _in_names_of_today(text, names, where))
     try:

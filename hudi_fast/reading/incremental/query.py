@@ -18,13 +18,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from hudi_fast.config.moments import Moment, timeline_zone
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.state import open_state
@@ -182,9 +182,7 @@ def plan_incremental(
     return plan_view(view, columns, filter if rows is None else rows, threads, query)
 
 
-def incremental_options(
-    begin: str | date | int, end: str | date | int | None, options: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def incremental_options(begin: Moment, end: Moment | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
     """The options of an incremental query between two times, with further ``options``.
 
     Raises:
@@ -212,15 +210,13 @@ def plan_query(
     Raises:
         HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_incremental`.
     """
-    settings = ReadOptions.from_options(options)
+    settings = ReadOptions.from_options(options, timeline_zone(storage))
     if settings.incremental_format == "cdc":
         raise ConfigError(
             "An incremental query returns rows; for changes (hoodie.datasource.query.incremental.format=cdc) use "
             "HudiTable.cdc."
         )
-    query = ScanQuery(
-        unmerged=settings.merge_type == "skip_merge", use_positions=settings.use_positions, merger=settings.merger
-    )
+    query = ScanQuery.from_options(settings, options)
     return plan_incremental(incremental_view(storage, settings), columns, filter, settings.threads or None, query)
 
 

@@ -5,13 +5,14 @@ Cheap enough for accidental display at the end of a cell: one listing of files, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.inspecting.history import history_table
+from hudi_fast.reading.inspecting.results import html_table
 from hudi_fast.reading.inspecting.table import current_slices
 from hudi_fast.reading.inspecting.words import duration_text, size_text
 from hudi_fast.storage.base import Storage
@@ -24,7 +25,6 @@ __all__ = ["table_html"]
 _INSTANTS = 10
 _PARTITIONS = 10
 _LEFT = ("", "instant", "partition")
-_CELL = "padding: 2px 10px; text-align: {align}; white-space: nowrap;"
 
 
 def table_html(storage: Storage) -> str:
@@ -51,7 +51,7 @@ def _summary(state: TableState, slices: Sequence[FileSlice]) -> str:
         ("last write", "none" if last is None else last.requested),
         ("indexes", _indexes(config)),
     ]
-    return _table(("", ""), rows, "")
+    return html_table(("", ""), rows, "")
 
 
 def _instants(timeline: Timeline) -> str:
@@ -70,7 +70,7 @@ def _history(state: TableState) -> str:
     history = history_table(state.storage, state.config, state.timeline, newest[0].requested)
     rows = [_history_row(row) for row in reversed(history.slice(max(0, history.num_rows - _INSTANTS)).to_pylist())]
     heads = ("instant", "action", "state", "operation", "took", "inserts", "updates", "deletes", "files", "bytes")
-    return _table(heads, rows, "Newest instants")
+    return html_table(heads, rows, "Newest instants", _LEFT)
 
 
 def _history_row(row: Mapping[str, object]) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _partitions(slices: Sequence[FileSlice]) -> str:
     if rest:
         rows.append(_partition_row(f"{len(ranked) - _PARTITIONS:,} others", rest))
     heads = ("partition", "file groups", "bytes", "log files", "bytes of logs")
-    return _table(heads, rows, f"Files by partition ({len(ranked):,})")
+    return html_table(heads, rows, f"Files by partition ({len(ranked):,})", _LEFT)
 
 
 def _partition_row(name: str, slices: Sequence[FileSlice]) -> tuple[str, ...]:
@@ -110,24 +110,3 @@ def _partition_row(name: str, slices: Sequence[FileSlice]) -> tuple[str, ...]:
 
 def _bytes(one: FileSlice) -> int:
     return sum(file.size for file in one.files)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:
-    """Columns whose values all start with a digit are right-aligned, except names and times."""
-    listed = list(rows)
-    right = [
-        head not in _LEFT and all(not row[at] or row[at][0].isdigit() for row in listed)
-        for at, head in enumerate(heads)
-    ]
-    shown = f"<p style='margin: 8px 0 2px'><b>{escape(title)}</b></p>" if title else ""
-    head = "".join(_cell("th", name, at) for name, at in zip(heads, right, strict=True)) if any(heads) else ""
-    body = "".join(
-        f"<tr>{''.join(_cell('td', value, at) for value, at in zip(row, right, strict=True))}</tr>" for row in listed
-    )
-    top = f"<thead><tr>{head}</tr></thead>" if head else ""
-    return f"{shown}<table>{top}<tbody>{body}</tbody></table>"
-
-
-def _cell(tag: str, text: str, right: bool) -> str:
-    style = _CELL.format(align="right" if right else "left")
-    return f"<{tag} style='{style}'>{escape(text)}</{tag}>"

@@ -100,6 +100,7 @@ class SkipRequest:
         columns: top-level columns of the condition, possibly more; None if unknown.
         mixes_rows: whether a user function merges rows, so that merged rows may have values that no file holds.
         bucket: bucket settings of the table, if the caller knows them.
+        folder: only partitions in this folder of the table; empty for all.
     """
 
     state: TableState
@@ -112,6 +113,7 @@ class SkipRequest:
     mixes_rows: bool = False
     use_indexes: bool = True
     bucket: BucketSettings | None = None
+    folder: str = ""
 
     @property
     def reads_current_rows(self) -> bool:
@@ -141,7 +143,10 @@ def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
     def slices_in(paths: list[str]) -> list[FileSlice]:
         return [one for found in by_partition(view, paths, slices_of, request.threads) for one in found]
 
-    return _select(request, view.lister.partitions(), slices_in)
+    paths = view.lister.partitions()
+    if request.folder:
+        paths = [path for path in paths if f"{path}/".startswith(f"{request.folder}/")]
+    return _select(request, paths, slices_in)
 
 
 def narrow_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> Selection:

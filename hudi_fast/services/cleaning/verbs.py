@@ -37,6 +37,7 @@ class CleaningVerbs(ServiceVerbs):
     def clean(
         self,
         options: Options | None = None,
+        *,
         spark: Any = None,
         plan: ScheduledClean | None = None,
         pending_only: bool = False,

@@ -39,6 +39,7 @@ class ClusteringVerbs(ServiceVerbs):
     def cluster(
         self,
         options: Options | None = None,
+        *,
         spark: Any = None,
         plan: ScheduledClustering | None = None,
         pending_only: bool = False,

@@ -44,6 +44,7 @@ class CompactionVerbs(ServiceVerbs):
     def compact(
         self,
         options: Options | None = None,
+        *,
         spark: Any = None,
         plan: ScheduledCompaction | None = None,
         pending_only: bool = False,
@@ -84,7 +85,7 @@ class CompactionVerbs(ServiceVerbs):
         return schedule_log_compaction(session, session.settings.compaction.has_log_trigger)
 
     def log_compact(
-        self, options: Options | None = None, spark: Any = None, plan: ScheduledCompaction | None = None
+        self, options: Options | None = None, *, spark: Any = None, plan: ScheduledCompaction | None = None
     ) -> CompactionResult:
         """Merge the log files of each file slice into one; base files stay.
 

@@ -29,6 +29,7 @@ class IndexVerbs(ServiceVerbs):
         function: str | None = None,
         function_options: Mapping[str, str] | None = None,
         options: Options | None = None,
+        *,
         spark: Any = None,
         plan: ScheduledIndex | None = None,
     ) -> IndexResult:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_fast.reading.inspecting.results import HtmlResult
+
 __all__ = [
     "PlannedRestore",
     "PlannedRollback",
@@ -73,7 +75,7 @@ class PlannedRollback:
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackResult:
+class RollbackResult(HtmlResult):
     """The result of a rollback.
 
     Attributes:
@@ -95,7 +97,7 @@ class RollbackResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SavepointResult:
+class SavepointResult(HtmlResult):
     """The result of making a savepoint.
 
     Attributes:
@@ -135,7 +137,7 @@ class PlannedRestore:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreResult:
+class RestoreResult(HtmlResult):
     """The result of a restore.
 
     Attributes:

@@ -41,6 +41,7 @@ class RecoveryVerbs(ServiceVerbs):
         self,
         instant: str | None = None,
         options: Options | None = None,
+        *,
         spark: Any = None,
         plan: PlannedRollback | None = None,
     ) -> RollbackResult:
@@ -117,6 +118,7 @@ class RecoveryVerbs(ServiceVerbs):
         self,
         savepoint: str,
         options: Options | None = None,
+        *,
         spark: Any = None,
         plan: PlannedRestore | None = None,
     ) -> RestoreResult:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
+from hudi_fast.reading.inspecting.results import HtmlResult
+
 __all__ = ["FINDING_KINDS", "Finding", "RepairPlan", "RepairResult"]
 
 FINDING_KINDS = (
@@ -86,7 +88,7 @@ class RepairPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairResult:
+class RepairResult(HtmlResult):
     """The result of a repair.
 
     Attributes:

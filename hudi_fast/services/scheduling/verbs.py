@@ -34,7 +34,7 @@ class SchedulingVerbs(ServiceVerbs):
         """
         return pending_table(pending_services(load_state(self._storage), self._session(options).settings))
 
-    def run_pending(self, options: Options | None = None, spark: Any = None) -> list[PendingResult]:
+    def run_pending(self, options: Options | None = None, *, spark: Any = None) -> list[PendingResult]:
         """Execute pending services, oldest first, abandoned ones included; nothing new is planned.
 
         Services that another process runs or has completed are skipped. Abandoned rollbacks are finished, too. An

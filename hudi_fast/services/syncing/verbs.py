@@ -14,7 +14,7 @@ __all__ = ["SyncVerbs"]
 class SyncVerbs(ServiceVerbs):
     """Bringing the entries of a table in catalogs up to date."""
 
-    def sync(self, options: Options | None = None, spark: Any = None) -> list[SyncedTable]:
+    def sync(self, options: Options | None = None, *, spark: Any = None) -> list[SyncedTable]:
         """Bring the table's entries in a Hive metastore up to date; the table itself is not changed.
 
         Args:

@@ -36,6 +36,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.metadata_table.definitions import index_version, load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.services.compaction.plan import compactable_slices
 from hudi_fast.services.upgrading.halfway import refuse_halfway
 from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
@@ -73,7 +74,7 @@ class UpgradePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class UpgradeResult:
+class UpgradeResult(HtmlResult):
     """The result of a change of the table version.
 
     Attributes:

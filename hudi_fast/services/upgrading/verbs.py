@@ -28,7 +28,7 @@ class UpgradeVerbs(ServiceVerbs):
         return plan_upgrade(self._session(options), version)
 
     def upgrade(
-        self, version: int, options: Options | None = None, spark: Any = None, plan: UpgradePlan | None = None
+        self, version: int, options: Options | None = None, *, spark: Any = None, plan: UpgradePlan | None = None
     ) -> UpgradeResult:
         """Change the table version: up to 8 or 9, or down to 8 or 6. Rows and history do not change.
 

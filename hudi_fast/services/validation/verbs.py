@@ -19,6 +19,7 @@ class ValidationVerbs(ServiceVerbs):
         partitions: Sequence[str] = (),
         most: int = 1000,
         options: Options | None = None,
+        *,
         spark: Any = None,
     ) -> ValidationResult:
         """Compare the metadata table with the files and rows of the table; nothing is written.

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
 from hudi_fast.api import read, write
-from hudi_fast.errors import TableNotFoundError, UnsupportedFeatureError
+from hudi_fast.errors import SchemaMismatchError
+from hudi_fast.schema.promotion import can_alter
+from hudi_fast.spark.arrow import arrow_types
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.session import session_settings
 from hudi_fast.spark.dropin.translate import read_options, save_mode, stream_options, table_path, write_options
-from hudi_fast.spark.storage import session_path, split_options, storage_of
-from hudi_fast.storage.base import Storage
+from hudi_fast.spark.storage import session_path, split_options
 
 __all__ = ["frame_of", "load", "load_stream", "save", "session_of", "start_stream"]
 
@@ -65,16 +69,8 @@ def load(made_of: Parts, request: Request) -> Any:
     spark = session_of(made_of)
     path = session_path(spark, table_path(request, "load()"))
     options, storage = split_options(read_options(request, session_settings(spark)))
-    try:
-        return read(spark, path, options, storage_options=storage)
-    except TableNotFoundError as error:
-        table = _table_above(storage_of(spark, path, storage))
-        if table is None:
-            raise
-        raise UnsupportedFeatureError(
-            f"{path} is below the Hudi table {table}; reading a part of a table by its path is not supported. "
-            "Load the table and filter by its partition columns; the other partitions are then skipped."
-        ) from error
+    frame = read(path, options, spark=spark, storage_options=storage)
+    return frame if request.schema is None else _in_schema(spark, frame, request.schema, path)
 
 
 def start_stream(made_of: Parts, request: Request) -> Any:
@@ -115,11 +111,32 @@ def load_stream(made_of: Parts, request: Request) -> Any:
     return stream_reader(spark, path, ours)
 
 
-def _table_above(storage: Storage) -> str | None:
-    """The table that contains a path, if any."""
-    uri, root = storage.uri, storage.fs_path("")
-    while "/" in root:
-        uri, root = uri.rpartition("/")[0], root.rpartition("/")[0]
-        if uri and root and storage.rooted_at(root).exists(".hoodie/hoodie.properties"):
-            return uri
-    return None
+def _in_schema(spark: Any, frame: Any, asked: Any, path: str) -> Any:
+    """The columns that a reader's ``schema`` asks for, in its order, names and types; null for those not in the table.
+
+    As in Apache Hudi 1.2.0, where a type to which values do not convert fails while rows are read.
+    """
+    wanted = spark.createDataFrame([], asked).schema if isinstance(asked, str) else asked
+    exact = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    known = {field.name if exact else field.name.lower(): field for field in frame.schema.fields}
+    columns = []
+    for field in wanted.fields:
+        stored = known.get(field.name if exact else field.name.lower())
+        if stored is None:
+            column = F.lit(None)
+        elif stored.dataType == field.dataType or _converts(stored, field):
+            column = F.col(f"`{stored.name}`")
+        else:
+            raise SchemaMismatchError(
+                f"schema() asks for {field.name} as {field.dataType.simpleString()}; {path} has "
+                f"{stored.dataType.simpleString()}, whose values may not convert. Ask for that type, and cast the "
+                "column of the DataFrame that load() returns."
+            )
+        columns.append(column.cast(field.dataType).alias(field.name))
+    return frame.select(*columns)
+
+
+def _converts(stored: Any, wanted: Any) -> bool:
+    """Whether an ALTER may change the type of a column this way."""
+    types = [arrow_types(StructType([field]))[0].type for field in (stored, wanted)]
+    return can_alter(*types)

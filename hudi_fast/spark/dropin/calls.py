@@ -28,7 +28,7 @@ NOTED = frozenset(
 """The methods of readers and writers whose calls are recorded."""
 
 _NOTES = "_hudi_fast_notes"
-_REFUSED = frozenset({"schema", "bucketBy", "sortBy", "clusterBy"})
+_REFUSED = frozenset({"bucketBy", "sortBy", "clusterBy"})
 _ELSEWHERE = frozenset({"foreach", "foreachBatch"})
 
 
@@ -62,6 +62,7 @@ class Request:
         refused: called methods that do not apply to a Hudi table, in order.
         trigger: arguments of a stream's ``trigger``; None when not given.
         query_name: of a stream; None when not given.
+        schema: of a reader's ``schema``: a ``StructType`` or DDL text; None when not given.
         table: the name that ``saveAsTable`` is given; None for other calls.
     """
 
@@ -74,6 +75,7 @@ class Request:
     refused: tuple[str, ...] = ()
     trigger: Mapping[str, Any] | None = None
     query_name: str | None = None
+    schema: Any = None
     table: str | None = None
 
 
@@ -139,6 +141,8 @@ def read_calls(calls: Iterable[Call]) -> Request:
             said["trigger"] = dict(call.kwargs)
         elif call.name == "queryName":
             said["query_name"] = first
+        elif call.name == "schema":
+            said["schema"] = first
         elif call.name in ("path", "table"):
             said[call.name] = first
         elif call.name in _REFUSED:

@@ -61,6 +61,8 @@ def read_table(spark: Any, name: Any, request: Request | None = None) -> Any | N
     parts = name_parts(name)
     if parts is None:
         return None
+    if request is not None and request.schema is not None:
+        return None  # Spark refuses it
     if request is None or not request.options:
         return read_named(spark, parts)
     found = find_entry(spark, parts)

@@ -17,9 +17,11 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
 from hudi_fast.config.option_descriptor import READ
+from hudi_fast.config.option_names import SaveMode
 from hudi_fast.config.options import OPTIONS, find_option
 from hudi_fast.errors import ConfigError, HudiWarning, UnsupportedFeatureError
 from hudi_fast.spark.dropin.calls import Request
@@ -76,15 +78,16 @@ def table_path(request: Request, what: str) -> str:
     text = os.fspath(path)
     if "*" in text:
         raise ConfigError(
-            f"Glob paths are not supported, as in Apache Hudi 1.2: load the base path of the table, not {text!r}."
+            f"Glob paths are not supported, as in Apache Hudi 1.2: load the base path of the table or the folder of a "
+            f"partition, not {text!r}."
         )
     return text
 
 
-def save_mode(mode: str | None) -> str:
+def save_mode(mode: str | None) -> SaveMode:
     """The save mode; Spark's default is ``errorifexists``."""
     text = "errorifexists" if mode is None else mode.lower()
-    return "errorifexists" if text in ("error", "default") else text
+    return "errorifexists" if text in ("error", "default") else cast(SaveMode, text)
 
 
 def write_options(request: Request) -> dict[str, str]:
@@ -111,7 +114,7 @@ def read_options(request: Request, session: Mapping[str, str]) -> dict[str, str]
         session: all settings of the session.
 
     Raises:
-        UnsupportedFeatureError: a schema was given.
+        ConfigError: bucketing or sorting was requested.
 
     Warns:
         HudiWarning: an option that is not Hudi's.
@@ -133,6 +136,11 @@ def stream_options(request: Request) -> tuple[dict[str, str], dict[str, str]]:
         UnsupportedFeatureError: a schema was given.
     """
     _check_refused(request)
+    if request.schema is not None:
+        raise UnsupportedFeatureError(
+            "schema() is not supported for a stream from a Hudi table, which has its own schema: leave it out, and "
+            "select and cast the columns of the DataFrame that load() returns."
+        )
     ours = {_spelled(key): value for key, value in request.options.values() if _is_ours(key)}
     ours.pop("path", None)
     if request.partition_columns and not any(key in ours for key in _same(_PARTITIONS)):
@@ -192,11 +200,6 @@ def _session_defaults(session: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_refused(request: Request) -> None:
-    if "schema" in request.refused:
-        raise UnsupportedFeatureError(
-            "schema() is not supported for a Hudi table, which has its own schema: leave it out, and select and cast "
-            "the columns of the DataFrame that load() returns."
-        )
     if request.refused:
         called = " and ".join(f"{name}()" for name in request.refused)
         raise ConfigError(

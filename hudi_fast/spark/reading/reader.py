@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.incremental.cdc import CdcPlan, plan_cdc
@@ -27,7 +28,6 @@ from hudi_fast.reading.incremental.query import (
     plan_view,
 )
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, narrowed, plan_scan, readable_schema
-from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.incremental import incremental_frame
@@ -45,6 +45,7 @@ def read(
     options: Mapping[str, Any],
     columns: Sequence[str] | None = None,
     filter: Any = None,
+    folder: str = "",
 ) -> Any:
     """A lazy DataFrame of the table; meta columns first.
 
@@ -54,19 +55,13 @@ def read(
         options: of the read.
         columns: columns to read, in this order; None for all.
         filter: row filter: a ``pyarrow.compute`` expression, SQL text or a Spark column.
+        folder: of the table, to read only its partitions; empty for all.
 
     Raises:
         HudiError: as the local reader.
     """
-    settings = ReadOptions.from_options(options)
-    query = ScanQuery(
-        read_optimized=settings.query_type == "read_optimized",
-        unmerged=settings.merge_type == "skip_merge",
-        use_positions=settings.use_positions,
-        merger=settings.merger,
-        use_indexes=settings.data_skipping,
-        bucket=bucket_settings(options),
-    )
+    settings = ReadOptions.from_options(options, timeline_zone(storage))
+    query = ScanQuery.from_options(settings, options, folder)
     if settings.query_type == "incremental" and settings.incremental_format == "cdc":
         return _changes(
             spark, plan_cdc(open_state(storage, None, settings.metadata_enabled), settings), columns, filter

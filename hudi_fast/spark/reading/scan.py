@@ -8,8 +8,8 @@
             └─ all others ───────────────────────► the core's reader, in Python workers ───────────────────────┘
 
 All others: slices with large logs, slices without base file, base files that Spark's scan cannot read correctly
-(:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a ``pyarrow.compute`` filter, or of a table
-that Spark itself does not reach (:mod:`hudi_fast.spark.storage`).
+(:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a ``pyarrow.compute`` filter, of one that
+reads partition columns from paths, or of a table that Spark itself does not reach (:mod:`hudi_fast.spark.storage`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def scan_slices(
         file_name: name of an additional column with the base file's name; None to omit it.
         narrow: skips base files by the filters of a query when Spark plans it; None to read all of them.
     """
-    native = scan.filter is None and reached_by_spark(spark, scan.storage)
+    native = scan.filter is None and not scan.values_from_path and reached_by_spark(spark, scan.storage)
     readable = readable_by_spark(scan, slices) if native else frozenset()
     logged = frozenset() if scan.merge is None else frozenset(one for one in readable if one.log_files)
     beside = beside_scan(scan, sorted(logged, key=lambda one: (one.partition, one.file_id)))

@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql import datasource as ds
 from pyspark.sql.datasource import DataSource
 
+from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import UnsupportedFeatureError
@@ -90,7 +91,8 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         options = dict(self._options)
         if streams and options.get(_TYPE_KEY, "").lower() == "incremental":
             options.setdefault(_BEGIN_KEY, "earliest")
-        return TableQuery(self._storage(), ReadOptions.from_options(options), options)
+        storage = self._storage()
+        return TableQuery(storage, ReadOptions.from_options(options, timeline_zone(storage)), options)
 
     def _storage(self) -> Storage:
         return Storage(self._path, self._storage_options)

@@ -21,7 +21,6 @@ from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, plan_cdc
 from hudi_fast.reading.incremental.query import incremental_view, plan_view
 from hudi_fast.reading.scan import ScanQuery, plan_scan, readable_schema
-from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.arrow import arrow_types
 from hudi_fast.spark.source.parts import Part, changes_parts, slices_parts
@@ -106,21 +105,15 @@ def query_parts(
     settings = query.settings
     if query.is_cdc:
         return changes_parts(plan_cdc(load_state(query.storage), settings))
-    scan_query = ScanQuery(
-        read_optimized=settings.query_type == "read_optimized",
-        unmerged=settings.merge_type == "skip_merge",
-        use_positions=settings.use_positions,
-        use_indexes=settings.data_skipping,
-        bucket=bucket_settings(query.options),
-    )
+    how = ScanQuery.from_options(settings, query.options)
     if settings.query_type == "incremental":
         view = incremental_view(query.storage, settings)
         rows = view.row_filter()
         if rows is not None:
             expression = rows if expression is None else rows & expression
-        return slices_parts(plan_view(view, columns, expression, None, scan_query, condition))
+        return slices_parts(plan_view(view, columns, expression, None, how, condition))
     state = state_for_query(query.storage, settings.as_of, settings.metadata_enabled)
-    return slices_parts(plan_scan(state, columns, expression, None, scan_query, condition))
+    return slices_parts(plan_scan(state, columns, expression, None, how, condition))
 
 
 def between(query: TableQuery, begin: str, end: str) -> TableQuery:

@@ -23,7 +23,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from hudi_fast.config.read_options import EARLIEST, normalise_instant
+from hudi_fast.config.moments import normalise_instant, timeline_zone
+from hudi_fast.config.read_options import EARLIEST
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.reading.incremental.offsets import BatchLimits, newest_readable, next_offset
@@ -85,7 +86,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             newest = newest_readable(load_state(self._query.storage), self._settings)
             self._initial = _FIRST if newest is None else newest
         else:
-            self._initial = normalise_instant(start, _START_KEY)
+            self._initial = normalise_instant(start, _START_KEY, timeline_zone(self._query.storage))
         return {_TIME: self._initial}
 
     def getDefaultReadLimit(self) -> Any:

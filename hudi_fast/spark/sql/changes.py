@@ -166,7 +166,7 @@ def merge_rows(spark: Any, tables: Tables, entry: Entry, statement: MergeInto) -
     aliases = merge_aliases(statement, entry.name[1])
     settings = {key: value for key, value in write_settings(spark, entry).items() if key != _OPERATION}
     settings.pop(_INSERT_OPERATION, None)
-    builder = merge(spark, entry.path, source, settings, aliases, dict(table.storage.options))
+    builder = merge(entry.path, source, settings, aliases, dict(table.storage.options), spark=spark)
     merge_of(builder, statement, (table.types, source.columns), table.named, tables.rewritten).execute()
 
 

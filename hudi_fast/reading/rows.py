@@ -1,0 +1,73 @@
+"""Counts and first rows of a scan, without reading all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.reading.scan import ScanPlan
+from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.view.base_files import open_base
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["count_rows", "first_rows"]
+
+_FEWEST = 1024
+"""Smaller batches cost more than the rows that they save."""
+
+
+def count_rows(plan: ScanPlan) -> int:
+    """The number of rows of a scan.
+
+    The footer of a base file gives its rows, and no column is decoded, if there is no filter and no log file changes
+    the slice. Other slices are read with the columns of the filter and those that merging needs.
+
+    Args:
+        plan: of a scan without output columns.
+    """
+    with ThreadPoolExecutor(plan.threads) as pool:
+        return sum(pool.map(lambda one: _count(plan.scan, one), plan.slices))
+
+
+def first_rows(plan: ScanPlan, count: int) -> pa.Table:
+    """The first rows in the order of the plan's slices; reading stops after them.
+
+    Args:
+        plan: of a scan.
+        count: number of rows.
+
+    Raises:
+        ConfigError: ``count`` is not a number, or negative.
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ConfigError(f"head takes a number of rows, 0 or more; got {count!r}.")
+    scan = replace(plan.scan, batch_rows=max(_FEWEST, min(count, plan.scan.batch_rows)))
+    found: list[pa.RecordBatch] = []
+    left = count
+    batches = _in_order(scan, plan.slices)
+    while left and (batch := next(batches, None)) is not None:
+        found.append(batch.slice(0, left))
+        left -= found[-1].num_rows
+    return pa.Table.from_batches(found, scan.output)
+
+
+def _in_order(scan: SliceScan, slices: tuple[FileSlice, ...]) -> Iterator[pa.RecordBatch]:
+    for one in slices:
+        yield from read_slice(scan, one)
+
+
+def _count(scan: SliceScan, one: FileSlice) -> int:
+    if scan.filter is None and one.base_file is not None and not _is_merged(scan, one):
+        with open_base(scan.storage, one.base_file) as reader:
+            return reader.num_rows
+    return sum(batch.num_rows for batch in read_slice(scan, one))
+
+
+def _is_merged(scan: SliceScan, one: FileSlice) -> bool:
+    """Whether log files may change the rows of the base file."""
+    return scan.merge is not None and bool(one.log_files) and bool(visible_blocks(scan.merge, one))

@@ -1,0 +1,248 @@
+"""Reads of a table as methods of ``HudiTable``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from hudi_fast.errors import ConfigError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from hudi_fast.config.moments import Moment
+    from hudi_fast.config.option_names import SnapshotType
+    from hudi_fast.merging.rules import Merger
+    from hudi_fast.reading.dataset import Scan
+    from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery
+    from hudi_fast.storage.base import Storage
+    from hudi_fast.view.table_state import TableState
+
+__all__ = ["TableReads"]
+
+
+class TableReads:
+    """Snapshot, read-optimized and time travel queries of a table; all methods take the same arguments."""
+
+    _storage: Storage
+    _merger: Merger | None
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+    ) -> pa.Table:
+        """The table's rows, meta columns first.
+
+        Args:
+            columns: columns to read, in this order; None for all.
+            filter: keeps the rows for which it is true: SQL text (``"fare > 5 and city = 'Oslo'"``), or a
+                ``pyarrow.compute`` expression.
+            as_of: time to travel to: an instant (``20240101120000000``), a date and time (``2024-01-01 12:00:00``,
+                ``2024-01-01T12:00:00+01:00``), a ``datetime`` with or without zone, a ``date``, or seconds (10 digits)
+                or milliseconds (13 digits) since 1970; see docs/time-travel.md.
+            query_type: ``snapshot``, or ``read_optimized``: only the base files; log files are ignored.
+
+        Raises:
+            UnsupportedFeatureError: the merge mode of the table is not supported.
+            ConfigError: unknown column or query type, or an invalid ``as_of``.
+        """
+        from hudi_fast.reading.scan import scan_table
+
+        return scan_table(self._plan(columns, filter, as_of, query_type))
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+    ) -> pa.RecordBatchReader:
+        """Like :meth:`to_arrow`, as a stream of batches in no particular order.
+
+        Memory is bounded by the file slices in flight.
+        """
+        from hudi_fast.reading.scan import scan_batches
+
+        return scan_batches(self._plan(columns, filter, as_of, query_type))
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+    ) -> pd.DataFrame:
+        """Like :meth:`to_arrow`, as a pandas DataFrame.
+
+        Raises:
+            ConfigError: pandas is not installed; or as :meth:`to_arrow`.
+        """
+        from hudi_fast.reading.frames import pandas_frame
+
+        return pandas_frame(self.to_arrow(columns, filter, as_of, query_type))
+
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+        *,
+        lazy: Literal[False] = False,
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+        *,
+        lazy: Literal[True],
+    ) -> pl.LazyFrame: ...
+
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+        *,
+        lazy: bool = False,
+    ) -> Any:
+        """Like :meth:`to_arrow`, as a polars DataFrame.
+
+        Args:
+            columns: as for :meth:`to_arrow`.
+            filter: as for :meth:`to_arrow`.
+            as_of: as for :meth:`to_arrow`.
+            query_type: as for :meth:`to_arrow`.
+            lazy: return a LazyFrame of the table as of now. It reads when it is collected, and only the columns and
+                files that the query needs.
+
+        Raises:
+            ConfigError: polars is not installed; or as :meth:`to_arrow`.
+        """
+        from hudi_fast.reading.frames import polars_frame
+
+        return polars_frame(self.scan(columns, filter, as_of, query_type), lazy)
+
+    def to_duckdb(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+        *,
+        connection: duckdb.DuckDBPyConnection | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """Like :meth:`to_arrow`, as a duckdb relation of the table as of now.
+
+        It reads when duckdb executes it, and only the columns and files that the query needs:
+        ``table.to_duckdb().filter("fare > 10").aggregate("city, avg(fare)")``.
+
+        Args:
+            columns: as for :meth:`to_arrow`.
+            filter: as for :meth:`to_arrow`.
+            as_of: as for :meth:`to_arrow`.
+            query_type: as for :meth:`to_arrow`.
+            connection: of the relation; None for duckdb's default connection.
+
+        Raises:
+            ConfigError: duckdb is not installed; or as :meth:`to_arrow`.
+        """
+        from hudi_fast.reading.frames import duckdb_relation
+
+        relation: duckdb.DuckDBPyRelation = duckdb_relation(self.scan(columns, filter, as_of, query_type), connection)
+        return relation
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+    ) -> Scan:
+        """A lazy scan for engines that push down columns and filters: duckdb, polars, Arrow.
+
+        duckdb finds a scan by the name of its variable: ``duckdb.sql("select avg(fare) from trips where fare > 10")``.
+        """
+        from hudi_fast.reading.dataset import Scan
+
+        return Scan(self._state(as_of, query_type), columns, filter, self._query(query_type))
+
+    def head(
+        self,
+        n: int = 5,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+    ) -> pa.Table:
+        """The first rows, file slice by file slice; reading stops after them.
+
+        Args:
+            n: number of rows.
+            columns: as for :meth:`to_arrow`.
+            filter: as for :meth:`to_arrow`.
+            as_of: as for :meth:`to_arrow`.
+            query_type: as for :meth:`to_arrow`.
+
+        Raises:
+            ConfigError: ``n`` is negative; or as :meth:`to_arrow`.
+        """
+        from hudi_fast.reading.rows import first_rows
+
+        return first_rows(self._plan(columns, filter, as_of, query_type), n)
+
+    def count(
+        self, filter: Filter | None = None, as_of: Moment | None = None, query_type: SnapshotType = "snapshot"
+    ) -> int:
+        """The number of rows.
+
+        Without a filter, the footers of the base files answer for all file slices that no log file changes. Else the
+        columns of the filter, and those that merging needs, are read.
+
+        Args:
+            filter: as for :meth:`to_arrow`.
+            as_of: as for :meth:`to_arrow`.
+            query_type: as for :meth:`to_arrow`.
+
+        Raises:
+            ConfigError: as :meth:`to_arrow`.
+        """
+        from hudi_fast.reading.rows import count_rows
+
+        return count_rows(self._plan([], filter, as_of, query_type))
+
+    def _plan(
+        self, columns: Sequence[str] | None, filter_: Filter | None, as_of: Moment | None, query_type: SnapshotType
+    ) -> ScanPlan:
+        from hudi_fast.reading.scan import plan_scan
+
+        return plan_scan(self._state(as_of, query_type), columns, filter_, query=self._query(query_type))
+
+    def _state(self, as_of: Moment | None, query_type: SnapshotType) -> TableState:
+        from hudi_fast.config.moments import normalise_instant, timeline_zone
+        from hudi_fast.reading.time_travel import state_for_query
+
+        if query_type not in ("snapshot", "read_optimized"):
+            raise ConfigError(
+                f"Unknown query type {query_type!r}; use snapshot or read_optimized. For the rows or changes of some "
+                "commits use incremental or cdc."
+            )
+        zone = timeline_zone(self._storage)
+        return state_for_query(self._storage, None if as_of is None else normalise_instant(as_of, zone=zone))
+
+    def _query(self, query_type: SnapshotType) -> ScanQuery:
+        from hudi_fast.reading.scan import ScanQuery
+
+        return ScanQuery(read_optimized=query_type == "read_optimized", merger=self._merger)
