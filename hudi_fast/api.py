@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
+from hudi_fast.config.defaults_file import with_new_table
 from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError, TableNotFoundError, UnsupportedFeatureError
@@ -103,8 +104,10 @@ def write(
         return bootstrap(
             bootstrap_source(options), path, options, spark=spark, mode=mode, storage_options=storage_options
         )
-    settings, spark = Settings.for_write(options), _session_of(df)
-    session = open_session(_storage(spark, path, storage_options), settings, spark)
+    spark = _session_of(df)
+    storage = _storage(spark, path, storage_options)
+    settings = Settings.for_write(with_new_table(options, storage, mode))
+    session = open_session(storage, settings, spark)
     with closing(session.backend.engine(df, settings.write)) as engine:
         result = write_with_services(session, lambda: run_write(session, engine, mode))
     assert result is not None
@@ -136,8 +139,10 @@ def plan_write(
     """
     if is_bootstrap(options):
         raise UnsupportedFeatureError("The operation bootstrap has no preview.")
-    settings, spark = Settings.for_write(options), _session_of(df)
-    session = open_session(_storage(spark, path, storage_options), settings, spark)
+    spark = _session_of(df)
+    storage = _storage(spark, path, storage_options)
+    settings = Settings.for_write(with_new_table(options, storage, mode))
+    session = open_session(storage, settings, spark)
     with closing(session.backend.engine(df, settings.write)) as engine:
         return preview_write(session, engine, mode)
 

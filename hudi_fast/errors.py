@@ -16,6 +16,7 @@
     │   ├── CommitConflictError     another writer changed the same file groups: retry
     │   │   └── ServiceTakenError   another process executes the service or has completed it: do not retry
     │   └── CommitStateUnknownError it is unknown whether the write became visible: check before you retry
+    ├── StorageAccessError          the store refuses access (also a PermissionError): fix credentials, rights, address
     └── LockError                   the table lock could not be acquired or was lost
         └── LockTimeoutError        the lock was not acquired in time: wait, or find the holder
 
@@ -40,6 +41,7 @@ __all__ = [
     "LockTimeoutError",
     "SchemaMismatchError",
     "ServiceTakenError",
+    "StorageAccessError",
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
@@ -163,6 +165,10 @@ class CommitStateUnknownError(CommitError):
 
 class CatalogError(HudiError):
     """A catalog, such as a Hive metastore, refuses a call, does not answer, or holds something else than expected."""
+
+
+class StorageAccessError(HudiError, PermissionError):
+    """The store refuses an access: wrong credentials, a missing permission or bucket, a proxy in between."""
 
 
 class LockError(HudiError):

@@ -106,6 +106,7 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
             TableExistsError: the path already holds a table.
             ConfigError: the options do not define a table, or name columns that are not in the schema.
         """
+        from hudi_fast.config.defaults_file import with_table_defaults
         from hudi_fast.config.new_table import new_table_properties
         from hudi_fast.config.option_conflicts import new_table_from_options
         from hudi_fast.config.table_layout import create_table_layout
@@ -113,7 +114,7 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
         from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
         from hudi_fast.schema.normalize import normalize_input_schema
 
-        spec = new_table_from_options(WriteOptions.from_options(options))
+        spec = new_table_from_options(WriteOptions.from_options(with_table_defaults(options)))
         stored = normalize_input_schema(schema)
         named = [*spec.record_key_fields, *spec.partition_fields, *spec.ordering_fields]
         missing = [name for name in named if name.split(".")[0] not in stored.names]

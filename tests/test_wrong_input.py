@@ -122,11 +122,6 @@ def test_a_path_is_opened_not_wrapped(tmp_path):
         hf.HudiTable("/a/trips")
 
 
-def test_a_storage_without_conditional_writes_is_refused_before_anything_is_asked_of_it():
-    with pytest.raises(hf.UnsupportedFeatureError, match="Writing to memory://t is not supported: memory://"):
-        hf.write(plain_rows(range(1)), "memory://t", OPTIONS)
-
-
 def test_times_are_dates_and_digits_too(table):
     first = int(table.history()["instant"][0].as_py())
     assert table.to_arrow(as_of=first).num_rows == 4

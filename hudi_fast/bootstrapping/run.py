@@ -25,6 +25,7 @@ from hudi_fast.bootstrapping.plan import BootstrapPlan, bootstrap_plan
 from hudi_fast.bootstrapping.rows import copied_rows
 from hudi_fast.bootstrapping.skeletons import make_skeleton, skeleton_plan
 from hudi_fast.bootstrapping.staging import find_place, staged
+from hudi_fast.config.defaults_file import with_table_defaults
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.errors import CommitError
 from hudi_fast.storage.base import Storage
@@ -75,7 +76,7 @@ def run_bootstrap(
     place = find_place(storage, source, mode)
     if place is None:
         return BootstrapResult("", "bootstrap", 0, 0, 0, 0, 0, 0.0, "none", "the table exists already")
-    plan = bootstrap_plan(source, options)
+    plan = bootstrap_plan(source, with_table_defaults(options))
     settings = replace(Settings.from_options({}), write=plan.write)
     backend = open_session(storage, settings, spark).backend
     instant, kept, rows, files, size = "", [], 0, 0, 0

@@ -32,6 +32,7 @@ from hudi_fast.errors import (
 from hudi_fast.locking.machine import is_held, machine_lock
 from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_entries import folders_beside
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.writing.open_table import known_mode, table_exists
 from hudi_fast.writing.overwrite import discard, empty_table, exchange
@@ -131,11 +132,10 @@ def _stage(storage: Storage) -> Storage | None:
     if not name or os.path.ismount(root) or not os.access(parent or "/", os.W_OK | os.X_OK):
         return None
     prefix = f".{name}.bootstrap-"
-    for entry in neighbours.list_dir(""):
-        if entry.is_dir and entry.name.startswith(prefix):
-            left = storage.rooted_at(f"{parent}/{entry.name}")
-            if not is_held(left):
-                discard(left)
+    for folder in folders_beside(parent, prefix):
+        left = storage.rooted_at(folder)
+        if not is_held(left):
+            discard(left)
     beside = storage.rooted_at(f"{parent}/{prefix}{uuid.uuid4().hex}")
     beside.make_dir("")
     return beside

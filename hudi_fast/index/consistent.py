@@ -141,7 +141,7 @@ def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, c
 
 def has_hashing(storage: Storage) -> bool:
     """Whether a table has ranges of any partition."""
-    return storage.exists(_FOLDER)
+    return bool(storage.list_dir(_FOLDER))  # one request; `exists` takes two where there is none
 
 
 def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> HashingMetadata | None:

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.errors import HudiError, HudiWarning, StorageAccessError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, scan
@@ -160,6 +160,8 @@ class MetadataLister:
             if self._folders is None:
                 try:
                     return find()
+                except StorageAccessError:
+                    raise
                 except (HudiError, FileNotFoundError) as error:
                     self._folders = StorageLister(self.table.data_storage)
                     warnings.warn(

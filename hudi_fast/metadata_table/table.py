@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning
+from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, StorageAccessError
 from hudi_fast.formats.hfile.cache import BlockCache
 from hudi_fast.metadata_table.definitions import IndexDefinition, index_version, load_definitions
 from hudi_fast.metadata_table.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
@@ -128,6 +128,8 @@ class MetadataTable:
             return "it is being built" if partition in self.building else "the table does not have it"
         try:
             self.groups(partition)
+        except StorageAccessError:
+            raise
         except HudiError as error:
             return str(error)
         return None
@@ -263,6 +265,8 @@ def examine_metadata(
         problem = distrust_of(storage, config, timeline, table.timeline)
         if problem is None and (unusable := table.unusable(PartitionKind.FILES)) is not None:
             problem = f"its partition files cannot be read: {unusable}"
+    except StorageAccessError:
+        raise
     except (HudiError, FileNotFoundError, NotADirectoryError) as error:
         problem = str(error)
     return table, problem

@@ -2,9 +2,9 @@
 
 ::
 
-    storage_options of the call ──────────────────────────────┐
-    options of a read or write: hudi_fast.storage.*, fs.s3a.* ─┼─► the first that is not empty ─► Storage
-    settings of the session: fs.s3a.*, or Hadoop's for HDFS    ─┘
+    storage_options of the call ───────────────────────────────────┐
+    options of a read or write: hudi_fast.storage.*, fs.s3a.* ... ─┼─► the first that is not empty ─► Storage
+    settings of the session: of its file systems ──────────────────┘
 
 These settings are neither logged nor stored in the table.
 """
@@ -18,8 +18,10 @@ from urllib.parse import urlsplit
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.parquet.encryption import FACTORY, JAVA_CLIENT, SETTINGS
-from hudi_fast.spark.hadoop_settings import hdfs_settings, is_default
+from hudi_fast.spark.hadoop_settings import hdfs_settings
+from hudi_fast.spark.session_settings import file_system_options
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES
 from hudi_fast.storage.hdfs_options import TOKENS
 from hudi_fast.storage.option_names import is_encryption
 from hudi_fast.storage.places import is_written, scheme_of
@@ -35,19 +37,11 @@ __all__ = [
 ]
 
 _PREFIX = "hudi_fast.storage."
-_HADOOP = "fs.s3a."
+_REDACTED = ".hidden_secret"
+"""End of a key, which ``spark.redaction.regex`` matches by default."""
+
 _SESSION = "spark.hadoop."
 _FILE_SYSTEM = "fs.defaultFS"
-_SETTINGS = (
-    "access.key",
-    "secret.key",
-    "session.token",
-    "endpoint",
-    "endpoint.region",
-    "path.style.access",
-    "connection.ssl.enabled",
-)
-_S3 = ("s3", "s3a", "s3n")
 _HDFS = ("hdfs", "viewfs")
 
 
@@ -104,27 +98,15 @@ def _default_file_system(spark: Any) -> str:
 
 
 def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]:
-    """A session's settings for a path, and those of encryption.
+    """A session's settings of the file system of a path, and of encryption, as storage options.
 
-    On S3, settings of the bucket take precedence.
+    Raises:
+        UnsupportedFeatureError: a setting whose effect hudi_fast cannot have.
+        ConfigError: settings contradict each other or are incomplete.
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    encryption = _encryption(spark)
-    if scheme_of(text) in _HDFS:
-        return hdfs_settings(spark, text) | encryption
-    if scheme_of(text) not in _S3:
-        return encryption
-    bucket = text.partition("://")[2].partition("/")[0]
-    context = getattr(spark, "_jsc", None)
-    hadoop = None if context is None else context.hadoopConfiguration()
-    found = {}
-    for name in _SETTINGS:
-        for key in (f"{_HADOOP}bucket.{bucket}.{name}", f"{_HADOOP}{name}"):
-            value = spark.conf.get(f"{_SESSION}{key}", None) if hadoop is None else _said(hadoop, key)
-            if value:
-                found[f"{_HADOOP}{name}"] = str(value)
-                break
-    return found | encryption
+    found = hdfs_settings(spark, text) if scheme_of(text) in _HDFS else file_system_options(spark, text)
+    return found | _encryption(spark)
 
 
 def _encryption(spark: Any) -> dict[str, str]:
@@ -145,15 +127,22 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
     own = {
         key: value
         for key, value in options.items()
-        if not (key.lower().startswith((_PREFIX, _HADOOP)) or is_encryption(key))
+        if not (key.lower().startswith((_PREFIX, *HADOOP_PREFIXES)) or is_encryption(key))
     }
     said = {key: value for key, value in options.items() if key not in own}
-    return own, {key[len(_PREFIX) :] if key.lower().startswith(_PREFIX) else key: said[key] for key in said}
+    return own, {_plain(key): value for key, value in said.items()}
 
 
 def prefixed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Storage options as options of a read or write."""
-    return {f"{_PREFIX}{key}": value for key, value in options.items()}
+    """Storage options as options of a read or write; Spark's plans show none of their values."""
+    return {f"{_PREFIX}{key}{_REDACTED}": value for key, value in options.items()}
+
+
+def _plain(key: str) -> str:
+    if not key.lower().startswith(_PREFIX):
+        return key
+    name = key[len(_PREFIX) :]
+    return name[: -len(_REDACTED)] if name.lower().endswith(_REDACTED) else name
 
 
 def reached_by_spark(spark: Any, storage: Storage) -> bool:
@@ -177,11 +166,3 @@ def reached_by_spark(spark: Any, storage: Storage) -> bool:
 def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options without tokens, which are renewed."""
     return {key: value for key, value in options.items() if key != TOKENS}
-
-
-def _said(hadoop: Any, key: str) -> str | None:
-    """The value of a setting that differs from Hadoop's default."""
-    if is_default(hadoop, key):
-        return None
-    value = hadoop.get(key)
-    return None if value is None else str(value)

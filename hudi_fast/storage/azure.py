@@ -29,6 +29,7 @@ from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.option_names import checked_options
+from hudi_fast.storage.refusals import refusal_code, refused
 
 __all__ = ["AzureOptions", "AzureStore"]
 
@@ -207,6 +208,9 @@ class AzureStore:
             return
         self._call("write", name, lambda: self._upload(name, data), ())
 
+    def stream(self, name: str) -> None:
+        """See ``ObjectStore``."""
+
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
         return None
@@ -248,8 +252,10 @@ class AzureStore:
             text = f"Azure Blob Storage did not {what} {name}: {code or type(error).__name__}"
             if status == 429 or code == "ServerBusy":
                 raise ThrottledError(text) from None
-            if status in (401, 403) or isinstance(error, core.ClientAuthenticationError):
-                raise PermissionError(text) from None
+            failed = "Unauthorized" if isinstance(error, core.ClientAuthenticationError) else ""
+            refusal = refusal_code(code) or refusal_code(failed) or refusal_code(str(status))
+            if refusal is not None:
+                raise refused(what, f"abfs://{name}", refusal, code) from None
             raise OSError(text) from None
 
 

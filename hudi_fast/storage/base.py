@@ -31,7 +31,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, CorruptTableError, StorageAccessError, UnsupportedFeatureError
 from hudi_fast.storage.conditional import ConditionalStore, ExpiredCredentialsError, expired_text, has_expired
 from hudi_fast.storage.file_locks import check_locks
 from hudi_fast.storage.folder_store import FolderStore, temporary_beside
@@ -41,6 +41,8 @@ from hudi_fast.storage.local_exchange import exchange_folders
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
 from hudi_fast.storage.option_names import StorageOptions, connection_options
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
+from hudi_fast.storage.refusals import refusal_of_text, refused
+from hudi_fast.storage.renewed import RenewedFiles
 
 __all__ = ["DELETED_AT_ONCE", "FileStat", "Storage", "check_relative"]
 
@@ -108,7 +110,7 @@ class Storage:
         self.uri = normal_uri(os.fspath(uri))
         self.options = StorageOptions(options)
         place = open_place(self.uri, connection_options(self.options))
-        self.fs, self._store, self._folders = place.fs, place.store, place.folders
+        self._files, self._store, self._folders = place.fs, place.store, place.folders
         self._root = place.root if root is None else root
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,9 +130,14 @@ class Storage:
         return f"{type(self).__name__}({self.uri!r})"
 
     @property
+    def fs(self) -> pafs.FileSystem:
+        """Reads and lists files. Ask for it again after some minutes: its keys may expire."""
+        return self._files() if isinstance(self._files, RenewedFiles) else self._files
+
+    @property
     def is_local(self) -> bool:
         """Whether the root is a local folder."""
-        return isinstance(self.fs, pafs.LocalFileSystem)
+        return isinstance(self._files, pafs.LocalFileSystem)
 
     @property
     def has_folders(self) -> bool:
@@ -342,7 +349,9 @@ class Storage:
         name = self.fs_path(path)
         if self._folders is not None:
             return self._folders.open_output(name)
-        self._objects()
+        stream = self._objects().stream(name)
+        if stream is not None:
+            return pa.PythonFile(stream, mode="w")
         with self._explained(path):
             return self.fs.open_output_stream(name)
 
@@ -477,6 +486,9 @@ class Storage:
                 raise ExpiredCredentialsError(expired_text(f"Access to {self.absolute(path)}")) from error
             if self._store is not None and _BAD_REQUEST in str(error):
                 self._store.mark_of(self.fs_path(path))
+            code = None if isinstance(error, StorageAccessError) else refusal_of_text(str(error))
+            if code is not None:
+                raise refused("access", self.absolute(path), code) from error
             raise
 
     def _read_object(self, store: ObjectStore, path: str) -> bytes:

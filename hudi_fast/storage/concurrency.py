@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from hudi_fast.storage.base import Storage
 
-__all__ = ["heaviest_first", "in_threads", "is_little", "most_threads", "reads_at_once", "units_at_once"]
+__all__ = ["MOST_FAR", "heaviest_first", "in_threads", "is_little", "most_threads", "reads_at_once", "units_at_once"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-_MOST_FAR = 32
+MOST_FAR = 32
 """Threads that mostly wait for an object store."""
 
 _IN_FLIGHT = 32 << 20
@@ -34,7 +34,7 @@ def is_little(is_local: bool, sizes: Iterable[float]) -> bool:
 def most_threads(storage: Storage) -> int:
     """The largest sensible number of threads: of cores on local disk, more where threads wait for an object store."""
     cores = os.cpu_count() or 1
-    return cores if storage.is_local else max(cores, _MOST_FAR)
+    return cores if storage.is_local else max(cores, MOST_FAR)
 
 
 def units_at_once(sizes: Iterable[float], threads: int, most: int) -> int:

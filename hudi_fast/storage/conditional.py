@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from hudi_fast.errors import StorageAccessError
+
 __all__ = [
     "ConditionalStore",
     "ExpiredCredentialsError",
@@ -33,7 +35,7 @@ class ThrottledError(OSError):
     """The store asks to slow down; nothing was written."""
 
 
-class ExpiredCredentialsError(PermissionError):
+class ExpiredCredentialsError(StorageAccessError):
     """The credentials were valid once; the store did nothing. Only new ones help."""
 
 

@@ -19,16 +19,19 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, StorageAccessError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.option_names import checked_options, is_true
+from hudi_fast.storage.refusals import ACCESS_DENIED, NO_BUCKET, refusal_code, refused
+from hudi_fast.storage.renewed import RenewedFiles
 
 __all__ = ["GcsOptions", "GcsStore"]
 
@@ -40,7 +43,12 @@ _NAMES = {
     "endpoint_url": "endpoint endpoint_override gcs_endpoint_url storage_emulator_host",
     "anonymous": "anon skip_signature google_skip_signature",
     "timeout": "request_timeout",
+    "service_account_file": "google_service_account google_service_account_path service_account_path",
 }
+_SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
+_RENEWED_BEFORE = 600
+"""Seconds before the token of a service account expires at which there is a new one."""
+
 
 Result = TypeVar("Result")
 
@@ -55,6 +63,7 @@ class GcsOptions:
         endpoint_url: another server.
         anonymous: send requests without credentials.
         timeout: seconds to wait for a response.
+        service_account_file: key file of a service account, in JSON; every machine that takes part has it.
     """
 
     access_token: str | None = field(default=None, repr=False)
@@ -62,6 +71,7 @@ class GcsOptions:
     endpoint_url: str | None = None
     anonymous: bool = False
     timeout: float = 20.0
+    service_account_file: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> GcsOptions:
@@ -75,26 +85,59 @@ class GcsOptions:
             timeout = float(given.get("timeout", "20"))
         except ValueError:
             raise ConfigError("The storage option timeout must be a number of seconds.") from None
+        if "service_account_file" in given and "access_token" in given:
+            raise ConfigError("Set only one of the storage options access_token and service_account_file.")
         return cls(
             given.get("access_token"),
             given.get("project_id"),
             given.get("endpoint_url"),
             is_true(given, "anonymous"),
             timeout,
+            given.get("service_account_file"),
         )
 
-    def file_system(self) -> pafs.FileSystem:
-        """The file system for reads and streams."""
+    def file_system(self, token: str | None = None) -> pafs.FileSystem:
+        """The file system for reads and streams.
+
+        Args:
+            token: in place of that of these options.
+        """
         more: dict[str, Any] = {}
         if self.endpoint_url:
             endpoint = urlsplit(self.endpoint_url)
             more = {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
-        if self.access_token:
-            from datetime import UTC, datetime, timedelta
-
+        token = token or self.access_token
+        if token:
             # Arrow requires an expiry time and ignores it.
-            more |= {"access_token": self.access_token, "credential_token_expiration": datetime.now(UTC) + timedelta(1)}
+            more |= {"access_token": token, "credential_token_expiration": datetime.now(UTC) + timedelta(1)}
         return pafs.GcsFileSystem(anonymous=self.anonymous, project_id=self.project_id, **more)
+
+    def renewed(self) -> RenewedFiles | None:
+        """File systems with tokens of the service account; None without one."""
+        if self.service_account_file is None:
+            return None
+        found: list[Any] = []
+
+        def token() -> str:
+            found[:] = found or [self._account()]
+            account = found[0]
+            soon = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=_RENEWED_BEFORE)
+            if account.token is None or account.expiry is None or account.expiry < soon:
+                _refresh(account)
+            return str(account.token)
+
+        return RenewedFiles(token, self.file_system)
+
+    def _account(self) -> Any:
+        """Credentials of the service account."""
+        kind = import_extra("google.oauth2.service_account", "gcs", "A service account for gs://").Credentials
+        try:
+            return kind.from_service_account_file(self.service_account_file, scopes=_SCOPES)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"The key file of the service account, {self.service_account_file}, cannot be used: "
+                f"{error.strerror if isinstance(error, OSError) else 'it is not the JSON of a key'}."
+            ) from None
 
     def client(self) -> Any:
         """The client for conditional writes.
@@ -108,9 +151,25 @@ class GcsOptions:
             credentials = import_extra("google.auth.credentials", "gcs", "gs://").AnonymousCredentials()
         elif self.access_token:
             credentials = import_extra("google.oauth2.credentials", "gcs", "gs://").Credentials(self.access_token)
+        elif self.service_account_file:
+            credentials = self._account()
         options = {"api_endpoint": self.endpoint_url} if self.endpoint_url else None
-        project = self.project_id or ("none" if credentials is not None else None)
+        project = self.project_id or getattr(credentials, "project_id", None)
+        project = project or ("none" if credentials is not None else None)
         return storage.Client(project=project, credentials=credentials, client_options=options)
+
+
+def _refresh(account: Any) -> None:
+    """Ask for a token."""
+    request = import_extra("google.auth.transport.requests", "gcs", "A service account for gs://").Request()
+    failed = import_extra("google.auth.exceptions", "gcs", "gs://").GoogleAuthError
+    try:
+        account.refresh(request)
+    except failed as error:
+        raise StorageAccessError(
+            f"Google gave no token for the service account {account.service_account_email}: {type(error).__name__}. "
+            "Check its key file, and that the account is enabled."
+        ) from None
 
 
 class GcsStore:
@@ -165,6 +224,9 @@ class GcsStore:
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
         self._call("write", name, lambda: self._upload(name, data, "", None))
+
+    def stream(self, name: str) -> None:
+        """See ``ObjectStore``."""
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
@@ -234,8 +296,12 @@ class GcsStore:
             text = f"Google Cloud Storage did not {what} gs://{name}: {type(error).__name__}"
             if isinstance(error, core.TooManyRequests):
                 raise ThrottledError(text) from error
-            if isinstance(error, core.Forbidden | core.Unauthorized | auth):
-                raise PermissionError(text) from error
+            if isinstance(error, core.Unauthorized | auth):
+                raise refused(what, f"gs://{name}", refusal_code("Unauthorized") or "", type(error).__name__) from error
+            if isinstance(error, core.Forbidden):
+                raise refused(what, f"gs://{name}", ACCESS_DENIED) from error
+            if isinstance(error, core.NotFound) and what in ("write", "list"):
+                raise refused(what, f"gs://{name}", NO_BUCKET) from error
             raise OSError(text) from error
 
     @property

@@ -12,7 +12,7 @@ import stat
 
 from hudi_fast.errors import CorruptTableError
 
-__all__ = ["LocalEntry", "check_entries", "local_entries"]
+__all__ = ["LocalEntry", "check_entries", "folders_beside", "local_entries"]
 
 LocalEntry = tuple[str, int, int, bool]
 """Path below the root, bytes, milliseconds since the epoch, whether it is a folder."""
@@ -35,6 +35,13 @@ def check_entries(root: str, path: str) -> None:
             return
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise _refusal(root, at[len(root) + 1 :], mode)
+
+
+def folders_beside(parent: str, prefix: str) -> list[str]:
+    """Folders whose names begin with ``prefix``, in a folder that is not part of a table and may hold anything."""
+    with os.scandir(parent or "/") as entries:
+        names = [one.name for one in entries if one.name.startswith(prefix) and one.is_dir(follow_symlinks=False)]
+    return [f"{parent}/{name}" for name in sorted(names)]
 
 
 def local_entries(root: str, path: str, recursive: bool) -> list[LocalEntry]:

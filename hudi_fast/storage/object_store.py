@@ -25,7 +25,7 @@ from typing import Protocol, TypeVar
 
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 
-__all__ = ["Listed", "ObjectStore", "RootedStore", "create_confirmed", "with_retries"]
+__all__ = ["Listed", "ObjectStore", "ObjectStream", "RootedStore", "create_confirmed", "with_retries"]
 
 _BACKOFF = (0.05, 0.4, 1.6)
 """Seconds between attempts; each is randomised between half and all of it, so that writers do not retry in step."""
@@ -58,6 +58,28 @@ class Listed:
     size: int
     modified_ms: int
     is_dir: bool
+
+
+class ObjectStream(Protocol):
+    """What :class:`pyarrow.PythonFile` writes to. The object appears on close."""
+
+    closed: bool
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        ...
+
+    def tell(self) -> int:
+        """Bytes written."""
+        ...
+
+    def flush(self) -> None:
+        """Nothing: the object appears on close."""
+        ...
+
+    def close(self) -> None:
+        """Complete the object."""
+        ...
 
 
 class ObjectStore(Protocol):
@@ -105,6 +127,10 @@ class ObjectStore(Protocol):
         Raises:
             OSError: the outcome is unknown.
         """
+        ...
+
+    def stream(self, name: str) -> ObjectStream | None:
+        """A stream into a new object; None if pyarrow's streams write what this store requires."""
         ...
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:

@@ -26,9 +26,11 @@ import pyarrow.fs as pafs
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.folder_store import FolderStore
+from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES, from_hadoop
 from hudi_fast.storage.local_store import LocalStore
 from hudi_fast.storage.object_store import ObjectStore
 from hudi_fast.storage.option_names import is_true
+from hudi_fast.storage.renewed import RenewedFiles
 
 __all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
 
@@ -45,13 +47,13 @@ class Place:
     """Access to a table's files.
 
     Attributes:
-        fs: reads and lists files, and streams into new ones.
+        fs: reads and lists files, and streams into new ones; a function that returns it if its keys have to be renewed.
         root: the base path, as ``fs`` names it.
         store: writes whole objects; None for file systems.
         folders: writes files and folders; None for object stores.
     """
 
-    fs: pafs.FileSystem
+    fs: pafs.FileSystem | RenewedFiles
     root: str
     store: ObjectStore | None = None
     folders: FolderStore | None = None
@@ -118,8 +120,16 @@ def open_place(uri: str, options: Mapping[str, Any]) -> Place:
         return Place(local, uri, folders=LocalStore(local))
     opener = _OPENERS.get(scheme)
     if opener is not None:
-        return opener(uri, options)
+        return opener(uri, _plain(uri, options))
     return _by_fsspec(uri, options)
+
+
+def _plain(uri: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Options with the names of Hadoop replaced."""
+    hadoop = {name.lower(): value for name, value in options.items() if name.lower().startswith(HADOOP_PREFIXES)}
+    if not hadoop:
+        return options
+    return {**{k: v for k, v in options.items() if k.lower() not in hadoop}, **from_hadoop(uri, hadoop)}
 
 
 def _s3(uri: str, options: Mapping[str, Any]) -> Place:
@@ -128,14 +138,14 @@ def _s3(uri: str, options: Mapping[str, Any]) -> Place:
 
     bucket, root = _bucket(uri)
     chosen = S3Options.of(options).located(bucket)
-    return Place(chosen.file_system(), root, S3Store(chosen))
+    return Place(chosen.renewed() or chosen.file_system(), root, S3Store(chosen))
 
 
 def _gcs(uri: str, options: Mapping[str, Any]) -> Place:
     from hudi_fast.storage.gcs import GcsOptions, GcsStore
 
     chosen = GcsOptions.of(options)
-    return Place(chosen.file_system(), _bucket(uri)[1], GcsStore(chosen))
+    return Place(chosen.renewed() or chosen.file_system(), _bucket(uri)[1], GcsStore(chosen))
 
 
 def _azure(uri: str, options: Mapping[str, Any]) -> Place:

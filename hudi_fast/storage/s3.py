@@ -18,6 +18,7 @@ Source: Amazon S3 User Guide, "Conditional requests"; S3StorageLockClient, Hudi 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -26,7 +27,10 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.conditional import ExpiredCredentialsError, ThrottledError, Versioned, expired_text
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
+from hudi_fast.storage.refusals import ACCESS_DENIED, INTERCEPTED, refusal_code, refused
+from hudi_fast.storage.s3_credentials import role_error
 from hudi_fast.storage.s3_options import S3Options
+from hudi_fast.storage.s3_stream import S3Stream
 
 __all__ = ["S3Store"]
 
@@ -36,6 +40,9 @@ _NOT_FOUND = frozenset({"404", "NoSuchKey"})
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"})
 _DELETE_BATCH = 1000
 
+_PROVEN: dict[str, set[str]] = {}
+"""Headers that each server other than Amazon's has honoured in this process."""
+
 Result = TypeVar("Result")
 
 
@@ -43,11 +50,12 @@ class S3Store:
     """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use."""
 
     def __init__(self, options: S3Options) -> None:
-        self._options = options
+        self._options, self._headers = options, options.headers()
         self._made: Any = None
         self._keys: object = None
         self._lock = threading.Lock()
-        self._proven: set[str] = set() if options.endpoint_url else {"If-None-Match", "If-Match"}
+        server = options.endpoint_url
+        self._proven = _PROVEN.setdefault(server, set()) if server else {"If-None-Match", "If-Match"}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options!r})"
@@ -93,7 +101,35 @@ class S3Store:
 
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
-        self._ask("write", name, lambda client: client.put_object(**_object(name), Body=data))
+        self._ask("write", name, lambda client: client.put_object(**_object(name), Body=data, **self._headers))
+
+    def stream(self, name: str) -> S3Stream | None:
+        """See ``ObjectStore``."""
+        return S3Stream(self, name) if self._headers else None
+
+    def begin_parts(self, name: str, mark: str) -> str:
+        """Begin an upload in parts; returns its id. ``mark`` is stored with the object."""
+        more = {"Metadata": {_MARK: mark}, **self._headers}
+        answer = self._ask("write", name, lambda one: one.create_multipart_upload(**_object(name), **more))
+        assert answer is not None
+        return str(answer["UploadId"])
+
+    def put_part(self, name: str, upload: str, number: int, data: bytes) -> str:
+        """Upload a part, numbered from 1; returns its ETag. May be repeated."""
+        part = {"UploadId": upload, "PartNumber": number, "Body": data}
+        answer = self._ask("write", name, lambda one: one.upload_part(**_object(name), **part))
+        assert answer is not None
+        return str(answer["ETag"])
+
+    def end_parts(self, name: str, upload: str, tags: Sequence[str]) -> None:
+        """Make an object of the parts. After a lost answer it is there although a repetition finds no upload."""
+        parts = [{"PartNumber": at, "ETag": tag} for at, tag in enumerate(tags, 1)]
+        more = {"UploadId": upload, "MultipartUpload": {"Parts": parts}}
+        self._ask("write", name, lambda one: one.complete_multipart_upload(**_object(name), **more))
+
+    def drop_parts(self, name: str, upload: str) -> None:
+        """Delete the parts of an upload."""
+        self._ask("write", name, lambda one: one.abort_multipart_upload(**_object(name), UploadId=upload))
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
@@ -131,6 +167,10 @@ class S3Store:
         except OSError:
             return  # the next write checks again
         if again is not None:
+            mark = more.get("Metadata", {}).get(_MARK)
+            with contextlib.suppress(OSError, UnsupportedFeatureError):  # what was written is no part of a table
+                if mark and self.mark_of(name) == mark:
+                    self.delete([name])
             raise UnsupportedFeatureError(
                 f"The server {self._options.endpoint_url} ignores the header {header}: it overwrote s3://{name}, "
                 "although the condition no longer held. Tables cannot be written there."
@@ -142,7 +182,7 @@ class S3Store:
             return _status(error) == 412 or (_code(error) in _NOT_FOUND and "IfMatch" in more)
 
         def request(client: Any) -> str:
-            return str(client.put_object(**_object(name), Body=data, **more)["ETag"])
+            return str(client.put_object(**_object(name), Body=data, **self._headers, **more)["ETag"])
 
         return self._ask("write", name, request, is_rejected)
 
@@ -158,11 +198,20 @@ class S3Store:
         try:
             return request(client)
         except self._failures as error:
-            if is_none(error):
+            if is_none(error) and not isinstance(error, _PageError):
                 return None
+            if _status(error) == 501 or _code(error) == "NotImplemented":
+                raise self._not_implemented(what, name, error) from error
             if _code(error) in _EXPIRED and self._is_renewed(client):
                 raise ThrottledError(f"s3://{name}: the credentials had expired; there are new ones") from error
             raise _os_error(what, name, error) from error
+
+    def _not_implemented(self, what: str, name: str, error: Exception) -> UnsupportedFeatureError:
+        server = self._options.endpoint_url or "Amazon S3"
+        return UnsupportedFeatureError(
+            f"{server} cannot {what} s3://{name} as requested: {_code(error)}. Tables need a server with conditional "
+            "writes (If-None-Match and If-Match); settings such as sse, acl and storage_class need its support, too."
+        )
 
     def _is_renewed(self, client: Any) -> bool:
         """Whether there are other credentials than those of a client: in the environment, in ``~/.aws``.
@@ -177,9 +226,15 @@ class S3Store:
     def _connect(self, keys_before: object = None) -> None:
         session = self._options.session()
         found = session.get_credentials()
-        keys = None if found is None else found.get_frozen_credentials()
+        try:
+            keys = None if found is None else found.get_frozen_credentials()
+        except self._failures as error:
+            if self._options.role is None:
+                raise _os_error("read", "credentials", error) from error
+            raise role_error(self._options.role, error) from error
         if self._made is None or keys != keys_before:
             self._made, self._keys = self._options.client(session), keys
+            self._made.meta.events.register("after-call.s3", _check_answer)
 
     @property
     def _client(self) -> Any:
@@ -191,7 +246,26 @@ class S3Store:
     @property
     def _failures(self) -> tuple[type[Exception], ...]:
         botocore = import_extra("botocore.exceptions", "s3", "S3")
-        return botocore.ClientError, botocore.BotoCoreError, import_extra("urllib3.exceptions", "s3", "S3").HTTPError
+        web = import_extra("urllib3.exceptions", "s3", "S3").HTTPError
+        return botocore.ClientError, botocore.BotoCoreError, web, _PageError
+
+
+class _PageError(Exception):
+    """A web page in place of an answer of S3."""
+
+
+def _check_answer(http_response: Any, model: Any, **_: Any) -> None:
+    """Refuse a page with a status of success, which a proxy sends: nothing was written or read then.
+
+    Some servers give answers that are empty, or S3's XML, the type of a page.
+    """
+    headers = http_response.headers
+    is_html = str(headers.get("Content-Type", "")).startswith("text/html")
+    if http_response.status_code != 200 or not is_html or "ETag" in headers:
+        return
+    content = b"" if model.has_streaming_output else http_response.content.lstrip()[:14].lower()
+    if not content or content.startswith((b"<!doctype html", b"<html")):
+        raise _PageError
 
 
 def _object(name: str) -> dict[str, str]:
@@ -216,13 +290,19 @@ def _code(error: Exception) -> str:
 def _os_error(what: str, name: str, error: Exception) -> OSError:
     if _code(error) in _EXPIRED:
         return ExpiredCredentialsError(expired_text(f"The request to {what} s3://{name}"))
+    answer = getattr(error, "response", None) or {}
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    is_page = isinstance(error, _PageError) or (  # botocore has no code, or the status, if the content is not S3's
+        not _code(error).isalpha() and str(headers.get("content-type", "")).startswith("text/html")
+    )
+    detail = answer.get("Error", {}).get("Message") if not is_page else ""
+    code = INTERCEPTED if is_page else refusal_code(_code(error) or type(error).__name__)
+    if code is None and _status(error) in (401, 403):
+        code = ACCESS_DENIED
+    if code is not None:
+        return refused(what, f"s3://{name}", code, detail or "")
     text = f"S3 did not {what} s3://{name}: {_code(error) or type(error).__name__}"
-    detail = (getattr(error, "response", None) or {}).get("Error", {}).get("Message")
     text += f" ({detail})" if detail else ""
     if _status(error) == 429 or (_status(error) == 503 and _code(error) in _SLOW_DOWN):
         return ThrottledError(text)
-    if _status(error) in (401, 403) or type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
-        return PermissionError(text)
-    if _code(error) == "NoSuchBucket":
-        return FileNotFoundError(text)
     return OSError(text)

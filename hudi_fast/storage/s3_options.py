@@ -3,26 +3,31 @@
 ::
 
     storage_options ─► S3Options ─► file_system()   pyarrow's, for reads and streams
-                                └─► client()        boto3's, for conditional writes
+                                ├─► client()        boto3's, for conditional writes
+                                └─► headers()       of every object that boto3's client writes
 
 Missing options come from the same sources as in Amazon's tools: the environment, ``~/.aws``, the machine's role.
-Representations of the value contain no secrets.
+Representations of the value contain no secrets. Names that begin with ``fs.s3a.`` are those of Hadoop 3.4.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import quote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.option_names import checked_options, is_true
+from hudi_fast.storage.renewed import RenewedFiles
+from hudi_fast.storage.s3_credentials import ANONYMOUS, KEYS, Role, chosen_source, role_error, role_session
 
 __all__ = ["S3Options"]
 
@@ -50,7 +55,40 @@ _NAMES = {
     "path_style": "fs.s3a.path.style.access",
     "virtual_addressing": "force_virtual_addressing aws_virtual_hosted_style_request",
     "timeout": "request_timeout",
+    "credentials_provider": "fs.s3a.aws.credentials.provider",
+    "role_session_name": "session_name aws_role_session_name fs.s3a.assumed.role.session.name",
+    "role_external_id": "external_id fs.s3a.assumed.role.external.id",
+    "role_duration": "fs.s3a.assumed.role.session.duration",
+    "role_policy": "fs.s3a.assumed.role.policy",
+    "role_credentials_provider": "fs.s3a.assumed.role.credentials.provider",
+    "role_sts_endpoint": "aws_endpoint_url_sts fs.s3a.assumed.role.sts.endpoint",
+    "role_sts_region": "fs.s3a.assumed.role.sts.endpoint.region",
+    "proxy_url": "proxy",
+    "proxy_host": "fs.s3a.proxy.host",
+    "proxy_port": "fs.s3a.proxy.port",
+    "proxy_username": "fs.s3a.proxy.username",
+    "proxy_password": "fs.s3a.proxy.password",
+    "proxy_https": "fs.s3a.proxy.ssl.enabled",
+    "requester_pays": "request_payer fs.s3a.requester.pays.enabled",
+    "sse": "server_side_encryption aws_server_side_encryption fs.s3a.encryption.algorithm "
+    "fs.s3a.server-side-encryption-algorithm",
+    "sse_kms_key_id": "aws_sse_kms_key_id fs.s3a.encryption.key fs.s3a.server-side-encryption.key",
+    "sse_kms_context": "fs.s3a.encryption.context",
+    "acl": "fs.s3a.acl.default",
+    "storage_class": "fs.s3a.create.storage.class",
 }
+
+_ENCRYPTIONS = {
+    "AES256": "AES256",
+    "SSE-S3": "AES256",
+    "SSE-KMS": "aws:kms",
+    "AWS:KMS": "aws:kms",
+    "DSSE-KMS": "aws:kms:dsse",
+    "AWS:KMS:DSSE": "aws:kms:dsse",
+}
+"""Names of Hadoop and of Amazon -> the value of ``x-amz-server-side-encryption``."""
+
+_LONGEST_ROLE = 43200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +102,13 @@ class S3Options:
         region: region of the bucket.
         endpoint_url: a server other than Amazon's, with ``http://`` or ``https://``.
         anonymous: send requests without credentials.
-        role_arn: role to assume.
+        role: to assume.
+        proxy: a proxy as URL, its user and password included.
+        sse: server-side encryption of objects that are written: ``AES256``, ``aws:kms`` or ``aws:kms:dsse``.
+        sse_kms_key_id: key of the two latter; None for the account's own.
+        sse_kms_context: encryption context, in JSON.
+        acl: canned access control list of objects that are written.
+        storage_class: of objects that are written.
         virtual_addressing: whether the bucket is part of the host name; by default not if ``endpoint_url`` is set.
         timeout: seconds to wait for a response.
     """
@@ -75,7 +119,13 @@ class S3Options:
     region: str | None = None
     endpoint_url: str | None = None
     anonymous: bool = False
-    role_arn: str | None = None
+    role: Role | None = None
+    proxy: str | None = field(default=None, repr=False)
+    sse: str | None = None
+    sse_kms_key_id: str | None = field(default=None, repr=False)
+    sse_kms_context: str | None = field(default=None, repr=False)
+    acl: str | None = None
+    storage_class: str | None = None
     virtual_addressing: bool | None = None
     timeout: float = 20.0
 
@@ -93,40 +143,58 @@ class S3Options:
             virtual = not is_true(given, "path_style")
         if ("access_key" in given) != ("secret_key" in given):
             raise ConfigError("Set both access_key and secret_key as storage options of s3://, or neither.")
-        if "role_arn" in given and "access_key" in given:
-            raise ConfigError("role_arn is assumed with the machine's own credentials: do not set access_key as well.")
+        if "role_arn" in given and "access_key" in given and "credentials_provider" not in given:
+            raise ConfigError(
+                "role_arn is assumed with the machine's own credentials: do not set access_key as well. To assume it "
+                "with the keys, set fs.s3a.aws.credentials.provider to Hadoop's AssumedRoleCredentialProvider."
+            )
+        if is_true(given, "requester_pays"):
+            raise UnsupportedFeatureError(
+                "requester_pays (fs.s3a.requester.pays.enabled) is not supported: pyarrow's client of S3, which lists "
+                "and reads, cannot send that header. Read through an access of the bucket's owner, or copy the table."
+            )
+        source, assumes = chosen_source(given)
+        keys = given if source == KEYS else {}
         return cls(
-            access_key=given.get("access_key"),
-            secret_key=given.get("secret_key"),
-            session_token=given.get("session_token"),
+            access_key=keys.get("access_key"),
+            secret_key=keys.get("secret_key"),
+            session_token=keys.get("session_token"),
             region=given.get("region"),
             endpoint_url=_with_scheme(endpoint, given),
-            anonymous=is_true(given, "anonymous"),
-            role_arn=given.get("role_arn"),
+            anonymous=is_true(given, "anonymous") or source == ANONYMOUS,
+            role=_role(given) if assumes else None,
+            proxy=_proxy(given),
+            sse=_encryption(given),
+            sse_kms_key_id=given.get("sse_kms_key_id"),
+            sse_kms_context=_context(given),
+            acl=_canned_acl(given.get("acl")),
+            storage_class=(given["storage_class"].upper() if "storage_class" in given else None),
             virtual_addressing=virtual,
             timeout=_seconds(given.get("timeout", "20")),
         )
 
     def located(self, bucket: str) -> S3Options:
         """Add the region of the bucket if it is missing and Amazon can be asked for it."""
-        if self.region or self.endpoint_url or _environment_region():
-            return self
+        if self.region or self.endpoint_url or self.proxy or _environment_region():
+            return self  # behind a proxy Amazon cannot be asked
         try:
             return replace(self, region=pafs.resolve_s3_region(bucket))
         except (OSError, ValueError):
             return self  # the next read or write reports the error
 
-    def file_system(self) -> pafs.S3FileSystem:
-        """The file system for reads and streams."""
+    def file_system(self, keys: Any = None) -> pafs.S3FileSystem:
+        """The file system for reads and streams.
+
+        Args:
+            keys: of boto3, in place of those of these options.
+        """
         endpoint = urlparse(self.endpoint_url) if self.endpoint_url else None
         more: dict[str, Any] = {}
         if endpoint is not None:
             more = {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
-        if self.role_arn:
-            more["role_arn"] = self.role_arn
-        elif self.access_key:
-            more |= {"access_key": self.access_key, "secret_key": self.secret_key}
-            more |= {"session_token": self.session_token} if self.session_token else {}
+        more |= {name: value for name, value in self._arrow_keys(keys).items() if value is not None}
+        if self.proxy:
+            more["proxy_options"] = self.proxy
         if int(pa.__version__.partition(".")[0]) >= _ONE_REQUEST:
             more["allow_delayed_open"] = True
         return pafs.S3FileSystem(
@@ -137,6 +205,51 @@ class S3Options:
             retry_strategy=pafs.AwsDefaultS3RetryStrategy(max_attempts=_STREAM_RETRIES),
             **more,
         )
+
+    def renewed(self) -> RenewedFiles | None:
+        """File systems with the credentials of a role that boto3 assumes; None where pyarrow needs no help."""
+        if self.role is None or self._arrow_assumes:
+            return None
+        found, role = list[Any](), self.role
+
+        def keys() -> Any:
+            try:
+                found[:] = found or [self.session().get_credentials()]
+                return found[0].get_frozen_credentials()
+            except _failures() as error:
+                raise role_error(role, error) from error
+
+        return RenewedFiles(keys, self.file_system)
+
+    def headers(self) -> dict[str, str]:
+        """Arguments of boto3's calls that create an object: encryption, access control list, storage class.
+
+        pyarrow's streams cannot send these headers (pyarrow 26).
+        """
+        found = {
+            "ServerSideEncryption": self.sse,
+            "SSEKMSKeyId": self.sse_kms_key_id,
+            "SSEKMSEncryptionContext": self.sse_kms_context
+            and base64.b64encode(self.sse_kms_context.encode()).decode(),
+            "ACL": self.acl,
+            "StorageClass": self.storage_class,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def _arrow_assumes(self) -> bool:
+        """Whether pyarrow assumes the role itself."""
+        return self.role is not None and self.role.is_plain and self.access_key is None and not self.anonymous
+
+    def _arrow_keys(self, keys: Any) -> dict[str, str | None]:
+        """Arguments of pyarrow for credentials."""
+        if keys is not None:
+            return {"access_key": keys.access_key, "secret_key": keys.secret_key, "session_token": keys.token}
+        if self.role is not None:
+            role = self.role
+            return {"role_arn": role.arn, "session_name": role.session_name, "external_id": role.external_id}
+        known = {"access_key": self.access_key, "secret_key": self.secret_key, "session_token": self.session_token}
+        return known if self.access_key else {}
 
     def client(self, session: Any) -> Any:
         """The client for conditional writes, without retries.
@@ -158,6 +271,7 @@ class S3Options:
             read_timeout=self.timeout,
             s3={"addressing_style": style[self.virtual_addressing]},
             max_pool_connections=32,
+            proxies={"http": self.proxy, "https": self.proxy} if self.proxy else None,
             **more,
         )
         region = session.region_name or "us-east-1"
@@ -178,24 +292,12 @@ class S3Options:
                 "aws_session_token": self.session_token,
             }
         session = boto3.session.Session(**known)
-        return session if self.role_arn is None else _role_session(session, self.role_arn)
+        return session if self.role is None else role_session(session, self.role)
 
 
-def _role_session(session: Any, role: str) -> Any:
-    """A session with the credentials of a role, which are refreshed before they expire."""
-    parts = import_extra("botocore.credentials", "s3", "Writing to s3://")
-    core = import_extra("botocore.session", "s3", "Writing to s3://").Session()
-    fetcher = parts.AssumeRoleCredentialFetcher(
-        client_creator=session._session.create_client,
-        source_credentials=session.get_credentials(),
-        role_arn=role,
-        extra_args={"RoleSessionName": "hudi-fast"},
-    )
-    core._credentials = parts.DeferredRefreshableCredentials(
-        refresh_using=fetcher.fetch_credentials, method="assume-role"
-    )
-    boto3 = import_extra("boto3", "s3", "Writing to s3://")
-    return boto3.session.Session(botocore_session=core, region_name=session.region_name)
+def _failures() -> tuple[type[Exception], ...]:
+    botocore = import_extra("botocore.exceptions", "s3", "S3")
+    return botocore.ClientError, botocore.BotoCoreError
 
 
 def _environment_endpoint() -> str | None:
@@ -227,3 +329,92 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 3600:
         raise ConfigError("The storage option timeout must be a number of seconds, above 0 and up to 3600.")
     return seconds
+
+
+def _role(given: Mapping[str, str]) -> Role:
+    seconds = _duration(given["role_duration"]) if "role_duration" in given else 0
+    if seconds and not 900 <= seconds <= _LONGEST_ROLE:
+        raise ConfigError("fs.s3a.assumed.role.session.duration (role_duration) must be from 15 minutes to 12 hours.")
+    endpoint = given.get("role_sts_endpoint")
+    return Role(
+        given["role_arn"],
+        given.get("role_session_name", "hudi-fast"),
+        given.get("role_external_id"),
+        seconds,
+        given.get("role_policy"),
+        endpoint if endpoint is None or "://" in endpoint else f"https://{endpoint}",
+        given.get("role_sts_region"),
+    )
+
+
+def _duration(text: str) -> int:
+    """Seconds of a duration as Hadoop writes it: a number and ``s``, ``m``, ``h`` or ``d``; seconds without a unit."""
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(text[-1:].lower())
+    number = text if unit is None else text[:-1].strip()
+    if not number.isdigit():
+        raise ConfigError("role_duration must be a number of seconds, or a number and s, m, h or d.")
+    return int(number) * (unit or 1)
+
+
+def _proxy(given: Mapping[str, str]) -> str | None:
+    """The proxy as URL; no message contains it, because it may have a password."""
+    host, url = given.get("proxy_host"), given.get("proxy_url")
+    if host is None:
+        if any(name in given for name in ("proxy_port", "proxy_username", "proxy_password")):
+            raise ConfigError("A proxy for s3:// needs proxy_host (fs.s3a.proxy.host).")
+        if url is not None and (urlparse(url).scheme not in ("http", "https") or not urlparse(url).hostname):
+            raise ConfigError("The storage option proxy_url must be http:// or https://, a host and a port.")
+        return url
+    if url is not None:
+        raise ConfigError("Set only one of the storage options proxy_url and proxy_host.")
+    https, port = is_true(given, "proxy_https"), given.get("proxy_port")
+    if port is not None and not (port.isdigit() and 0 < int(port) < 1 << 16):
+        raise ConfigError("proxy_port (fs.s3a.proxy.port) must be a port.")
+    user, password = given.get("proxy_username"), given.get("proxy_password")
+    if (user is None) != (password is None):
+        raise ConfigError("Set both proxy_username and proxy_password (fs.s3a.proxy.username, .password), or neither.")
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user is not None and password is not None else ""
+    return f"{'https' if https else 'http'}://{login}{host}:{port or (443 if https else 80)}"
+
+
+def _encryption(given: Mapping[str, str]) -> str | None:
+    """The value of ``x-amz-server-side-encryption``."""
+    text = given.get("sse")
+    key, context = "sse_kms_key_id" in given, "sse_kms_context" in given
+    if text is None:
+        if key or context:
+            raise ConfigError(
+                "sse_kms_key_id and sse_kms_context (fs.s3a.encryption.key, .context) need sse "
+                "(fs.s3a.encryption.algorithm): aws:kms or aws:kms:dsse."
+            )
+        return None
+    found = _ENCRYPTIONS.get(text.upper())
+    if found is None and text.upper() in ("SSE-C", "CSE-KMS", "CSE-CUSTOM"):
+        raise UnsupportedFeatureError(
+            f"The encryption {text.upper()} (sse, fs.s3a.encryption.algorithm) is not supported: neither pyarrow nor "
+            "hudi_fast encrypts on the client or sends its key. Use SSE-KMS or DSSE-KMS, whose keys stay with Amazon."
+        )
+    if found is None:
+        raise ConfigError("sse (fs.s3a.encryption.algorithm) must be AES256, SSE-KMS (aws:kms) or DSSE-KMS.")
+    if found == "AES256" and (key or context):
+        raise ConfigError("The encryption AES256 takes no sse_kms_key_id and no sse_kms_context; use SSE-KMS.")
+    return found
+
+
+def _context(given: Mapping[str, str]) -> str | None:
+    """The encryption context, ``name=value`` pairs with commas between them or JSON, as JSON."""
+    text = given.get("sse_kms_context")
+    if text is None:
+        return None
+    try:
+        found = json.loads(text) if text.startswith("{") else dict(one.split("=", 1) for one in text.split(","))
+        return json.dumps({str(name).strip(): str(value).strip() for name, value in found.items()})
+    except ValueError:
+        raise ConfigError("sse_kms_context (fs.s3a.encryption.context) must be name=value pairs.") from None
+
+
+def _canned_acl(text: str | None) -> str | None:
+    """Amazon's name of a list: Hadoop's ``BucketOwnerFullControl`` is ``bucket-owner-full-control``."""
+    if text is None or "-" in text:
+        return text
+    return "".join(f"-{one.lower()}" if one.isupper() else one for one in text).lstrip("-")

@@ -20,6 +20,7 @@ import uuid
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import CommitError, CommitStateUnknownError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_entries import folders_beside
 
 __all__ = ["discard", "empty_table", "exchange", "stage"]
 
@@ -31,10 +32,8 @@ def stage(storage: Storage) -> Storage | None:
     if not storage.is_local or not name or os.path.ismount(root) or not os.access(parent or "/", os.W_OK | os.X_OK):
         return None
     prefix = f".{name}.overwrite-"
-    neighbours = storage.rooted_at(parent)
-    for entry in neighbours.list_dir(""):
-        if entry.is_dir and entry.name.startswith(prefix):
-            neighbours.delete_dir(entry.path)
+    for left in folders_beside(parent, prefix):
+        storage.rooted_at(left).delete_dir("")
     staged = storage.rooted_at(f"{parent}/{prefix}{uuid.uuid4().hex}")
     staged.make_dir("")
     return staged

@@ -14,6 +14,7 @@ from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.defaults_file import name_source, with_defaults
 from hudi_fast.config.hook_options import HookOptions
 from hudi_fast.config.metrics_options import MetricsOptions
 from hudi_fast.config.option_values import written_options
@@ -22,6 +23,7 @@ from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.config.ttl_options import TtlOptions
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import HudiError
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.failed_writes import FailedWrites, failed_writes
@@ -76,7 +78,7 @@ class Settings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> Settings:
-        """Resolve a dictionary of ``hoodie.*`` keys.
+        """Resolve a dictionary of ``hoodie.*`` keys; those of ``hudi-defaults.conf`` fill in what it leaves out.
 
         Args:
             options: the dictionary.
@@ -86,21 +88,25 @@ class Settings:
             ConfigError: a key or value is wrong.
             UnsupportedFeatureError: an option requests an unsupported feature.
         """
-        given = dict(options or {})
-        write, values = WriteOptions.from_options(given), written_options(given)
-        return cls(
-            write,
-            CompactionOptions.of(values),
-            merger,
-            clustering=ClusteringOptions.of(values),
-            clean=CleanOptions.of(values),
-            archive=ArchiveOptions.of(values),
-            services=ServiceOptions.of(values),
-            sync=SyncOptions.of(values),
-            ttl=TtlOptions.of(values),
-            metrics=MetricsOptions.of(values),
-            hooks=HookOptions.of(values),
-        )
+        given = with_defaults(options)
+        try:
+            write, values = WriteOptions.from_options(given), written_options(given)
+            return cls(
+                write,
+                CompactionOptions.of(values),
+                merger,
+                clustering=ClusteringOptions.of(values),
+                clean=CleanOptions.of(values),
+                archive=ArchiveOptions.of(values),
+                services=ServiceOptions.of(values),
+                sync=SyncOptions.of(values),
+                ttl=TtlOptions.of(values),
+                metrics=MetricsOptions.of(values),
+                hooks=HookOptions.of(values),
+            )
+        except HudiError as error:
+            name_source(error, options)
+            raise
 
     def check_storage(self, storage: Storage) -> None:
         """Refuse storage that services cannot write to.
@@ -149,7 +155,7 @@ class Settings:
             compaction = replace(compaction, schedule_inline=False)
         if clustering.asynchronous and not clustering.inline:
             clustering = replace(clustering, schedule_inline=True)
-        if options.keys().isdisjoint(_FAILING_SERVICES):
+        if with_defaults(options).keys().isdisjoint(_FAILING_SERVICES):
             services = replace(services, ignore_failures=True)
         return replace(settings, compaction=compaction, clustering=clustering, services=services)
 

@@ -33,6 +33,7 @@ from hudi_fast.errors import (
 from hudi_fast.events import Completed, completed, note
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import credentials_advice, has_expired
+from hudi_fast.storage.refusals import refusal_advice
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.announced_changes import apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
@@ -278,7 +279,7 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
             raise CommitError(credentials_advice(session.storage.uri, instant.requested)) from error
         raise CommitError(
             f"The {transaction.operation.lower()} {instant.requested} of {session.storage.uri} failed because of "
-            f"storage: {error}. The table is as before; run the operation again."
+            f"storage: {error}. The table is as before; run the operation again." + refusal_advice(error)
         ) from error
     except BaseException as error:
         _abandon_after(transaction, error)

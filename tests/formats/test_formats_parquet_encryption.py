@@ -32,7 +32,7 @@ class OwnKms(pe.KmsClient):
 
     def __init__(self, connection: pe.KmsConnectionConfig) -> None:
         super().__init__()
-        if connection.key_access_token != "open":
+        if connection.key_access_token != "a-token":
             raise PermissionError("the token is refused")
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
@@ -46,7 +46,7 @@ OWN = {
     "parquet.crypto.factory.class": BY_LIST["parquet.crypto.factory.class"],
     "hudi_fast.kms.client.class": f"{__name__}:OwnKms",
     f"{PREFIX}footer.key": "any",
-    f"{PREFIX}key.access.token": "open",
+    f"{PREFIX}key.access.token": "a-token",
 }
 
 
@@ -65,9 +65,9 @@ def test_no_byte_of_the_table_shows_an_encrypted_value(secret: dict[str, str], t
     assert table.services.validate().differences.num_rows == 0
     assert b"a-marked-text" not in contents(tmp_path)
     assert {one.read_bytes()[-4:] for one in tmp_path.glob("p*/*.parquet")} == {b"PARE"}
-    for value in (*MASTERS.values(), b"open"):
+    for value in (*MASTERS.values(), b"a-token"):
         assert base64.b64encode(value) not in contents(tmp_path)
-    assert "open" not in repr(table) + repr(encryption_of(Storage(tmp_path, secret)))
+    assert "a-token" not in repr(table) + repr(encryption_of(Storage(tmp_path, secret)))
 
 
 def test_footers_may_stay_plain_and_show_no_encrypted_value(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_wrong_settings_write_nothing(
 
 def test_a_kms_that_refuses_is_named(tmp_path: Path) -> None:
     with pytest.raises(hf.ConfigError, match=r"PermissionError: the token is refused.*hudi_fast\.kms\.client\.class"):
-        hf.write(ROWS, tmp_path, options(), storage_options={**OWN, f"{PREFIX}key.access.token": "shut"})
+        hf.write(ROWS, tmp_path, options(), storage_options={**OWN, f"{PREFIX}key.access.token": "another"})
 
 
 def test_a_reader_without_the_key_of_a_column_is_refused(tmp_path: Path) -> None:

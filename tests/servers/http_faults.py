@@ -20,13 +20,14 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 __all__ = ["FAULTS", "Faults", "Request", "Weather", "http_faults"]
 
+Stand = Callable[[str], "tuple[int, bytes, str] | None"]
 FAULTS = ("before", "after", "busy")
 
 
@@ -84,6 +85,8 @@ class Faults:
         asked: method and path of every request since :meth:`arm`.
         answered: the same requests in the order of their answers, with times.
         weather: for all requests; may be set at any time.
+        answers: of a request (method and path), status, content and type of an answer in place of the server's, or
+            None; ``conditions`` the same for requests with ``If-Match`` or ``If-None-Match``.
     """
 
     def __init__(self, url: str, seed: int = 1) -> None:
@@ -91,6 +94,8 @@ class Faults:
         self.asked: list[str] = []
         self.answered: list[Request] = []
         self.weather = Weather()
+        self.answers: Stand = lambda what: None
+        self.conditions: Stand = lambda what: None
         self._random = random.Random(seed)
         self._at, self._kind, self._lasts = -1, "", 1
         self._lock = threading.Lock()
@@ -152,7 +157,11 @@ class Relay(BaseHTTPRequestHandler):
         body = self.body()
         fault = faults.note(what)
         time.sleep(faults.weather.delay)
-        if fault == "before":
+        conditional = "If-Match" in self.headers or "If-None-Match" in self.headers
+        stand = faults.answers(what) or (faults.conditions(what) if conditional else None)
+        if stand is not None:
+            self.refuse(stand[0], stand[1], stand[2])
+        elif fault == "before":
             self.break_off()
         elif fault == "busy":
             self.refuse(503, BUSY)
@@ -162,10 +171,8 @@ class Relay(BaseHTTPRequestHandler):
             self.pass_on(body, lost=fault == "after")
         faults.answered.append(Request(what, begin, time.monotonic(), self.status))
 
-    def refuse(self, status: int, content: bytes) -> None:
-        self.answer(
-            status, [("Content-Type", "application/xml")], b"" if self.command == "HEAD" else content, len(content)
-        )
+    def refuse(self, status: int, content: bytes, kind: str = "application/xml") -> None:
+        self.answer(status, [("Content-Type", kind)], b"" if self.command == "HEAD" else content, len(content))
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = relay
 

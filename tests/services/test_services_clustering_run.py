@@ -16,7 +16,6 @@ import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.clustering.plan import ScheduledClustering
 from hudi_fast.services.clustering.run import cluster_after_write, run_clustering
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight
@@ -408,20 +407,6 @@ def test_clustering_and_only_planning_it_after_a_write_are_not_both_possible() -
     both = {"hoodie.clustering.inline": "true", "hoodie.clustering.schedule.inline": "true"}
     with pytest.raises(hf.ConfigError, match="not both"):
         Settings.from_options(both)
-
-
-def test_distant_tables_are_refused(tmp_path: Path) -> None:
-    make(tmp_path, "9")
-
-    class DistantStorage(Storage):
-        @property
-        def is_local(self) -> bool:
-            return False
-
-    distant = TableServices(DistantStorage(tmp_path))
-    for call in (distant.cluster, distant.plan_cluster):
-        with pytest.raises(hf.UnsupportedFeatureError, match="cannot create a file"):
-            call()
 
 
 # ---- indexes

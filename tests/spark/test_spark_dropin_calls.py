@@ -4,7 +4,6 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.spark.dropin.calls import Call, Request, begin_notes, final_calls, note, notes_of, read_calls
-from hudi_fast.spark.dropin.defaults import warn_of_defaults
 from hudi_fast.spark.dropin.translate import (
     is_hudi,
     read_options,
@@ -185,20 +184,6 @@ def test_options_of_a_stream_are_parted():
         Call("partitionBy", ("p",)),
     )
     assert stream_options(found) == ({"hoodie.table.name": "t", PARTITIONS: "p"}, {"checkpointLocation": "/c"})
-
-
-def test_defaults_of_the_machine_are_named_not_read(tmp_path, monkeypatch, recwarn):
-    monkeypatch.setenv("HUDI_CONF_DIR", str(tmp_path))
-    warn_of_defaults()
-    file = tmp_path / "hudi-defaults.conf"
-    file.write_text("# hoodie.no = 1\n\n")
-    warn_of_defaults()
-    assert not recwarn
-    file.write_text("# comment\nhoodie.metadata.enable false\nhoodie.index.type=SIMPLE\n")
-    with pytest.warns(
-        hf.HudiWarning, match=f"{file} sets hoodie.metadata.enable, hoodie.index.type. hudi_fast does not read"
-    ):
-        warn_of_defaults()
 
 
 def test_rows_that_go_to_a_function_go_to_no_source():

@@ -125,7 +125,7 @@ def test_a_folder_that_is_made_while_it_is_listed_is_listed(tmp_path: Path) -> N
             return found
 
     storage = Storage(str(tmp_path))
-    storage.fs = Meanwhile(storage.fs)
+    storage._files = Meanwhile(storage.fs)
     assert [entry.name for entry in storage.list_dir("new")] == ["file"]
 
 

@@ -142,3 +142,19 @@ def test_a_thousand_files_are_deleted_in_one_request(s3_server: S3Server, counte
     storage.delete_files([f"f/{number}" for number in range(2001)])
     assert [one.partition(" ")[0] for one in counted.asked] == ["POST", "POST", "DELETE"]
     assert [one.path for one in storage.list_dir("", recursive=True)] == ["kept"]
+
+
+def test_a_small_upsert_takes_few_requests(s3_server: S3Server, counted: Faults) -> None:
+    """docs/object-stores.md lists them; what its time consists of is the longest chain of them."""
+    tables = Tables(s3_server, counted, "COPY_ON_WRITE", "few")
+    for ts in (1, 2, 3):
+        counted.arm()
+        rows = plain_rows(range(100), ts=ts, partitions=1)
+        hf.write(rows, tables.path(1), options(), storage_options=tables.reach)
+    assert len(counted.asked) <= 40
+    waited = sorted(counted.answered, key=lambda one: one.begin)
+    chain, end = 0, 0.0
+    for one in waited:
+        if one.begin >= end:
+            chain, end = chain + 1, one.end
+    assert chain <= 37

@@ -175,9 +175,9 @@ def test_the_command_line_reaches_s3(s3_server: S3Server) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         answer = CliRunner().invoke(cli, [*reach, "read", path, "--json"], catch_exceptions=False)
-        wrong = CliRunner().invoke(cli, ["--storage-option", "colour=red", "info", path])
+        wrong = CliRunner().invoke(cli, ["--storage-option", "colour=scarlet", "info", path])
     assert answer.exit_code == 0
     assert answer.output.count('"id"') == 3
     assert isinstance(wrong.exception, hf.ConfigError)
     assert "'colour' is unknown" in str(wrong.exception)
-    assert "red" not in str(wrong.exception)
+    assert "scarlet" not in str(wrong.exception)

@@ -20,7 +20,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, RecordSource
 from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries, GroupBins
-from hudi_fast.storage.concurrency import heaviest_first, in_threads, is_little
+from hudi_fast.storage.concurrency import MOST_FAR, heaviest_first, in_threads, is_little, units_at_once
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 __all__ = [
@@ -93,6 +93,8 @@ def run_in_threads(
         heaviest_first(weights, lambda number: _collect(sources[number], writer, bins), readers)
         names = bins.names()
         writers = 1 if is_little(is_local, [bins.nbytes]) else threads
+        if not is_local:  # a log file is a request or two: its thread waits most of the time
+            writers = units_at_once([bins.nbytes / len(names)] * len(names), threads, MOST_FAR) if names else 1
         return in_threads(lambda one: writer.write(one[0], one[1], bins.take(one)), names, writers)
 
 

@@ -26,7 +26,14 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.errors import (
+    CommitConflictError,
+    CommitError,
+    HudiWarning,
+    ServiceTakenError,
+    StorageAccessError,
+    UnsupportedFeatureError,
+)
 from hudi_fast.events import Completed, completed
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
@@ -223,7 +230,24 @@ def _delete(session: TableSession, paths: Sequence[str]) -> set[str]:
     """Delete files; returns those that still exist, or may exist because storage does not answer."""
     storage = session.storage
     done = session.backend.delete(storage, paths)
-    return {path for path, was in zip(paths, done, strict=True) if not was and _may_exist(storage, path)}
+    failed = {path for path, was in zip(paths, done, strict=True) if not was and _may_exist(storage, path)}
+    if failed:
+        _explain(storage, min(failed))
+    return failed
+
+
+def _explain(storage: Storage, path: str) -> None:
+    """Fail if the store refuses deletes: the clean stays pending then. Other failures may pass; a later clean retries.
+
+    Raises:
+        StorageAccessError: the store refuses.
+    """
+    try:
+        storage.delete_files([path])
+    except StorageAccessError:
+        raise
+    except OSError:
+        return
 
 
 def _may_exist(storage: Storage, path: str) -> bool:

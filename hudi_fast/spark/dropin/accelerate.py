@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.spark.dropin.defaults import warn_of_defaults
 from hudi_fast.spark.dropin.install import install
 from hudi_fast.spark.dropin.names import drop_names
 from hudi_fast.spark.dropin.session import FALLBACK, ON, set_mark
@@ -40,6 +39,5 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
         set_mark(spark, None)
         drop_names(spark)
         return
-    warn_of_defaults()
     install(type(spark).__module__.startswith("pyspark.sql.connect"))
     set_mark(spark, FALLBACK if fallback else ON)

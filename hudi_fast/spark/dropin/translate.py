@@ -25,6 +25,7 @@ from hudi_fast.config.option_names import SaveMode
 from hudi_fast.config.options import OPTIONS, find_option
 from hudi_fast.errors import ConfigError, HudiWarning, UnsupportedFeatureError
 from hudi_fast.spark.dropin.calls import Request
+from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES
 
 __all__ = ["is_hudi", "read_options", "save_mode", "stream_options", "table_path", "write_options"]
 
@@ -36,7 +37,7 @@ _SOURCES = frozenset(
     }
 )
 _SPELLINGS = {key.lower(): key for option in OPTIONS for key in option.keys}
-_PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.", "fs.s3a.")
+_PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.", *HADOOP_PREFIXES)
 _PARTITIONS = "hoodie.datasource.write.partitionpath.field"
 _GENERATOR_CLASS = "hoodie.datasource.write.keygenerator.class"
 _GENERATOR_TYPE = "hoodie.datasource.write.keygenerator.type"

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from hudi_fast.config.defaults_file import with_new_table
 from hudi_fast.config.option_values import written_options
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.stream_options import SinkOptions
@@ -65,12 +66,12 @@ class Sink:
         if mode not in _MODES:
             raise ConfigError(f"A stream writes with the save mode append or overwrite; got {mode!r}.")
         self.path = path
-        self.options = dict(options)
+        self._storage = Storage(path, storage_options)
+        self.options = with_new_table(options, self._storage, mode)
         self.mode = mode
         self._stream = SinkOptions.of(written_options(self.options))
         self._settings = Settings.for_stream(self.options, self._stream)
         check_inline(self._settings)
-        self._storage = Storage(path, storage_options)
         self._background = Background(self._storage, with_half_of_the_threads(self._settings))
         self._known: Checkpoint | None = None
         self._after: str | None = None

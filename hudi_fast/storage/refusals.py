@@ -1,0 +1,114 @@
+"""What to tell users when a store refuses an access: the place, the operation, and what to do.
+
+::
+
+    code of the store, or text of pyarrow ─► refusal_code ─► refused: StorageAccessError
+
+Codes are S3's, in the spelling of its answers; those of the other stores are mapped to them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hudi_fast.errors import StorageAccessError
+
+__all__ = [
+    "ACCESS_DENIED",
+    "INTERCEPTED",
+    "NO_BUCKET",
+    "NO_CREDENTIALS",
+    "refusal_advice",
+    "refusal_code",
+    "refusal_of_text",
+    "refused",
+]
+
+ACCESS_DENIED = "AccessDenied"
+NO_BUCKET = "NoSuchBucket"
+NO_CREDENTIALS = "NoCredentials"
+INTERCEPTED = "Intercepted"
+"""Codes: a permission is missing; the bucket is; there are no credentials; a web page came in place of an answer."""
+
+_WRONG_KEY, _SKEW, _REGION = "InvalidAccessKeyId", "RequestTimeTooSkewed", "AuthorizationHeaderMalformed"
+
+_CODES = {
+    "AccessDenied": ACCESS_DENIED,
+    "AllAccessDisabled": ACCESS_DENIED,
+    "AccountProblem": ACCESS_DENIED,
+    "403": ACCESS_DENIED,
+    "401": ACCESS_DENIED,
+    "InvalidAccessKeyId": _WRONG_KEY,
+    "InvalidClientTokenId": _WRONG_KEY,
+    "InvalidToken": _WRONG_KEY,
+    "SignatureDoesNotMatch": _WRONG_KEY,
+    "UnrecognizedClientException": _WRONG_KEY,
+    "AuthenticationFailed": _WRONG_KEY,
+    "InvalidAuthenticationInfo": _WRONG_KEY,
+    "Unauthorized": _WRONG_KEY,
+    "XAdminUserNotFound": _WRONG_KEY,
+    "RequestTimeTooSkewed": _SKEW,
+    "RequestExpired": _SKEW,
+    "NoSuchBucket": NO_BUCKET,
+    "ContainerNotFound": NO_BUCKET,
+    "AuthorizationHeaderMalformed": _REGION,
+    "PermanentRedirect": _REGION,
+    "IllegalLocationConstraintException": _REGION,
+    "NoCredentialsError": NO_CREDENTIALS,
+    "PartialCredentialsError": NO_CREDENTIALS,
+    "CredentialRetrievalError": NO_CREDENTIALS,
+    "Intercepted": INTERCEPTED,
+}
+_ADVICE = {
+    ACCESS_DENIED: "The credentials are known and lack this permission: grant it for the path of the table (and for "
+    "the key of the encryption), or use other credentials.",
+    _WRONG_KEY: "The store does not accept the credentials: check them in storage_options, in the settings of the "
+    "session (fs.*), or where the store's own tools look.",
+    _SKEW: "The clock of this machine differs from the store's by more than it allows: set the clock.",
+    NO_BUCKET: "The bucket or container does not exist: create it, or fix the path.",
+    _REGION: "The bucket is in another region: set region (fs.s3a.endpoint.region).",
+    NO_CREDENTIALS: "No credentials were found: set access_key and secret_key in storage_options or in the settings of "
+    "the session, or give them to this machine (environment, ~/.aws, a role).",
+    INTERCEPTED: "The answer is a web page and not the store's: a proxy or a login page is in between, or the endpoint "
+    "is wrong. Check endpoint_url and proxy_url.",
+}
+_OF_ARROW = re.compile(r"AWS Error ([A-Z0-9_ ]+?) (?:\(HTTP status (\d+)\) )?during (\w+) operation")
+_STATUS = re.compile(r"\(HTTP status (40[13])\)")
+
+
+def refusal_code(code: str) -> str | None:
+    """The code of a refusal that no retry helps against; None for another failure.
+
+    Args:
+        code: as a store or a client spells it.
+    """
+    return _CODES.get(code)
+
+
+def refusal_of_text(text: str) -> str | None:
+    """The same from the text of an error of :mod:`pyarrow.fs`."""
+    found = _OF_ARROW.search(text)
+    if found is None:
+        return None
+    code = "".join(word.capitalize() for word in found[1].split("_"))
+    status = _STATUS.search(text)
+    return refusal_code(code) or (refusal_code(status[1]) if status is not None else None)
+
+
+def refusal_advice(error: OSError) -> str:
+    """What to do about an error of :mod:`pyarrow.fs`, after a space; empty if it says so itself or is no refusal."""
+    code = None if isinstance(error, StorageAccessError) else refusal_of_text(str(error))
+    return "" if code is None else f" {code}: {_ADVICE[code]}"
+
+
+def refused(what: str, place: str, code: str, detail: str = "") -> StorageAccessError:
+    """The error of a refused access.
+
+    Args:
+        what: the operation: ``read``, ``write``, ``list`` ...
+        place: with the scheme.
+        code: of :func:`refusal_code`.
+        detail: what the store says.
+    """
+    said = f" ({detail})" if detail else ""
+    return StorageAccessError(f"The store refused to {what} {place}: {code}{said}. {_ADVICE[code]}")
