@@ -19,7 +19,6 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import update_properties
 from hudi_fast.services.compaction.plan import ScheduledCompaction
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight
@@ -342,19 +341,3 @@ def test_partitions_that_a_plan_left_out_are_in_the_next_one(tmp_path: Path) -> 
     second = services(tmp_path).plan_compact()
     assert [one.partition_path for one in second.plan.operations] == ["p0"]
     assert services(tmp_path).compact().instants == (first.instant, second.instant)
-
-
-class DistantStorage(Storage):
-    """Says that it is not of this machine."""
-
-    @property
-    def is_local(self) -> bool:
-        return False
-
-
-def test_services_need_a_file_system_on_which_they_can_lock_the_table(tmp_path: Path) -> None:
-    make(tmp_path, "9")
-    distant = TableServices(DistantStorage(tmp_path))
-    for call in (distant.compact, distant.plan_compact, distant.log_compact, distant.plan_log_compact):
-        with pytest.raises(hf.UnsupportedFeatureError, match="cannot create a file"):
-            call()

@@ -28,7 +28,7 @@ def test_tasks_make_what_threads_make(spark: Any, style: str, tmp_path: Path) ->
     rows = data(make_source(tmp_path / "source", style))
     options = bootstrap_options(**TASKS, **BY_REGEX, hoodie__datasource__write__partitionpath__field="city")
     options["hoodie.bootstrap.mode.selector.regex"] = ".*c1"
-    result = hf.bootstrap(tmp_path / "source", tmp_path / "t", options, spark)
+    result = hf.bootstrap(tmp_path / "source", tmp_path / "t", options, spark=spark)
     assert (result.plan, result.inserts, len(result.kept), len(result.copied)) == ("spark", rows.num_rows, 2, 1)
     table = hf.HudiTable.open(tmp_path / "t")
     assert data(table.to_arrow()).equals(rows)

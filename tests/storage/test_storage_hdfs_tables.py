@@ -58,11 +58,12 @@ def test_log_files_are_written_merged_cleaned_and_rolled_back(hdfs: HdfsCluster)
     assert_tidy(path)
 
 
-def test_a_table_that_is_there_is_not_replaced_by_another(hdfs: HdfsCluster) -> None:
+def test_a_rebuild_overwrites_its_table_again(hdfs: HdfsCluster) -> None:
     path = hdfs.path("replaced")
-    hf.write(plain_rows(range(3)), path, options(), "overwrite")
-    with pytest.raises(hf.UnsupportedFeatureError, match="insert_overwrite_table"):
-        hf.write(plain_rows(range(3)), path, options(), "overwrite")
+    for numbers in (range(3), range(5, 7)):
+        hf.write(plain_rows(numbers), path, options(), "overwrite")
+        assert table_rows(path).keys() == {f"k{number:05d}" for number in numbers}
+    assert_tidy(path)
 
 
 def test_a_table_goes_to_version_6_and_back(hdfs: HdfsCluster) -> None:

@@ -231,23 +231,24 @@ def _delete(session: TableSession, paths: Sequence[str]) -> set[str]:
     storage = session.storage
     done = session.backend.delete(storage, paths)
     failed = {path for path, was in zip(paths, done, strict=True) if not was and _may_exist(storage, path)}
-    if failed:
-        _explain(storage, min(failed))
+    if failed and _deletes(storage, min(failed)):
+        failed.remove(min(failed))
     return failed
 
 
-def _explain(storage: Storage, path: str) -> None:
-    """Fail if the store refuses deletes: the clean stays pending then. Other failures may pass; a later clean retries.
+def _deletes(storage: Storage, path: str) -> bool:
+    """Try to delete a file again: a store that refuses deletes leaves the clean pending.
 
     Raises:
-        StorageAccessError: the store refuses.
+        StorageAccessError: the store refuses. Other failures may pass; a later clean retries.
     """
     try:
         storage.delete_files([path])
     except StorageAccessError:
         raise
     except OSError:
-        return
+        return False
+    return True
 
 
 def _may_exist(storage: Storage, path: str) -> bool:
