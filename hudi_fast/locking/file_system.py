@@ -26,17 +26,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import socket
-import threading
 import time
 import uuid
 from dataclasses import dataclass
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError, UnsupportedFeatureError
-from hudi_fast.events import note
+from hudi_fast.locking.lock_file import LockFile
 from hudi_fast.locking.lock_record import lock_content
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.locking.remote_file import RemoteFileLock
@@ -64,13 +62,13 @@ class _Own:
         descriptor: open file descriptor, valid even if the file is moved or deleted.
         content: content of the file, with a unique token.
         made: creation time, by the monotonic clock.
-        confirmed: start of the last successful creation or renewal, by the monotonic clock.
+        started: start of its creation, by the monotonic clock.
     """
 
     descriptor: int
     content: bytes
     made: float
-    confirmed: float
+    started: float
 
 
 def open_file_system_lock(storage: Storage, options: LockOptions) -> LockProvider:
@@ -94,44 +92,18 @@ def open_file_system_lock(storage: Storage, options: LockOptions) -> LockProvide
     )
 
 
-class FileSystemLock:
-    """One lock file; a :class:`~hudi_fast.locking.provider.LockProvider`.
+class FileSystemLock(LockFile):
+    """A lock file on a file system of this machine, which has hard links.
 
     Args:
-        path: path of the lock file on a file system of this machine.
+        path: path of the lock file.
         expire_seconds: age at which the lock file expires; 0 = never.
     """
 
     def __init__(self, path: str, expire_seconds: float = 0.0) -> None:
-        self._path = path
-        self._expire = expire_seconds
+        super().__init__(path, expire_seconds, _POLL_SECONDS)
         self._own: _Own | None = None
-        self._holder = ""
         self._saw_foreign_lock = False
-        self._stop = threading.Event()
-        self._renewal: threading.Thread | None = None
-
-    @property
-    def holder(self) -> str:
-        """Age and content of the last lock file seen; "" for none."""
-        return self._holder
-
-    def try_lock(self, seconds: float) -> bool:
-        """Try to acquire the lock for at most ``seconds``; False if other holders kept it.
-
-        Raises:
-            LockError: the folder cannot be written, or has no hard links.
-            OSError: a transient failure of the file system.
-        """
-        if self._own is not None:
-            raise LockError(f"This provider already holds the lock {self._path}.")
-        deadline = time.monotonic() + seconds
-        while not self._attempt():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(_POLL_SECONDS, left))
-        return True
 
     def require_held(self) -> None:
         """Check that the lock file is still ours and not close to its expiry.
@@ -143,7 +115,7 @@ class FileSystemLock:
         if own is None:
             raise LockError(f"The lock {self._path} is not held.")
         time.sleep(max(own.made + _RACE_SECONDS - time.monotonic(), 0.0))
-        if self._is_too_late(own):
+        if self._is_too_late():
             raise LockError(
                 f"The lock {self._path} has not been renewed for more than half of the "
                 f"{self._expire:g} s after which other writers may take it: this process was suspended or too slow. "
@@ -159,11 +131,7 @@ class FileSystemLock:
             )
 
     def unlock(self) -> None:
-        """Delete the lock file if it is ours.
-
-        Raises:
-            OSError: the file could not be deleted.
-        """
+        """See :class:`LockFile`."""
         own, self._own = self._own, None
         if own is None:
             return
@@ -173,12 +141,10 @@ class FileSystemLock:
         finally:
             os.close(own.descriptor)
 
-    def close(self) -> None:
-        """Release a held lock; never fails."""
-        with contextlib.suppress(OSError):
-            self.unlock()
-
     # ---- acquisition
+
+    def _is_held(self) -> bool:
+        return self._own is not None
 
     def _attempt(self) -> bool:
         seen = _stat(self._path)
@@ -203,7 +169,7 @@ class FileSystemLock:
                 os.close(own.descriptor)
                 return False
         self._own = own
-        self._begin_renewal(own)
+        self._begin_renewal(lambda: os.utime(own.descriptor), own.started)
         return True
 
     def _note_holder(self) -> None:
@@ -211,35 +177,6 @@ class FileSystemLock:
         if text:
             self._holder = text
             self._saw_foreign_lock |= _SIGNATURE not in text
-
-    # ---- renewal
-
-    def _is_too_late(self, own: _Own) -> bool:
-        return bool(self._expire) and time.monotonic() > own.confirmed + self._expire / 2
-
-    def _begin_renewal(self, own: _Own) -> None:
-        if self._expire:
-            self._stop.clear()
-            self._renewal = threading.Thread(target=self._renew, args=(own,), name="hudi_fast-lock", daemon=True)
-            self._renewal.start()
-
-    def _end_renewal(self) -> None:
-        self._stop.set()
-        if self._renewal is not None:
-            self._renewal.join()
-            self._renewal = None
-
-    def _renew(self, own: _Own) -> None:
-        """Renew the age of our file until the lock is released or may have expired."""
-        while not self._stop.wait(self._expire / 8):
-            now = time.monotonic()
-            if self._is_too_late(own):
-                return
-            try:
-                os.utime(own.descriptor)
-                own.confirmed = now
-            except OSError as error:
-                note("locking", logging.WARNING, "The renewal of the lock file failed: %s", error)
 
 
 def _make(path: str) -> _Own | None:

@@ -21,11 +21,11 @@ Apache Hudi write at the same time.
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 import uuid
 
 from hudi_fast.errors import LockError
+from hudi_fast.locking.lock_file import LockFile
 from hudi_fast.locking.lock_record import lock_content
 from hudi_fast.storage.base import Storage
 
@@ -35,45 +35,18 @@ _NAME = "lock"
 _POLL_SECONDS = 0.1
 
 
-class RemoteFileLock:
-    """One lock file; a :class:`~hudi_fast.locking.provider.LockProvider`.
+class RemoteFileLock(LockFile):
+    """A lock file in a storage that creates files exclusively, renames, and sets times.
 
     Args:
-        folder: folder of the lock file, in a storage that creates files exclusively, renames, and sets times.
+        folder: folder of the lock file.
         expire_seconds: age at which the lock file expires; 0 = never.
     """
 
     def __init__(self, folder: Storage, expire_seconds: float = 0.0) -> None:
+        super().__init__(folder.absolute(_NAME), expire_seconds, _POLL_SECONDS)
         self._folder = folder
-        self._path = folder.absolute(_NAME)
-        self._expire = expire_seconds
         self._own = b""
-        self._confirmed = 0.0
-        self._holder = ""
-        self._stop = threading.Event()
-        self._renewal: threading.Thread | None = None
-
-    @property
-    def holder(self) -> str:
-        """Age and content of the last lock file seen; "" for none."""
-        return self._holder
-
-    def try_lock(self, seconds: float) -> bool:
-        """Try to acquire the lock for at most ``seconds``; False if other holders kept it.
-
-        Raises:
-            LockError: the folder cannot be written.
-            OSError: a transient failure of the storage.
-        """
-        if self._own:
-            raise LockError(f"This provider already holds the lock {self._path}.")
-        deadline = time.monotonic() + seconds
-        while not self._attempt():
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(_POLL_SECONDS, left))
-        return True
 
     def require_held(self) -> None:
         """Check that the lock file is still ours and not close to its expiry.
@@ -103,27 +76,18 @@ class RemoteFileLock:
             )
 
     def unlock(self) -> None:
-        """Delete the lock file if it is ours.
-
-        Raises:
-            OSError: the file could not be deleted.
-        """
+        """See :class:`LockFile`."""
         own, self._own = self._own, b""
         if not own:
             return
-        self._stop.set()
-        if self._renewal is not None:
-            self._renewal.join()
-            self._renewal = None
+        self._end_renewal()
         if self._content() == own:
             self._folder.delete_file(_NAME)
 
-    def close(self) -> None:
-        """Release a held lock; never fails."""
-        with contextlib.suppress(OSError):
-            self.unlock()
-
     # ---- acquisition
+
+    def _is_held(self) -> bool:
+        return bool(self._own)
 
     def _attempt(self) -> bool:
         seen = self._folder.stat(_NAME)
@@ -143,11 +107,8 @@ class RemoteFileLock:
         except OSError:
             if self._content() != own:
                 raise
-        self._own, self._confirmed = own, started
-        if self._expire:
-            self._stop.clear()
-            self._renewal = threading.Thread(target=self._renew, name="hudi_fast-lock", daemon=True)
-            self._renewal.start()
+        self._own = own
+        self._begin_renewal(lambda: self._folder.set_modified(_NAME, round(time.time() * 1000)), started)
         return True
 
     def _moved_aside(self, expired: bytes) -> bool:
@@ -169,21 +130,6 @@ class RemoteFileLock:
             return self._folder.read_bytes(_NAME)
         except FileNotFoundError:
             return b""
-
-    # ---- renewal
-
-    def _is_too_late(self) -> bool:
-        return bool(self._expire) and time.monotonic() > self._confirmed + self._expire / 2
-
-    def _renew(self) -> None:
-        """Renew the age of our file until the lock is released or may have expired."""
-        while not self._stop.wait(self._expire / 8):
-            now = time.monotonic()
-            if self._is_too_late():
-                return
-            with contextlib.suppress(OSError):
-                self._folder.set_modified(_NAME, round(time.time() * 1000))
-                self._confirmed = now
 
 
 def _one_line(content: bytes) -> str:

@@ -1,4 +1,7 @@
-"""The lock file: who has it, who may take it over, what is left of it, and what a JVM does to it."""
+"""The lock file: who has it, who may take it over, what is left of it, and what a JVM does to it.
+
+Attempts and renewals are those of ``hudi_fast.locking.lock_file``.
+"""
 
 from __future__ import annotations
 
