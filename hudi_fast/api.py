@@ -104,11 +104,8 @@ def write(
         return bootstrap(
             bootstrap_source(options), path, options, spark=spark, mode=mode, storage_options=storage_options
         )
-    spark = _session_of(df)
-    storage = _storage(spark, path, storage_options)
-    settings = Settings.for_write(with_new_table(options, storage, mode))
-    session = open_session(storage, settings, spark)
-    with closing(session.backend.engine(df, settings.write)) as engine:
+    session = _session_of_write(df, path, options, mode, storage_options)
+    with closing(session.backend.engine(df, session.settings.write)) as engine:
         result = write_with_services(session, lambda: run_write(session, engine, mode))
     assert result is not None
     return result
@@ -139,11 +136,8 @@ def plan_write(
     """
     if is_bootstrap(options):
         raise UnsupportedFeatureError("The operation bootstrap has no preview.")
-    spark = _session_of(df)
-    storage = _storage(spark, path, storage_options)
-    settings = Settings.for_write(with_new_table(options, storage, mode))
-    session = open_session(storage, settings, spark)
-    with closing(session.backend.engine(df, settings.write)) as engine:
+    session = _session_of_write(df, path, options, mode, storage_options)
+    with closing(session.backend.engine(df, session.settings.write)) as engine:
         return preview_write(session, engine, mode)
 
 
@@ -424,6 +418,19 @@ def _check_one_path(path: Any) -> None:
         raise ConfigError(
             f"A read takes the path of a table, and a Spark session as spark=; got {type(path).__name__}."
         )
+
+
+def _session_of_write(
+    df: Any,
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None,
+    mode: str,
+    storage_options: Mapping[str, Any] | None,
+) -> TableSession:
+    """The session of a write of these rows."""
+    spark = _session_of(df)
+    place = _storage(spark, path, storage_options)
+    return open_session(place, Settings.for_write(with_new_table(options, place, mode)), spark)
 
 
 def _session_of(df: Any) -> Any:
