@@ -18,11 +18,21 @@ from hudi_fast.spark.hadoop_settings import is_default
 from hudi_fast.storage.hadoop_names import counts, from_hadoop, scheme_prefixes, secret_names
 from hudi_fast.storage.places import scheme_of
 
-__all__ = ["file_system_options"]
+__all__ = ["file_system_options", "hadoop_setting"]
 
 _SESSION = "spark.hadoop."
 _SECRET_FILES = "hadoop.security.credential.provider.path"
 _S3A_SECRET_FILES = "fs.s3a.security.credential.provider.path"
+
+
+def hadoop_setting(spark: Any, name: str) -> str | None:
+    """A setting as Spark's own reads and writes use it: by ``SET``, else of the session's Hadoop configuration."""
+    value = spark.conf.get(name, None)
+    if value is None and is_classic(spark):
+        value = spark._jsc.hadoopConfiguration().get(name)
+    elif value is None:
+        value = spark.conf.get(f"{_SESSION}{name}", None)
+    return None if value is None else str(value)
 
 
 def file_system_options(spark: Any, uri: str) -> dict[str, str]:

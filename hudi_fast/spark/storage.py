@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.parquet.encryption import FACTORY, JAVA_CLIENT, SETTINGS
 from hudi_fast.spark.hadoop_settings import hdfs_settings
-from hudi_fast.spark.session_settings import file_system_options
+from hudi_fast.spark.session_settings import file_system_options, hadoop_setting
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES
 from hudi_fast.storage.hdfs_options import TOKENS
@@ -40,7 +40,6 @@ _PREFIX = "hudi_fast.storage."
 _REDACTED = ".hidden_secret"
 """End of a key, which ``spark.redaction.regex`` matches by default."""
 
-_SESSION = "spark.hadoop."
 _FILE_SYSTEM = "fs.defaultFS"
 _HDFS = ("hdfs", "viewfs")
 
@@ -71,7 +70,7 @@ def session_path(spark: Any, path: str) -> str:
     """
     if not path or urlsplit(path).scheme:
         return path
-    base = _default_file_system(spark)
+    base = hadoop_setting(spark, _FILE_SYSTEM) or "file:///"
     if urlsplit(base).scheme in ("", "file"):
         return path
     if not is_written(base):
@@ -89,14 +88,6 @@ def spark_uri(storage: Storage, path: str = "") -> str:
     return f"file://{uri}" if storage.is_local and uri.startswith("/") else uri
 
 
-def _default_file_system(spark: Any) -> str:
-    """The session's file system for paths without a scheme: ``file:///`` unless ``fs.defaultFS`` differs."""
-    context = getattr(spark, "_jsc", None)
-    if context is not None:
-        return str(context.hadoopConfiguration().get(_FILE_SYSTEM) or "file:///")
-    return str(spark.conf.get(f"{_SESSION}{_FILE_SYSTEM}", "file:///"))
-
-
 def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]:
     """A session's settings of the file system of a path, and of encryption, as storage options.
 
@@ -111,15 +102,9 @@ def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]
 
 def _encryption(spark: Any) -> dict[str, str]:
     """A session's settings of Parquet's encryption; empty unless they enable it."""
-    context = getattr(spark, "_jsc", None)
-    hadoop = None if context is None else context.hadoopConfiguration()
-
-    def value(name: str) -> Any:
-        return hadoop.get(name) if hadoop is not None else spark.conf.get(f"{_SESSION}{name}", None)
-
-    if not value(FACTORY):
+    if not hadoop_setting(spark, FACTORY):
         return {}
-    return {name: str(text) for name in SETTINGS if (text := value(name)) is not None}
+    return {name: text for name in SETTINGS if (text := hadoop_setting(spark, name)) is not None}
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -41,6 +41,17 @@ def test_tasks_write_and_read_encrypted_files(plan: str, encrypting: Any, tmp_pa
     assert hf.HudiTable.open(tmp_path, OWN).to_arrow().num_rows == 40
 
 
+def test_settings_of_the_session_count_as_for_spark_s_own_files(spark: Any, tmp_path: Path) -> None:
+    assert dict(storage_of(spark, tmp_path).options) == {}
+    for name, value in OWN.items():
+        spark.conf.set(name, value)
+    try:
+        assert dict(storage_of(spark, tmp_path).options) == OWN
+    finally:
+        for name in OWN:
+            spark.conf.unset(name)
+
+
 def test_spark_scans_encrypted_files_itself_only_with_a_kms_client_in_java(encrypting: Any, tmp_path: Path) -> None:
     assert not reached_by_spark(encrypting, storage_of(encrypting, tmp_path))
     hadoop = encrypting._jsc.hadoopConfiguration()
