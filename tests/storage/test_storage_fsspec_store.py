@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from pathlib import Path
@@ -16,6 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.fsspec_store import FsspecStore, Promises, try_out
+from tests.storage.rivals import winners
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 
@@ -125,20 +125,7 @@ def test_a_claim_of_a_writer_that_ended_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match=r"delete .*/\.f\.claim"):
         store.create(f"{tmp_path}/f", b"x")
     (tmp_path / ".f.claim").unlink()
-    won: list[int] = []
-
-    def create(number: int) -> None:
-        try:
-            store.create(f"{tmp_path}/f", b"%d" % number)
-            won.append(number)
-        except FileExistsError:
-            pass
-
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    won = winners(lambda number: store.create(f"{tmp_path}/f", b"%d" % number))
     assert (tmp_path / "f").read_bytes() == b"%d" % won[0]
     assert len(won) == 1
     assert [one.name for one in tmp_path.iterdir()] == ["f"]

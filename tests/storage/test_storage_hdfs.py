@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import threading
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.hdfs import HdfsClient, HdfsStore, explained
 from hudi_fast.storage.hdfs_options import HdfsOptions
 from tests.servers.hdfs import HdfsCluster
+from tests.storage.rivals import winners
 
 
 def storage(hdfs: HdfsCluster, name: str, options: dict[str, str] | None = None) -> Storage:
@@ -28,20 +28,12 @@ def names(there: Storage, path: str = "") -> list[str]:
 def test_one_of_many_writers_creates_a_file(hdfs: HdfsCluster) -> None:
     there = storage(hdfs, "create")
     for content in (b"", b"x" * 1000):
-        path, won = f"a/{len(content)}", []
+        path = f"a/{len(content)}"
 
-        def create(number: int, path: str = path, content: bytes = content, won: list[int] = won) -> None:
-            try:
-                there.create_exclusive(path, content and content + b"%d" % number)
-                won.append(number)
-            except FileExistsError:
-                pass
+        def create(number: int, path: str = path, content: bytes = content) -> None:
+            there.create_exclusive(path, content and content + b"%d" % number)
 
-        threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        won = winners(create)
         assert len(won) == 1
         assert there.read_bytes(path) == (content and content + b"%d" % won[0])
     assert names(there) == ["a", "a/0", "a/1000"]

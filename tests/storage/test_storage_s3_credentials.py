@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,25 +18,12 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ExpiredCredentialsError, has_expired
-from tests.servers.http_faults import Faults, Weather, http_faults
-from tests.servers.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server, start_s3
+from tests.servers.http_faults import Faults, Weather
+from tests.servers.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 from tests.support.small_tables import options, plain_rows, rows_of
 
 OLD = plain_rows(range(10))
 CHANGE = plain_rows(range(5, 15), ts=2, text="b")
-
-
-@pytest.fixture(scope="module")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    folder = tmp_path_factory.mktemp("moto")
-    with start_s3(folder, folder, "moto") as server:
-        yield server
-
-
-@pytest.fixture
-def watched(moto: S3Server) -> Iterator[Faults]:
-    with http_faults(moto.url) as faults:
-        yield faults
 
 
 def with_token(server: S3Server, watched: Faults, token: str) -> Mapping[str, str]:

@@ -6,7 +6,6 @@ versitygw does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import boto3
@@ -15,24 +14,11 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage import s3_stream
 from hudi_fast.storage.base import Storage
-from tests.servers.http_faults import Faults, http_faults
-from tests.servers.s3 import S3Server, start_s3
+from tests.servers.http_faults import Faults
+from tests.servers.s3 import S3Server
 from tests.support.small_tables import options, plain_rows, rows_of
 
 KMS = {"sse": "SSE-KMS", "sse_kms_key_id": "arn:aws:kms:us-east-1:1:key/mine", "sse_kms_context": "team=lake"}
-
-
-@pytest.fixture(scope="module")
-def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    folder = tmp_path_factory.mktemp("moto")
-    with start_s3(folder, folder, "moto") as server:
-        yield server
-
-
-@pytest.fixture
-def watched(moto: S3Server) -> Iterator[Faults]:
-    with http_faults(moto.url) as faults:
-        yield faults
 
 
 def heads(server: S3Server, folder: str) -> dict[str, dict[str, Any]]:
