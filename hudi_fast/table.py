@@ -303,27 +303,10 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
         """
         if partitions is None:
             return self.write(self.schema.empty_table(), "insert_overwrite_table", options)
-        from hudi_fast.metadata_table.state import open_state
-        from hudi_fast.reading.partition_names import live_partitions
-        from hudi_fast.services.inline import write_with_services
-        from hudi_fast.writing.flow import run_write
-        from hudi_fast.writing.open_session import open_session
-        from hudi_fast.writing.partition_deletion import PartitionDeletion, deletion_options
+        from hudi_fast.services.truncation import truncate_partitions
         from hudi_fast.writing.settings import Settings
 
-        if isinstance(partitions, str):
-            raise ConfigError(f"truncate takes a list of partition paths; got the text {partitions!r}.")
-        state = open_state(self._storage)
-        unknown = sorted({*partitions} - {*live_partitions(state.view)})
-        if unknown:
-            raise ConfigError(f"The table {self.path} has no rows in the partitions {unknown}; nothing was deleted.")
-        settings = Settings.for_write(options, self._merger)
-        settings = replace(settings, write=deletion_options(settings.write))
-        session = open_session(self._storage, settings)
-        engine = PartitionDeletion(state, lambda _: partitions)
-        result = write_with_services(session, lambda: run_write(session, engine, "append"))
-        assert result is not None
-        return result
+        return truncate_partitions(self._storage, Settings.for_write(options, self._merger), partitions)
 
     # ---- table services
 

@@ -1,7 +1,4 @@
-"""The table object: what it tells, how it reads, what it passes on, how it truncates.
-
-Modules: hudi_fast.table, hudi_fast.writing.partition_deletion.
-"""
+"""The table object: what it tells, how it reads, what it passes on."""
 
 from __future__ import annotations
 
@@ -14,11 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.errors import ConfigError
 from hudi_fast.reading.scan import plan_scan, scan_batches
 from hudi_fast.view.table_state import load_state
 from tests.support.instrumented_storage import RecordingStorage
-from tests.support.small_tables import OPTIONS, assert_tidy, listing, options, plain_rows, table_rows
+from tests.support.small_tables import OPTIONS, listing, options, plain_rows, table_rows
 
 META = [f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")]
 
@@ -115,30 +111,6 @@ def test_a_table_with_columns_that_its_schema_lacks_is_not_created(name: str, tm
     with pytest.raises(hf.ConfigError, match=r"\['nope'\]"):
         hf.HudiTable.create(tmp_path / "t", plain_rows([]).schema, {**options(), name: "nope"})
     assert listing(tmp_path) == {}
-
-
-def test_truncating_keeps_columns_and_history_and_deletes_partitions_by_their_exact_paths(tmp_path: Path) -> None:
-    rows = plain_rows(range(4)).set_column(1, "part", [["%2A", "a", "b", "*"]])
-    written = hf.write(rows, tmp_path, options())
-    table = hf.HudiTable.open(tmp_path)
-    with pytest.raises(ConfigError, match=r"no rows in the partitions \['c'\]; nothing was deleted"):
-        table.truncate(["a", "c"])
-    table.truncate(["%2A", "*"])
-    assert sorted(table.to_arrow()["part"].to_pylist()) == ["a", "b"]
-    done = table.truncate()
-    assert done.operation == "insert_overwrite_table"
-    assert (table.to_arrow().num_rows, table.schema.names) == (0, rows.column_names)
-    assert table.to_arrow(as_of=written.instant).num_rows == 4
-    assert table.services.validate().differences.num_rows == 0
-    table.upsert(rows.slice(1, 1), options())
-    assert table.to_arrow().num_rows == 1
-    assert_tidy(tmp_path)
-
-
-def test_a_table_without_rows_can_be_truncated(tmp_path: Path) -> None:
-    table = hf.HudiTable.create(tmp_path / "t", plain_rows([]).schema, options())
-    table.truncate()
-    assert table.to_arrow().num_rows == 0
 
 
 def test_verbs_pass_options_on(table: hf.HudiTable) -> None:

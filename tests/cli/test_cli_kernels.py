@@ -55,6 +55,7 @@ def test_a_level_that_the_kind_of_machine_does_not_have_is_refused_before_anythi
     assert not (tmp_path / "library").exists()
 
 
+@pytest.mark.long
 def test_numba_compiles_all_kernels_into_the_named_folder_where_there_is_no_c_compiler(tmp_path):
     said = run(COMMAND, tmp_path, HUDI_FAST_KERNELS="", PATH=str(tmp_path))
     count, _, folder = said.partition(" kernels in ")

@@ -30,7 +30,12 @@ from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 NEXT = plain_rows([3, 40], ts=9, text="n")
-PLAIN = [("6", 9, False), ("9", 6, False), ("8", 9, False), ("9", 8, False)]
+PLAIN = [
+    ("6", 9, False),
+    ("9", 6, False),
+    pytest.param("8", 9, False, marks=pytest.mark.long),
+    pytest.param("9", 8, False, marks=pytest.mark.long),
+]
 WITH_METADATA = [("6", 9, True), ("9", 6, True)]
 HISTORY = ".hoodie/timeline/history"
 SAMPLE = {False: 45, True: 16}

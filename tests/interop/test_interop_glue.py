@@ -138,7 +138,7 @@ def catalogs(
     client.close()
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.long)])
 def test_life_of_a_table(catalogs: Catalogs, kind: str) -> None:
     options = trip_options(6, **{"hoodie.datasource.write.table.type": kind})
     hf.write(rows("Oslo", "Rome"), catalogs.path, options)

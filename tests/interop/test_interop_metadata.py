@@ -88,7 +88,7 @@ def test_hudi_goes_on_where_we_rolled_back_and_compacted_the_metadata_table(
     sides.agree(rows)
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_hudi_executes_a_compaction_of_the_metadata_table_that_we_are_executing(
     kind: str, hudi_12: RealHudi, tmp_path: Path
 ) -> None:

@@ -226,7 +226,7 @@ def theirs(hudi: RealHudi, statement: str) -> list[tuple[Any, ...]]:
         pytest.param(MERGE_ON_READ, id="mor"),
         pytest.param(WITHOUT_KEY, id="without_key"),
         pytest.param(DEFINITIONS, id="definitions"),
-        pytest.param(CHANGES.replace("{kind}", "cow"), id="changes_cow"),
+        pytest.param(CHANGES.replace("{kind}", "cow"), id="changes_cow", marks=pytest.mark.long),
         pytest.param(CHANGES.replace("{kind}", "mor"), id="changes_mor"),
     ],
 )
@@ -241,8 +241,15 @@ def test_a_script_has_the_same_answers(fast: Any, hudi_12: RealHudi, tmp_path: P
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["cow", "mor"])
-@pytest.mark.parametrize("creator", ["ours", "theirs"])
+@pytest.mark.parametrize(
+    ("creator", "kind"),
+    [
+        ("ours", "mor"),
+        ("theirs", "cow"),
+        pytest.param("ours", "cow", marks=pytest.mark.long),
+        pytest.param("theirs", "mor", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.timeout(600)
 def test_a_table_is_changed_by_sql_of_both_in_turns(
     fast: Any, hudi_12: RealHudi, tmp_path: Path, kind: str, creator: str
@@ -312,7 +319,7 @@ def test_what_apache_hudi_refuses_is_refused(fast: Any, hudi_12: RealHudi, tmp_p
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", [pytest.param("cow", marks=pytest.mark.long), "mor"])
 @pytest.mark.timeout(600)
 def test_procedures_show_the_same_of_a_table_of_apache_hudi(
     fast: Any, hudi_12: RealHudi, tmp_path: Path, kind: str

@@ -14,6 +14,7 @@ kind        the request with that number
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import random
@@ -87,6 +88,7 @@ class Faults:
         weather: for all requests; may be set at any time.
         answers: of a request (method and path), status, content and type of an answer in place of the server's, or
             None; ``conditions`` the same for requests with ``If-Match`` or ``If-None-Match``.
+        proxied: users and passwords (``user:password``) of requests that took this for their proxy.
     """
 
     def __init__(self, url: str, seed: int = 1) -> None:
@@ -96,6 +98,7 @@ class Faults:
         self.weather = Weather()
         self.answers: Stand = lambda what: None
         self.conditions: Stand = lambda what: None
+        self.proxied: set[str] = set()
         self._random = random.Random(seed)
         self._at, self._kind, self._lasts = -1, "", 1
         self._lock = threading.Lock()
@@ -153,6 +156,7 @@ class Relay(BaseHTTPRequestHandler):
     def relay(self) -> None:
         begin = time.monotonic()
         faults: Faults = self.server.faults  # type: ignore[attr-defined]
+        self.leave_proxy(faults)
         what, self.status = f"{self.command} {self.path}", 0
         body = self.body()
         fault = faults.note(what)
@@ -170,6 +174,14 @@ class Relay(BaseHTTPRequestHandler):
         else:
             self.pass_on(body, lost=fault == "after")
         faults.answered.append(Request(what, begin, time.monotonic(), self.status))
+
+    def leave_proxy(self, faults: Faults) -> None:
+        """A client of a proxy names the server in the path."""
+        if not self.path.startswith("/"):
+            url = urlsplit(self.path)
+            self.path = url._replace(scheme="", netloc="").geturl()
+            account = self.headers.get("Proxy-Authorization", "").removeprefix("Basic ")
+            faults.proxied.add(base64.b64decode(account).decode())
 
     def refuse(self, status: int, content: bytes, kind: str = "application/xml") -> None:
         self.answer(status, [("Content-Type", kind)], b"" if self.command == "HEAD" else content, len(content))

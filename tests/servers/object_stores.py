@@ -1,6 +1,6 @@
 """Servers that speak the protocols of Google Cloud Storage and Azure Blob Storage, each in a process of its own.
 
-fake-gcs-server is built by Go into the cache folder, once; Azurite is used where its ``azurite-blob`` is on the path.
+fake-gcs-server is built by Go into the cache folder, and Azurite is installed there by npm, each once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.servers.s3 import BUILD_SECONDS, ServerError, free_port, wait_for
 __all__ = ["start_azurite", "start_fake_gcs"]
 
 FAKE_GCS = "github.com/fsouza/fake-gcs-server@v1.56.1"
+AZURITE = "azurite@3.35.0"
 EMULATED_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Azurite's account ``devstoreaccount1`` has this key everywhere."""
 
@@ -53,20 +54,28 @@ def start_fake_gcs(cache: Path, folder: Path) -> Iterator[Mapping[str, str]]:
 
 
 @contextlib.contextmanager
-def start_azurite(folder: Path) -> Iterator[Mapping[str, str]]:
+def start_azurite(cache: Path, folder: Path) -> Iterator[Mapping[str, str]]:
     """Storage options of a server that runs for the duration of the block, with a container ``tables``.
 
     Raises:
-        ServerError: Azurite is not on the path.
+        ServerError: npm is not installed, or its registry cannot be reached.
     """
     from azure.storage.blob import BlobServiceClient
 
-    binary = shutil.which("azurite-blob")
-    if binary is None:
-        raise ServerError("Azurite (azurite-blob, of npm) is not on the path.")
+    place = cache / "azurite"
+    binary = place / "node_modules" / ".bin" / "azurite-blob"
+    if not binary.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            raise ServerError("Azurite cannot be installed: npm is not installed.")
+        try:
+            command = [npm, "install", "--prefix", str(place), "--no-audit", "--no-fund", AZURITE]
+            subprocess.run(command, capture_output=True, timeout=BUILD_SECONDS, check=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ServerError(f"Azurite cannot be installed: {error}") from error
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [binary, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence", "--silent"]
+    command = [str(binary), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence", "--silent"]
     with _running([*command, "--skipApiVersionCheck", "--disableTelemetry"], url, folder / "azurite.log"):
         with BlobServiceClient(f"{url}/devstoreaccount1", credential=EMULATED_KEY) as client:
             client.create_container("tables").close()

@@ -106,7 +106,12 @@ def processes_below(pid: int) -> Iterator[Process]:
 
 @contextlib.contextmanager
 def spark_cluster(
-    folder: Path, workers: int = 2, memory: str = WORKER_HEAP, home: Path = HOME, python: str = sys.executable
+    folder: Path,
+    workers: int = 2,
+    memory: str = WORKER_HEAP,
+    home: Path = HOME,
+    python: str = sys.executable,
+    modules: str = str(Path(__file__).parents[2]),
 ) -> Iterator[SparkCluster]:
     """A cluster of workers of one core; ends with everything that it started.
 
@@ -116,11 +121,13 @@ def spark_cluster(
         memory: of each worker, for its executors.
         home: folder of the Spark release.
         python: interpreter of the workers.
+        modules: ``PYTHONPATH`` of the workers; by default this checkout.
     """
     spark = {
         "SPARK_HOME": str(home),
         "SPARK_SCALA_VERSION": _scala_version(home),
         "PYSPARK_PYTHON": python,
+        "PYTHONPATH": modules,
     }
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
@@ -157,7 +164,6 @@ def _start(folder: Path, command: list[str], spark: dict[str, str]) -> subproces
         "TMPDIR": str(folder / "tmp"),
         **spark,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     whole = [java, *java_options(64).split(), "-Xmx256m", "-cp", f"{spark['SPARK_HOME']}/jars/*", *command]
     with open(folder / "log", "ab") as log:

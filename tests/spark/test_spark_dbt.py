@@ -15,6 +15,8 @@ import pytest
 
 import hudi_fast as hf
 
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(500)]
+
 HERE = Path(__file__).parent
 
 
@@ -32,8 +34,6 @@ def built(request: pytest.FixtureRequest, java: str, tmp_path_factory: pytest.Te
     return folder, json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(500)
 def test_models_of_every_kind_follow_their_source(built: tuple[Path, Any]) -> None:
     first, second = built[1]["answers"]
     assert first == {
@@ -52,8 +52,6 @@ def test_models_of_every_kind_follow_their_source(built: tuple[Path, Any]) -> No
     }
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(500)
 def test_a_model_is_a_hudi_table_with_the_options_of_its_config(built: tuple[Path, Any]) -> None:
     folder, said = built
     table = hf.HudiTable.open(folder / "warehouse" / "rides.db" / "fares")

@@ -109,7 +109,7 @@ def test_rows_of_a_large_partition_are_looked_up_in_the_tasks_that_compute_them(
 
 
 @pytest.mark.usefixtures("lookup")
-@pytest.mark.parametrize("tasks", ["4", "100"])
+@pytest.mark.parametrize("tasks", ["4", pytest.param("100", marks=pytest.mark.long)])
 def test_rows_of_one_key_find_the_same_slice(spark, tmp_path, tasks):
     """With many tasks keys are joined with stored keys, with few they are looked up."""
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)

@@ -73,7 +73,9 @@ def test_every_plan_finds_a_key_that_a_compaction_left_to_the_log(
     assert table_rows(tmp_path / "t")["k00004"] == ("p0", 4, "later4")
 
 
-@pytest.mark.parametrize(("index", "version"), [("GLOBAL_SIMPLE", "9"), ("GLOBAL_BLOOM", "6")])
+@pytest.mark.parametrize(
+    ("index", "version"), [("GLOBAL_SIMPLE", "9"), pytest.param("GLOBAL_BLOOM", "6", marks=pytest.mark.long)]
+)
 def test_rows_that_move_are_compared_with_what_a_reader_sees(
     index: str, version: str, spark: Any, tmp_path: Path
 ) -> None:

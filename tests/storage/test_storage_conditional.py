@@ -33,7 +33,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             with start_fake_gcs(cache, folder) as reach:
                 yield Storage("gs://tables/conditional", reach)
         elif request.param == "azure":
-            with start_azurite(folder) as reach:
+            with start_azurite(cache, folder) as reach:
                 yield Storage("abfs://tables/conditional", reach)
         else:
             with start_s3(cache, folder, request.param) as server:

@@ -29,7 +29,9 @@ def slow(s3_server: S3Server) -> Iterator[Faults]:
         yield faults
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "share", [pytest.param(0.1, marks=pytest.mark.long), 0.5, pytest.param(0.9, marks=pytest.mark.long)]
+)
 def test_a_write_outlasts_a_storm(share: float, s3_server: S3Server, slow: Faults) -> None:
     name, reach = f"storm-{share}", s3_server.options_at(slow.url)
     path, settings = s3_server.path(name), {**options(), "hudi_fast.threads": "4"}
