@@ -29,7 +29,7 @@ from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.option_names import checked_options
-from hudi_fast.storage.refusals import refusal_code, refused
+from hudi_fast.storage.refusals import NO_ANSWER, refusal_code, refused
 
 __all__ = ["AzureOptions", "AzureStore"]
 
@@ -256,7 +256,7 @@ class AzureStore:
             refusal = refusal_code(code) or refusal_code(failed) or refusal_code(str(status))
             if refusal is not None:
                 raise refused(what, f"abfs://{name}", refusal, code) from None
-            raise OSError(text) from None
+            raise OSError(text if status else text + NO_ANSWER) from None
 
 
 def _quoted(etag: Any) -> str:

@@ -30,7 +30,7 @@ from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.option_names import checked_options, is_true
-from hudi_fast.storage.refusals import ACCESS_DENIED, NO_BUCKET, refusal_code, refused
+from hudi_fast.storage.refusals import ACCESS_DENIED, NO_ANSWER, NO_BUCKET, refusal_code, refused
 from hudi_fast.storage.renewed import RenewedFiles
 
 __all__ = ["GcsOptions", "GcsStore"]
@@ -302,7 +302,7 @@ class GcsStore:
                 raise refused(what, f"gs://{name}", ACCESS_DENIED) from error
             if isinstance(error, core.NotFound) and what in ("write", "list"):
                 raise refused(what, f"gs://{name}", NO_BUCKET) from error
-            raise OSError(text) from error
+            raise OSError(text + NO_ANSWER if isinstance(error, web) else text) from error
 
     @property
     def _client(self) -> Any:

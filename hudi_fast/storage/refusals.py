@@ -17,6 +17,7 @@ __all__ = [
     "ACCESS_DENIED",
     "INTERCEPTED",
     "NO_BUCKET",
+    "NO_ANSWER",
     "NO_CREDENTIALS",
     "refusal_advice",
     "refusal_code",
@@ -29,6 +30,9 @@ NO_BUCKET = "NoSuchBucket"
 NO_CREDENTIALS = "NoCredentials"
 INTERCEPTED = "Intercepted"
 """Codes: a permission is missing; the bucket is; there are no credentials; a web page came in place of an answer."""
+
+NO_ANSWER = ". No answer came: check the network, and endpoint_url and the proxy where they are set."
+"""End of a message about a request that the store did not answer."""
 
 _WRONG_KEY, _SKEW, _REGION = "InvalidAccessKeyId", "RequestTimeTooSkewed", "AuthorizationHeaderMalformed"
 

@@ -27,7 +27,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.conditional import ExpiredCredentialsError, ThrottledError, Versioned, expired_text
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
-from hudi_fast.storage.refusals import ACCESS_DENIED, INTERCEPTED, refusal_code, refused
+from hudi_fast.storage.refusals import ACCESS_DENIED, INTERCEPTED, NO_ANSWER, refusal_code, refused
 from hudi_fast.storage.s3_credentials import role_error
 from hudi_fast.storage.s3_options import S3Options
 from hudi_fast.storage.s3_stream import S3Stream
@@ -305,4 +305,4 @@ def _os_error(what: str, name: str, error: Exception) -> OSError:
     text += f" ({detail})" if detail else ""
     if _status(error) == 429 or (_status(error) == 503 and _code(error) in _SLOW_DOWN):
         return ThrottledError(text)
-    return OSError(text)
+    return OSError(text if _status(error) else text + NO_ANSWER)
