@@ -100,6 +100,7 @@ def _index(options: Iterable[Option]) -> Mapping[str, Option]:
 
 _BY_KEY = _index(OPTIONS)
 _HUDI_PREFIXES = ("hoodie.", "_hoodie.")
+_HADOOP_PREFIXES = ("fs.", "dfs.", "parquet.", "google.cloud.")
 _OWN_PREFIX = "hudi_fast."
 _PASSED_PREFIXES = (MERGE_PROPERTY_PREFIX, *(prefix for prefix, _ in ACCEPTED_PREFIXES))
 
@@ -160,7 +161,10 @@ def _check_unknown(key: str, free_prefix: str) -> None:
         raise ConfigError(f"Unknown option {key}.{_closest(key)} Options of hudi_fast: {known}.")
     elif not (free_prefix and key.startswith(free_prefix)):
         rule = f", or with {free_prefix!r} for extra commit metadata" if free_prefix else ""
-        raise ConfigError(f"Unknown option {key}.{_closest(key)} Keys start with `hoodie.` or `hudi_fast.`{rule}.")
+        hadoop = " Pass settings of Hadoop as storage_options." if key.startswith(_HADOOP_PREFIXES) else ""
+        raise ConfigError(
+            f"Unknown option {key}.{_closest(key)} Keys start with `hoodie.` or `hudi_fast.`{rule}.{hadoop}"
+        )
 
 
 def _closest(key: str) -> str:

@@ -198,6 +198,11 @@ def test_a_foreign_key_is_an_error_unless_it_has_the_free_prefix():
         resolve({"_note": "x"}, "write")
 
 
+def test_a_setting_of_hadoop_among_the_options_is_an_error_that_says_where_it_belongs():
+    with pytest.raises(ConfigError, match="Pass settings of Hadoop as storage_options"):
+        resolve({"parquet.crypto.factory.class": "x"}, "write")
+
+
 def test_options_of_the_other_family_are_not_looked_at():
     assert resolve({"hoodie.datasource.query.type": "no such type"}, "write") == {}
     assert resolve({"hoodie.index.type": "BUCKET", "hoodie.table.name": "t"}, "read") == {}
