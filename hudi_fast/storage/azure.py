@@ -57,7 +57,7 @@ class AzureOptions:
     Attributes:
         account_name: storage account.
         account_key: its key.
-        sas_token: a shared access signature.
+        sas_token: a shared access signature, with or without the leading ``?``.
         tenant_id: tenant of an application, with ``client_id`` and ``client_secret``.
         client_id: the application's id.
         client_secret: its secret.
@@ -109,7 +109,7 @@ class AzureOptions:
                 more |= {f"{kind}_storage_authority": endpoint.netloc, f"{kind}_storage_scheme": endpoint.scheme}
         secrets = {
             "account_key": self.account_key,
-            "sas_token": self.sas_token,
+            "sas_token": self.sas_token and f"?{self.sas_token.removeprefix('?')}",  # appended to URLs as it is
             "tenant_id": self.tenant_id,
             "client_id": self.client_id,
             "client_secret": self.client_secret,
@@ -203,10 +203,12 @@ class AzureStore:
 
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
-        if name.endswith("/"):
+        if name.endswith("/") and not self._options.sas_token:
             self._files.create_dir(name.rstrip("/"), recursive=True)
             return
-        self._call("write", name, lambda: self._upload(name, data), ())
+        # pyarrow looks at the container before it creates a folder; no signature of a container permits that.
+        folder = {"metadata": {"hdi_isfolder": "true"}} if name.endswith("/") else {}
+        self._call("write", name, lambda: self._upload(name.rstrip("/"), data, **folder), ())
 
     def stream(self, name: str) -> None:
         """See ``ObjectStore``."""

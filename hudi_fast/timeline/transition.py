@@ -164,7 +164,8 @@ def _create(
     except OSError as error:
         refused = isinstance(error, ThrottledError | PermissionError)
         if refused or not _is_written(storage, path, body, what, error):
-            raise CommitError(f"{what} could not be written: {error}. Nothing changed; retry the operation.") from error
+            said = str(error).rstrip(".")
+            raise CommitError(f"{what} could not be written: {said}. Nothing changed; retry the operation.") from error
     return replace(instant, file_name=name)
 
 

@@ -70,7 +70,7 @@ def test_a_table_on_azure_by_a_shared_access_signature(azure: Mapping[str, str])
             assert written_twice(path, settings) == 7
             continue
         assert rows_in(path, settings) == 7
-        with pytest.raises(hf.StorageAccessError, match="tables"):
+        with pytest.raises(hf.CommitError, match="AccessDenied"):
             written_twice(path, settings)
 
 
