@@ -141,8 +141,12 @@ def test_what_the_metadata_table_cannot_take_back_is_built_anew(kind: str, versi
 # ---- restores that died
 
 
-@pytest.mark.parametrize(("kind", "version"), [(COW, "9"), (MOR, "9"), (MOR, "6")])
-def test_a_restore_of_apache_hudi_that_died_is_gone_on_with(kind: str, version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "version", "finish"), [(COW, "9", "restore"), (MOR, "9", "run_pending"), (MOR, "6", "restore")]
+)
+def test_a_restore_of_apache_hudi_that_died_is_gone_on_with(
+    kind: str, version: str, finish: str, tmp_path: Path
+) -> None:
     settings, saved, later = make(tmp_path, kind, version)
     at = state_of(tmp_path)
     actions = {one.requested: one.action for one in at.timeline.writes()}
@@ -168,7 +172,10 @@ def test_a_restore_of_apache_hudi_that_died_is_gone_on_with(kind: str, version: 
     assert listing(tmp_path) == before
     planned = services(tmp_path).plan_restore(saved)
     assert planned.resumes == restore.requested
-    result = services(tmp_path).restore(saved, plan=planned)
+    if finish == "restore":
+        result = services(tmp_path).restore(saved, plan=planned)
+    else:
+        (result,) = services(tmp_path).run_pending()
     assert (result.instant, result.rolled_back) == (restore.requested, tuple(later[::-1]))
     assert table_rows(tmp_path) == ROWS
     assert_tidy(tmp_path)
@@ -196,6 +203,8 @@ def test_a_restore_that_was_cut_off_before_it_did_anything_is_planned_anew(tmp_p
     _, saved, later = make(tmp_path, COW, "9", indexes=False)
     at = state_of(tmp_path)
     create_requested(at.storage, at.config, Instant("20990101000000000", "restore", State.REQUESTED), b"")
+    with pytest.raises(hf.ConfigError, match="does not name its savepoint"):
+        services(tmp_path).run_pending()
     result = services(tmp_path).restore(saved)
     assert result.rolled_back == tuple(later[::-1])
     assert [one.requested for one in instants_of(tmp_path, "restore")] == [result.instant]

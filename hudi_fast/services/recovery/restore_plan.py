@@ -25,7 +25,7 @@ from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["find_on", "instants_to_undo", "pending_restore", "require_restorable", "savepointed_commit"]
+__all__ = ["find_on", "instants_to_undo", "pending_restore", "plan_of_pending", "require_restorable", "savepointed_commit"]
 
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
@@ -121,18 +121,23 @@ def pending_restore(state: TableState, savepoint: str) -> tuple[Instant, Restore
     for one in state.timeline.pending():
         if one.action != "restore":
             continue
-        path = f"{state.config.timeline_folder}/{one.requested}.restore.requested"
-        try:
-            plan = decode_restore_plan(read_requested_body(state.storage, state.config, one), path)
-        except CorruptTableError:
-            return one, None
-        if plan.savepoint not in ("", savepoint):
+        plan = plan_of_pending(state, one)
+        if plan is not None and plan.savepoint not in ("", savepoint):
             raise CommitConflictError(
                 f"{state.storage.uri} has a pending restore {one.requested} to the savepoint {plan.savepoint}. Finish "
                 "that first: restore to that savepoint."
             )
         return one, plan
     return None
+
+
+def plan_of_pending(state: TableState, restore: Instant) -> RestorePlan | None:
+    """The plan of a pending restore; None if its planning was abandoned."""
+    path = f"{state.config.timeline_folder}/{restore.requested}.restore.requested"
+    try:
+        return decode_restore_plan(read_requested_body(state.storage, state.config, restore), path)
+    except CorruptTableError:
+        return None
 
 
 def find_on(timeline: Timeline, requested: str, action: str) -> Instant | None:

@@ -2,10 +2,12 @@
 
 ::
 
-    pending services ─► each by the function of its service, under that service's lock ─► results
+    a restore, if one is pending ─┐
+    pending services ─────────────┴─► each by the function of its service, under that service's lock ─► results
 
 Every step of a service can be repeated, so an abandoned one is executed like any pending one. A service that another
-process runs is skipped.
+process runs is skipped. A restore comes first: until it is completed nothing else may begin, and it removes the services
+that are newer than its savepoint.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from hudi_fast.errors import CommitConflictError, CorruptTableError, HudiError, ServiceTakenError
+from hudi_fast.errors import CommitConflictError, ConfigError, CorruptTableError, HudiError, ServiceTakenError
 from hudi_fast.services.cleaning.run import clean
 from hudi_fast.services.cleaning.work import CleanResult
 from hudi_fast.services.cleaning.work import combined_result as combined_cleans
@@ -29,6 +31,9 @@ from hudi_fast.services.compaction.run import run_compaction
 from hudi_fast.services.compaction.work import CompactionResult, combined_result
 from hudi_fast.services.indexing.plan import ScheduledIndex, read_index_plan
 from hudi_fast.services.indexing.run import IndexResult, run_scheduled_index
+from hudi_fast.services.recovery.restore import run_restore
+from hudi_fast.services.recovery.restore_plan import plan_of_pending
+from hudi_fast.services.recovery.values import RestoreResult
 from hudi_fast.services.scheduling.pending import PendingService, pending_services
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
@@ -38,7 +43,7 @@ __all__ = ["PendingResult", "run_pending_services"]
 
 _Plan = TypeVar("_Plan")
 
-PendingResult = CompactionResult | ClusteringResult | CleanResult | IndexResult
+PendingResult = CompactionResult | ClusteringResult | CleanResult | IndexResult | RestoreResult
 """The result of a service's verb."""
 
 
@@ -56,9 +61,13 @@ def run_pending_services(session: TableSession, services: Collection[str] = ()) 
         HudiError: one failed, and is pending again; a note says how many were executed before it.
     """
     done: list[PendingResult] = []
-    state = session.state
-    last = ("index",) if state.config.layout_version < 2 else ()
-    for one in sorted(pending_services(state, session.settings), key=lambda one: one.service in last):
+    last = ("index",) if session.state.config.layout_version < 2 else ()
+    found = pending_services(session.state, session.settings)
+    restores = [one for one in found if one.service == "restore" and not one.alive]
+    if restores and (not services or "restore" in services):
+        done += [_restore(session, one) for one in restores]
+        found = pending_services(session.reload(), session.settings)
+    for one in sorted(found, key=lambda one: one.service in last):
         run = _RUNS.get(one.service)
         if run is None or one.alive or (services and one.service not in services):
             continue
@@ -72,6 +81,16 @@ def run_pending_services(session: TableSession, services: Collection[str] = ()) 
             error.add_note(f"Before the {one.service} {one.instant.requested} {len(done)} pending services were run.")
             raise
     return done
+
+
+def _restore(session: TableSession, one: PendingService) -> RestoreResult:
+    plan = plan_of_pending(session.state, one.instant)
+    if plan is None or not plan.savepoint:
+        raise ConfigError(
+            f"The pending restore {one.instant.requested} of {session.storage.uri} does not name its savepoint: "
+            "restore the table to that savepoint."
+        )
+    return run_restore(session, plan.savepoint)
 
 
 def _is_resolved(session: TableSession, one: PendingService, error: HudiError) -> bool:

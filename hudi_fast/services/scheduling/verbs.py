@@ -38,7 +38,7 @@ class SchedulingVerbs(ServiceVerbs):
         """Execute pending services, oldest first, abandoned ones included; nothing new is planned.
 
         Services that another process runs or has completed are skipped. Abandoned rollbacks are finished, too. An
-        abandoned restore is not: call ``restore`` with its savepoint again.
+        abandoned restore comes first.
 
         Args:
             options: as for the services.
@@ -48,6 +48,7 @@ class SchedulingVerbs(ServiceVerbs):
             The result of each executed service, as its verb returns it.
 
         Raises:
+            ConfigError: an abandoned restore does not name its savepoint.
             HudiError: a service failed, and is pending again. A note says how many were executed before it; their
                 results stay.
         """
