@@ -18,6 +18,7 @@
     java_hash.py          String.hashCode and List.hashCode
     key_table.py          exact hash tables over byte keys: look up, pick one row per key
     secondary_keys.py     join and split keys of secondary indexes
+    vector_distances.py   distances of many vectors to one
     seqno.py              sequence number strings
     xx_hash.py            xxHash32 and xxHash64
     _bytes.py             shared byte helpers; _machine_ops.py: the same as machine instructions

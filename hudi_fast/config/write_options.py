@@ -121,6 +121,8 @@ class WriteOptions:
     merge_strategy_id: str | None = option_field("hoodie.write.record.merge.strategy.id")
     delete_field: str | None = option_field("hoodie.payload.delete.field")
     delete_marker: str | None = option_field("hoodie.payload.delete.marker")
+    same_ordering_updates: bool = option_field("hoodie.payload.update.on.same.ordering.field")
+    operation_field: bool = option_field("hoodie.allow.operation.metadata.field")
     cdc_enabled: bool = option_field("hoodie.table.cdc.enabled")
     cdc_mode: str = option_field("hoodie.table.cdc.supplemental.logging.mode")
     # file sizing

@@ -21,6 +21,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.dml.expressions import is_literal, literal_value
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.local_sql.names import Tables
+from hudi_fast.reading.vector_search import FUNCTION, search_arguments
 from hudi_fast.sql_text.clauses import read_items
 from hudi_fast.sql_text.cursor import Cursor
 from hudi_fast.sql_text.evaluate import evaluated
@@ -126,7 +127,10 @@ def _by_duckdb(text: str, tables: Tables) -> pa.Table:
 
 def _source(one: Reference, tables: Tables) -> Any:
     if one.arguments is not None:
-        return _changes(one.name.parts[0].lower(), [constant(text) for text in one.arguments], tables)
+        name = one.name.parts[0].lower()
+        if name == FUNCTION:
+            return _closest([_value(text) for text in one.arguments], tables)
+        return _changes(name, [constant(text) for text in one.arguments], tables)
     found = tables.find(one.name.parts)
     if not isinstance(found, HudiTable):
         if one.moment is not None:
@@ -135,10 +139,25 @@ def _source(one: Reference, tables: Tables) -> Any:
     return found.scan(_columns(found), as_of=None if one.moment is None else str(constant(one.moment[1])))
 
 
+def _closest(values: list[Any], tables: Tables) -> pa.Table:
+    """The rows of ``hudi_vector_search``."""
+    column, numbers, k, metric = search_arguments(values)
+    return tables.said(str(values[0])).vector_search(column, numbers, k, metric)
+
+
+def _value(text: str) -> Any:
+    """A constant, or the list of an ``ARRAY(...)`` of constants."""
+    cursor = Cursor(text)
+    if not cursor.take("ARRAY"):
+        return constant(text)
+    return [constant(one) for one in read_items(Cursor(cursor.inside()))]
+
+
 def _changes(name: str, values: list[Any], tables: Tables) -> pa.Table:
     """The rows of a table function."""
     if name not in _CHANGES:
-        raise UnsupportedFeatureError(f"The table function {name} needs Spark; these do not: {', '.join(_CHANGES)}.")
+        known = ", ".join([*_CHANGES, FUNCTION])
+        raise UnsupportedFeatureError(f"The table function {name} needs Spark; these do not: {known}.")
     if not _CHANGES[name] <= len(values) <= 4:
         raise ConfigError(f"{name} takes {_CHANGES[name]} to 4 arguments, got {len(values)}.")
     table, kind = tables.said(str(values[0])), str(values[1])

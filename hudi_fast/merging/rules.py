@@ -39,6 +39,7 @@ from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError,
 __all__ = [
     "COMMIT_TIME",
     "CUSTOM",
+    "DELETE_OPERATIONS",
     "EVENT_TIME",
     "FILL_UNAVAILABLE",
     "IGNORE_DEFAULTS",
@@ -53,6 +54,7 @@ __all__ = [
     "merging_columns",
     "ordering_columns",
     "ordering_rank",
+    "updates_on_same_ordering",
 ]
 
 IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
@@ -61,6 +63,8 @@ FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
 
 DELETED_FLAG = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"
+DELETE_OPERATIONS = pa.array(["D", "-U"], pa.string())
+"""Values of ``_hoodie_operation`` that delete the row."""
 META_COLUMNS = frozenset(
     f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
 )
@@ -133,10 +137,13 @@ def merge_rules_of(
     delete_marker: str | None = None,
     merger: Merger | None = None,
     defaults: Mapping[str, object] | None = None,
+    same_ordering_updates: bool = True,
 ) -> MergeRules:
     """The rules of a table.
 
     ``delete_field`` and ``delete_marker`` apply if the configuration names none; ``merger`` is for merge mode CUSTOM.
+    ``same_ordering_updates`` is false if the option ``hoodie.payload.update.on.same.ordering.field`` is; it applies
+    where a payload class decides, and so does the table's property.
 
     Raises:
         UnsupportedFeatureError: the table's payload class, merge strategy or partial update mode is not supported.
@@ -156,7 +163,7 @@ def merge_rules_of(
         merger=merger,
     )
     if config.merge_mode == CUSTOM:
-        return rules if merger is not None else _payload_rules(config, rules)
+        return rules if merger is not None else _payload_rules(config, rules, same_ordering_updates)
     return replace(
         rules,
         partial_mode=_partial_mode(config),
@@ -180,7 +187,7 @@ def _is_overwrite_of_release_0(config: TableConfig) -> bool:
     return config.version < 8 and config.payload_class == OVERWRITE_PAYLOAD and _STRATEGY not in config.raw
 
 
-def _payload_rules(config: TableConfig, rules: MergeRules) -> MergeRules:
+def _payload_rules(config: TableConfig, rules: MergeRules, same_ordering_updates: bool) -> MergeRules:
     """The rules of a payload class that Hudi ships."""
     known = BUILT_IN_PAYLOADS.get(config.payload_class or "")
     if known is None or config.merge_strategy_id not in (None, PAYLOAD_STRATEGY):
@@ -200,10 +207,15 @@ def _payload_rules(config: TableConfig, rules: MergeRules) -> MergeRules:
         delete_marker=rules.delete_marker or known.properties.get("hoodie.payload.delete.marker"),
         partial_mode=known.partial_update_mode,
         unavailable_value=config.merge_properties.get(_UNAVAILABLE) or known.properties.get(_UNAVAILABLE),
-        same_ordering_updates=config.merge_properties.get(_SAME_ORDERING_UPDATES, "true").lower() != "false",
+        same_ordering_updates=same_ordering_updates and updates_on_same_ordering(config),
         partial_payload=partial,
         defaults={} if partial else rules.defaults,
     )
+
+
+def updates_on_same_ordering(config: TableConfig) -> bool:
+    """Whether the table's property lets a row win over a stored one with an equal ordering value."""
+    return config.merge_properties.get(_SAME_ORDERING_UPDATES, "true").lower() != "false"
 
 
 def merging_columns(rules: MergeRules, columns: Sequence[str]) -> list[str] | None:
@@ -241,7 +253,7 @@ def delete_mask(rules: MergeRules, rows: pa.Table) -> npt.NDArray[np.bool_] | No
             )
         masks.append(flag)
     if OPERATION in rows.column_names:
-        masks.append(pc.is_in(rows.column(OPERATION), pa.array(["D", "-U"], rows.column(OPERATION).type)))
+        masks.append(pc.is_in(rows.column(OPERATION), DELETE_OPERATIONS.cast(rows.column(OPERATION).type)))
     if rules.delete_field is not None and rules.delete_field in rows.column_names:
         text = pc.cast(rows.column(rules.delete_field), pa.string())
         masks.append(pc.equal(text, rules.delete_marker))

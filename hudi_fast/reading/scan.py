@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.events import phase
-from hudi_fast.formats.avro.schema import with_meta
+from hudi_fast.formats.avro.schema import OPERATION_FIELD, with_meta
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge
@@ -232,6 +232,8 @@ def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expressi
     full = readable_schema(state)
     if isinstance(columns, str):
         raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")
+    if OPERATION_FIELD in (columns or ()) and state.config.populate_meta_fields:  # only files know whether it is there
+        full = with_meta(full, operation_field=True)
     duplicates = sorted({name for name in columns or () if list(columns or ()).count(name) > 1})
     if duplicates:
         raise ConfigError(f"columns names {duplicates} more than once.")

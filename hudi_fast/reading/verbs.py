@@ -223,6 +223,59 @@ class TableReads:
 
         return count_rows(self._plan([], filter, as_of, query_type))
 
+    def vector_search(
+        self,
+        column: str,
+        query: Sequence[float],
+        k: int = 10,
+        metric: str = "cosine",
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+    ) -> pa.Table:
+        """The rows whose vectors are closest to a query vector, closest first: an exact search over all rows.
+
+        Gives the answers of Apache Hudi's SQL function ``hudi_vector_search``.
+
+        Args:
+            column: a vector column; rows without a vector are not found.
+            query: as many numbers as the column's vectors have.
+            k: number of rows, at least 1.
+            metric: ``cosine`` (1 minus the cosine), ``l2`` (Euclidean), or ``dot_product`` (negated).
+            columns: columns of the result besides the distance; None for all but ``column``, meta columns first.
+            filter: condition of the rows that are searched, as for :meth:`to_arrow`.
+            as_of: as for :meth:`to_arrow`.
+
+        Returns:
+            At most ``k`` rows. The last column, ``_hudi_distance`` (double), has their distances.
+
+        Raises:
+            ConfigError: an argument is invalid, or the column has no vectors.
+        """
+        from hudi_fast.reading.vector_search import nearest_rows
+
+        state = self._state(as_of, "snapshot")
+        return nearest_rows(state, column, query, k, metric, columns, filter, self._query("snapshot"))
+
+    def read_blobs(self, blobs: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """The bytes of blobs: of inline values, and of the files that other values refer to.
+
+        Gives the answers of Apache Hudi's SQL function ``read_blob``.
+
+        Args:
+            blobs: values of a blob column, as :meth:`to_arrow` returns them.
+
+        Returns:
+            binary[n]; null for a null.
+
+        Raises:
+            InvalidDataError: other values.
+            CorruptTableError: a file is missing, or shorter than the range that a blob names.
+        """
+        from hudi_fast.reading.blob_bytes import blob_bytes
+
+        return blob_bytes(self._storage, blobs)
+
     def _plan(
         self, columns: Sequence[str] | None, filter_: Filter | None, as_of: Moment | None, query_type: SnapshotType
     ) -> ScanPlan:

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError, InvalidDataError, SchemaMismatchError
+from hudi_fast.formats.vectors import is_vector, unpacked, vector_width
 from hudi_fast.schema.cast import Convert, leaf_cast
 from hudi_fast.schema.nested import (
     BadValueError,
@@ -33,6 +34,7 @@ from hudi_fast.schema.nested import (
     convert_list,
     convert_map,
     convert_struct,
+    convert_vectors,
     fill_column,
     null_error,
 )
@@ -160,10 +162,27 @@ def _plan_type(source: pa.DataType, target: pa.DataType, path: str, problems: li
         key = _plan_field(source.key_field, target.key_field, 0, f"{path}.key", problems)
         value = _plan_field(source.item_field, target.item_field, 1, f"{path}.value", problems)
         return partial(convert_map, key=key, value=value, target=kind)
+    if is_vector(target):
+        return _plan_vector(source, target, path, problems)
     if _is_any_list(source) and pa.types.is_list(target):
         element = _plan_field(source.value_field, target.value_field, 0, f"{path}.element", problems)
         return partial(convert_list, element=element, target=kind)
     return _plan_leaf(source, target, path, problems)
+
+
+def _plan_vector(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:
+    """Vectors as files store them, or lists of as many numbers."""
+    if source == pa.binary(vector_width(target)):
+        return partial(unpacked, target=target)
+    numbers = _is_any_list(source) and (
+        pa.types.is_integer(source.value_type) or pa.types.is_floating(source.value_type)
+    )
+    if numbers:
+        return partial(convert_vectors, path=path, target=target)
+    problems.append(
+        f"column {path!r} is {source} in the rows and {target} in the table, which accepts lists of numbers"
+    )
+    return None
 
 
 def _plan_leaf(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:

@@ -28,6 +28,7 @@ __all__ = [
     "convert_list",
     "convert_map",
     "convert_struct",
+    "convert_vectors",
     "fill_column",
     "null_error",
 ]
@@ -134,6 +135,29 @@ def convert_list(values: pa.Array, element: Column, target: pa.DataType) -> pa.A
     return pa.Array.from_buffers(
         target, len(values), [_validity(values), pa.py_buffer(offsets)], values.null_count, 0, [made]
     )
+
+
+def convert_vectors(values: pa.Array, path: str, target: pa.DataType) -> pa.Array:
+    """Lists of numbers, of any kind, as vectors; n in, n out."""
+    present = values.is_valid().to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(values), target.list_size).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(lengths != target.list_size)
+    if len(wrong):
+        row = int(wrong[0])
+        raise BadValueError(path, f"has a vector of {lengths[row]} numbers; expected {target.list_size}", row)
+    flat = values.drop_null().flatten()
+    if flat.null_count:
+        row = int(np.flatnonzero(present)[pc.index(pc.is_null(flat), True).as_py() // target.list_size])
+        raise BadValueError(path, "has a null among the numbers of a vector", row)
+    try:
+        numbers = pc.cast(flat, target.value_type, safe=not pa.types.is_floating(target.value_type))
+    except pa.ArrowInvalid as error:
+        raise BadValueError(path, f"has numbers that are no {target.value_type}: {error}", None) from error
+    if not present.all():
+        filled = np.zeros((len(values), target.list_size), target.value_type.to_pandas_dtype())
+        filled[present] = numbers.to_numpy(zero_copy_only=False).reshape(-1, target.list_size)
+        numbers = pa.array(filled.reshape(-1))
+    return pa.Array.from_buffers(target, len(values), [_validity(values)], values.null_count, 0, [numbers])
 
 
 def convert_map(values: pa.Array, key: Column, value: Column, target: pa.DataType) -> pa.Array:

@@ -21,6 +21,8 @@ time32, time64 of any unit                             time32[ms], time64[us]
 date64                                                 date32
 decimal32, decimal64, decimal256 (up to 38 digits)     decimal128
 null                                                   the table's type for that column
+any list with the metadata ``hudi_type`` VECTOR(n)     fixed-size list of n
+struct with the metadata ``hudi_type`` BLOB            Hudi's blob (:mod:`hudi_fast.formats.blobs`)
 =====================================================  ====================================
 """
 
@@ -32,6 +34,8 @@ import pyarrow as pa
 
 from hudi_fast.errors import HudiError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import check_column_name, is_meta_field
+from hudi_fast.formats.blobs import BLOB
+from hudi_fast.formats.vectors import HUDI_TYPE, is_vector, vector_of_descriptor
 
 __all__ = ["bare_schema", "bare_type", "normalize_input_schema", "storable_type"]
 
@@ -132,9 +136,43 @@ def _normal_fields(
             check_column_name(column.name, f"column {where}")
         except SchemaMismatchError as error:
             problems.append(error)
-        kind = _normal_type(column.type, where, known.get(column.name), problems)
+        kind = _normal_column(column, where, known.get(column.name), problems)
         fields.append(pa.field(column.name, kind, nullable=column.nullable))
     return fields
+
+
+def _normal_column(column: pa.Field, path: str, known: pa.DataType | None, problems: list[HudiError]) -> pa.DataType:
+    """The storable type of a column, whose metadata may name one of Hudi's own types."""
+    text = _hudi_type(column)
+    if text is None and known is not None and is_vector(known) and _is_any_list(column.type):
+        return known
+    if text is None:
+        return _normal_type(column.type, path, known, problems)
+    if text.strip().upper() == "BLOB" and pa.types.is_struct(column.type):
+        if [member.name for member in column.type] == [member.name for member in BLOB]:
+            return BLOB
+        problems.append(SchemaMismatchError(f"Column {path!r} is {column.type}; a blob is {BLOB}."))
+        return column.type
+    if not text.strip().upper().startswith("VECTOR"):
+        problems.append(UnsupportedFeatureError(f"Column {path!r} has Hudi's type {text} ({HUDI_TYPE})."))
+        return column.type
+    if "." in path or not _is_any_list(column.type):
+        problems.append(SchemaMismatchError(f"Column {path!r} is {column.type}; {text} takes a list at the top level."))
+        return column.type
+    try:
+        return vector_of_descriptor(text, path)
+    except SchemaMismatchError as error:
+        problems.append(error)
+        return column.type
+
+
+def _hudi_type(column: pa.Field) -> str | None:
+    raw = (column.metadata or {}).get(HUDI_TYPE.encode())
+    return None if raw is None else raw.decode("utf-8", "replace")
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    return pa.types.is_nested(kind) and hasattr(kind, "value_field")
 
 
 def _normal_type(kind: pa.DataType, path: str, known: pa.DataType | None, problems: list[HudiError]) -> pa.DataType:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.vectors import HUDI_TYPE
 
 __all__ = [
     "ARROW_GROWTH",
@@ -78,6 +79,7 @@ def checked_arrow_types(struct: Any) -> pa.Schema:
         UnsupportedFeatureError: a type that does not survive the conversion.
     """
     _refuse_types(struct, "")
+    _refuse_unknown_types(struct)
     return arrow_types(struct)
 
 
@@ -90,10 +92,30 @@ def arrow_types(struct: Any) -> pa.Schema:
     return schema
 
 
+def _refuse_unknown_types(struct: Any) -> None:
+    """Refuse columns whose type has no Arrow form, such as intervals of months, by name."""
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.types import StructType
+
+    for field in struct.fields:
+        try:
+            arrow_types(StructType([field]))
+        except PySparkTypeError as error:
+            raise UnsupportedFeatureError(
+                f"Column {field.name!r} has Spark's type {field.dataType.simpleString()}, which a Hudi table cannot "
+                "hold; cast it to another type."
+            ) from error
+
+
 def _refuse_types(kind: Any, name: str) -> None:
     if kind.typeName() in _REFUSED_TYPES:
         raise UnsupportedFeatureError(f"Column {name!r} has Spark's type {kind.typeName()}; cast it to another type.")
     for field in getattr(kind, "fields", ()):
+        if HUDI_TYPE in (field.metadata or {}):
+            raise UnsupportedFeatureError(
+                f"Column {field.name!r} has {HUDI_TYPE}={field.metadata[HUDI_TYPE]!r} in its metadata, which hudi_fast "
+                "does not support on Spark. Write Arrow tables with hf.write in one process, or use Apache Hudi."
+            )
         _refuse_types(field.dataType, f"{name}.{field.name}" if name else field.name)
     for part in ("elementType", "keyType", "valueType"):
         if hasattr(kind, part):

@@ -7,6 +7,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.vectors import descriptor_of, is_vector
+
 __all__ = ["as_spark", "spark_arrow", "spark_schema"]
 
 
@@ -29,6 +32,11 @@ def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> list[pa.Array]:
 
 
 def _spark_kind(kind: pa.DataType) -> pa.DataType:
+    if is_vector(kind):
+        raise UnsupportedFeatureError(
+            f"The table has a vector column ({descriptor_of(kind)}), which hudi_fast does not support on Spark. Read "
+            "and write it in one process (HudiTable, hf.write of Arrow tables), or with Apache Hudi."
+        )
     if pa.types.is_time(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
     if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):

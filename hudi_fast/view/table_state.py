@@ -15,7 +15,9 @@ import pyarrow as pa
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
-from hudi_fast.formats.avro.schema import avro_to_arrow, without_meta
+from hudi_fast.formats.avro.schema import OPERATION_FIELD, avro_to_arrow, without_meta
+from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
+from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
@@ -36,6 +38,7 @@ __all__ = [
     "commits_newest_first",
     "load_state",
     "read_commit",
+    "stores_operations",
     "table_avro",
     "table_schema",
     "without_large_commit",
@@ -213,6 +216,27 @@ def column_defaults(state: TableState) -> dict[str, object]:
         return {field["name"]: field["default"] for field in fields if field.get("default") is not None}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(f"The table's Avro schema is invalid ({error!r}).", where) from error
+
+
+def stores_operations(state: TableState) -> bool:
+    """Whether a data file of the newest commit has the column ``_hoodie_operation`` (``TableSchemaResolver``, 1.2.0).
+
+    No property of the table says so. Opens one file; false for a table without files.
+    """
+    for _, commit in commits_newest_first(state):
+        paths = [stat.path for stat in commit.write_stats() if stat.path and stat.file_size]
+        for path in paths[:1]:
+            with contextlib.suppress(FileNotFoundError, FileGoneError):  # of a commit that a clean has outlived
+                return _has_operations(state.storage, path)
+    return False
+
+
+def _has_operations(storage: Storage, path: str) -> bool:
+    if path.endswith(".parquet"):
+        with open_base_file(storage, path) as reader:
+            return reader.has(OPERATION_FIELD)
+    blocks = scan_log_blocks(storage, path)
+    return any(f'"{OPERATION_FIELD}"' in block.headers.get(HeaderKey.SCHEMA, "") for block in blocks)
 
 
 def _stored_schema(state: TableState) -> pa.Schema | None:

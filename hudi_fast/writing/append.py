@@ -17,11 +17,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
 from hudi_fast.formats.log.record_positions import encode_positions
+from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.rules import DELETE_OPERATIONS
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import new_meta_columns
@@ -88,14 +92,19 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
 def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[Flags, Flags]:
     """Split deletes into entries of the delete block and marked data rows.
 
-    Marked rows are for tables whose readers do not support the entry.
+    Marked rows are for tables whose readers do not support the entry, and for those that store the operation of a row
+    (``hoodie.allow.operation.metadata.field``, ``HoodieAppendHandle``, Hudi 1.2.0).
     """
     none = np.zeros(len(work.incoming_rows), dtype=np.bool_)
     marked = none if incoming.deletes is None else incoming.deletes[work.incoming_rows]
     dropped = marked if work.moved is None else marked | work.moved
-    if len(incoming.ordering) < 2 or plan.config.version >= _MANY_DELETE_VALUES:
+    if len(incoming.ordering) >= 2 and plan.config.version < _MANY_DELETE_VALUES:
+        return none if work.moved is None else work.moved, marked
+    if not plan.table.stores_operations or OPERATION_FIELD not in incoming.rows.column_names or not marked.any():
         return dropped, none
-    return none if work.moved is None else work.moved, marked
+    operations = gather_array(single_chunk(incoming.rows.column(OPERATION_FIELD)), work.incoming_rows)
+    buried = marked & np.asarray(pc.is_in(operations, DELETE_OPERATIONS))
+    return dropped & ~buried, buried
 
 
 def _log_rows(plan: WritePlan, work: FileGroupWork, incoming: Incoming, sources: Rows) -> Iterator[pa.Table]:

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CommitError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
@@ -70,6 +71,9 @@ DML_COLUMNS = (ACTION, GROUP, CHECK, KEY, PATH)
 UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
 """Values of the column :data:`ACTION`."""
 
+_OPERATIONS = pa.array(["U", "D", "I", None], pa.string())
+"""Values of ``_hoodie_operation`` by action; an upsert does not know."""
+
 Rows = npt.NDArray[np.int64]
 
 _PATHS = pa.dictionary(pa.int32(), pa.string())
@@ -91,7 +95,11 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
         UnsupportedFeatureError: deletes that readers of the table cannot distinguish from updates.
     """
     deleted = table.column(ACTION).to_numpy() == DELETE
-    schema = plan.schema if plan.partial is None else plan.partial.schema
+    if plan.table.stores_operations:
+        operations = _OPERATIONS.take(single_chunk(table.column(ACTION)))
+        table = table.drop_columns([name for name in table.column_names if name == OPERATION_FIELD])
+        table = table.append_column(OPERATION_FIELD, operations)
+    schema = plan.row_schema
     given = [field for field in schema if field.name in table.column_names]
     brought = table.select([field.name for field in given])
     rows = conform(brought, pa.schema([field.with_nullable(True) for field in given]))

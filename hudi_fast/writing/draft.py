@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from hudi_fast.config.merge_mode import DEFAULT_PAYLOAD
 from hudi_fast.config.option_conflicts import check_against_table, effective_operation
 from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
@@ -21,7 +22,14 @@ from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merging.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
+from hudi_fast.merging.rules import (
+    CUSTOM,
+    IGNORE_DEFAULTS,
+    Merger,
+    MergeRules,
+    merge_rules_of,
+    updates_on_same_ordering,
+)
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.history import schema_at
@@ -31,7 +39,13 @@ from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.storage.concurrency import most_threads
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
-from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
+from hudi_fast.view.table_state import (
+    TableState,
+    column_defaults,
+    commits_newest_first,
+    stores_operations,
+    table_schema,
+)
 from hudi_fast.writing.bucket import resolve_buckets
 from hudi_fast.writing.dml_rows import ACTION, DML_COLUMNS
 from hudi_fast.writing.partial import partial_columns
@@ -83,19 +97,20 @@ def draft_plan(
     operation = effective_operation(options, config.record_key_fields, has_keys)
     _check_operation(state, options, operation)
     _check_encryption(state, options)
+    _check_row_options(state, options)
     keys = _key_config(state, options)
     if operation in _TAGGED and not config.record_key_fields and RECORD_KEY in incoming.names:
         keys = stored_keys(keys)
     rules = _rules(state, options, merger or options.merger)
     partial = None
     if options.partial_update:
-        known = table_schema(state)
+        known = _known_columns(state, incoming)
         partial = partial_columns(config, options, operation, rules, known, incoming)
     schema = known if partial is not None else _schema(state, options, incoming, operation)
     if not options.partitions_to_delete:
         _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, is_dml)
     return WritePlan(
-        table=_table_spec(state, options, schema, keys, rules),
+        table=_table_spec(state, options, schema, keys, rules, options.operation_field),
         files=_file_settings(state, options),
         operation=operation,
         index=resolve_buckets(_index(options, config, keys), state, operation),
@@ -140,7 +155,14 @@ def draft_files(
     schema = known if not state.config.drop_partition_columns else _known_columns(state, known)
     assert schema is not None
     return FilePlan(
-        table=_table_spec(state, options, schema, _key_config(state, options), rules),
+        table=_table_spec(
+            state,
+            options,
+            schema,
+            _key_config(state, options),
+            rules,
+            options.operation_field or stores_operations(state),
+        ),
         files=_file_settings(state, options),
     )
 
@@ -153,11 +175,16 @@ def _with_columns_of(state: TableState, planned: str | None) -> TableState:
 
 
 def _table_spec(
-    state: TableState, options: WriteOptions, schema: pa.Schema, keys: KeyConfig, rules: MergeRules
+    state: TableState,
+    options: WriteOptions,
+    schema: pa.Schema,
+    keys: KeyConfig,
+    rules: MergeRules,
+    operations: bool,
 ) -> TableSpec:
     config = state.config
     stored = stored_columns(schema, config)
-    file_schema = with_meta(stored)
+    file_schema = with_meta(stored, operations)
     return TableSpec(
         storage=state.storage,
         config=config,
@@ -219,10 +246,6 @@ def _check_table(state: TableState) -> None:
             "table with Apache Hudi)": config.version not in WRITE_VERSIONS,
             f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
             f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
-            "the operation column (hoodie.allow.operation.metadata.field)": config.raw.get(
-                "hoodie.allow.operation.metadata.field"
-            )
-            == "true",
         },
     )
 
@@ -239,6 +262,28 @@ def _check_operation(state: TableState, options: WriteOptions, operation: str) -
             and not options.static_overwrite_partitions,
         },
     )
+
+
+def _check_row_options(state: TableState, options: WriteOptions) -> None:
+    """Refuse options of merging and of meta columns that the table cannot follow."""
+    config = state.config
+    if options.operation_field and config.cdc_enabled:
+        raise UnsupportedFeatureError(
+            f"Table {config.name} records changes (hoodie.table.cdc.enabled), which is not supported together with "
+            "hoodie.allow.operation.metadata.field=true. Leave that option out."
+        )
+    if options.same_ordering_updates or not updates_on_same_ordering(config):
+        return
+    option, problem = "hoodie.payload.update.on.same.ordering.field=false", None
+    if config.merge_mode != CUSTOM or config.payload_class != DEFAULT_PAYLOAD:
+        problem = f"{option} applies where DefaultHoodieRecordPayload decides; this table merges by {config.merge_mode}"
+    elif config.is_mor:
+        problem = f"readers of logs follow the table's property, which is not set, and not {option} of a write"
+    if problem is not None:
+        raise UnsupportedFeatureError(
+            f"Table {config.name}: {problem}. Leave the option out: where merge modes decide, Apache Hudi 1.2.0 "
+            "ignores it, too, and a row wins over a stored one with an equal ordering value."
+        )
 
 
 def _check_encryption(state: TableState, options: WriteOptions) -> None:
@@ -290,7 +335,7 @@ def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, opera
         state.view.history is not None,
     )
     try:
-        return deduce_writer_schema(known, normalize_input_schema(incoming, known), rules)
+        return deduce_writer_schema(known, incoming, rules)
     except SchemaMismatchError as error:
         raise SchemaMismatchError(f"{error}\nTable {state.config.name} ({state.storage.uri}) is as before.") from error
 
@@ -334,14 +379,21 @@ def _check_columns(
 
 def _rules(state: TableState, options: WriteOptions, merger: Merger | None) -> MergeRules:
     config = state.config
-    rules = merge_rules_of(config, options.delete_field, options.delete_marker, merger)
+    rules = merge_rules_of(
+        config,
+        options.delete_field,
+        options.delete_marker,
+        merger,
+        same_ordering_updates=options.same_ordering_updates,
+    )
     if rules.partial_mode == IGNORE_DEFAULTS and not rules.partial_payload:
         rules = replace(rules, defaults=column_defaults(state))
-    if rules.blends and IndexSettings(options.index_type, False, False).is_global:
+    moves = options.is_global_index and options.update_partition_path
+    if rules.merger is not None and moves:
         raise UnsupportedFeatureError(
-            f"Table {config.name} makes one row of two (partial updates, or a merger), which is not supported with the "
-            f"global index {options.index_type}, where the two may be in different partitions. Use an index that is "
-            "not global."
+            f"Table {config.name} merges rows by a Python function (hudi_fast.merger), which is not supported with the "
+            f"global index {options.index_type}, where the two rows may be in different partitions. Use an index that "
+            "is not global, or switch off update.partition.path of that index."
         )
     return rules
 

@@ -9,6 +9,8 @@ new                                  base files, here (``HoodieCreateHandle``, H
 existing                             a new base file version: :mod:`hudi_fast.writing.rewrite`
 existing, MERGE_ON_READ, no inserts  log files: :mod:`hudi_fast.writing.append`
 ===================================  ===============================================================================
+
+Rows that need values of stored rows get them first (:mod:`hudi_fast.writing.whole_rows`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from hudi_fast.writing.output_file import OutputFile, Rows, new_rows
 from hudi_fast.writing.partition_marker import ensure_partition_marker
 from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, Incoming, WritePlan
 from hudi_fast.writing.rewrite import rewrite_file_group
+from hudi_fast.writing.whole_rows import whole_rows
 
 __all__ = ["write_file_group"]
 
@@ -36,9 +39,11 @@ def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -
 
     Raises:
         CommitConflictError: early conflict detection found another writer of the file group.
+        InvalidDataError: a log has deleted the row that a partial row changes.
     """
     if plan.early is not None and (work.slice is not None or plan.index.bucket is not None):  # may have other writers
         require_no_earlier_writer(plan.early, plan.storage, plan.config, plan.instant, (work.partition, work.file_id))
+    plan, work, incoming = whole_rows(plan, work, incoming)
     ensure_partition_marker(plan.storage, work.partition, plan.instant, plan.config.partition_metafile_in_base_format)
     if work.slice is None:
         return _create_file_group(plan, work, incoming)

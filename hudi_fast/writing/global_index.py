@@ -11,7 +11,7 @@ with the row that a reader sees, so such a key is not stored.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +114,7 @@ def _tag_by_index(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) 
 def _moves_to_stored_rows(
     plan: WritePlan, incoming: Incoming, match: SliceMatches, codes: npt.NDArray[np.int32], names: list[str]
 ) -> tuple[SliceMatches, npt.NDArray[np.bool_] | None]:
-    """Matched rows that leave this partition; drops rows that lose to the stored row from the match."""
+    """Matched rows that leave this partition; drops rows that lose to the stored row, unless rows blend."""
     if not plan.index.update_partition_path:
         return match, None
     here = names.index(match.slice.partition) if match.slice.partition in names else -1
@@ -124,8 +124,12 @@ def _moves_to_stored_rows(
     if not moved.any():
         return match, None
     if incoming.ordering:
+        wins = beats_stored(plan, incoming, match, moved)
+        if plan.rules.blends:  # a row that loses may still fill gaps of the stored one
+            moved[moved] = wins
+            return match, moved if moved.any() else None
         kept = ~moved
-        kept[moved] = beats_stored(plan, incoming, match, moved)
+        kept[moved] = wins
         match, moved = SliceMatches(match.slice, match.base_rows[kept], match.incoming_rows[kept]), moved[kept]
     return match, moved
 
@@ -143,7 +147,32 @@ def _assign_all(
         here = by_partition.get(name, [])
         found = PartitionMatches(slices.get(name, []), [m for m, _ in here], [moved for _, moved in here], own)
         works += assign_rows(plan, name, incoming, found, TaskToken(number))
-    return works
+    return _with_origins(works, tags, incoming.count) if plan.needs_origins else works
+
+
+def _with_origins(works: Sequence[FileGroupWork], tags: TableTags, count: int) -> list[FileGroupWork]:
+    """The works with the stored rows of those that move to their partitions.
+
+    Args:
+        works: of the write.
+        tags: its matches.
+        count: number of incoming rows.
+    """
+    number, base_row = np.full((2, count), -1, dtype=np.int64)
+    for at, (match, moved) in enumerate(tags.matches):
+        if moved is not None:
+            rows = match.incoming_rows[moved]
+            number[rows], base_row[rows] = at, match.base_rows[moved]
+    found = []
+    for work in works:
+        matches = number[work.inserts]
+        origins = []
+        for at in np.unique(matches[matches >= 0]).tolist():
+            rows = work.inserts[matches == at]
+            rows = rows[np.argsort(base_row[rows], kind="stable")]
+            origins.append(SliceMatches(tags.matches[at][0].slice, base_row[rows], rows))
+        found.append(replace(work, origins=tuple(origins)))
+    return found
 
 
 def _codes(incoming: Incoming) -> tuple[npt.NDArray[np.int32], list[str]]:

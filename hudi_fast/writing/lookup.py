@@ -50,6 +50,7 @@ __all__ = [
     "look_up",
     "look_up_all",
     "look_up_logged",
+    "merge_settings",
     "stored_keys",
 ]
 
@@ -258,8 +259,9 @@ def _seen(
     return StoredKeys(keys, gather(both.combine_chunks(), chosen), gone)
 
 
-def _log_entries(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> LogEntries:
-    merge = SliceMerge(
+def merge_settings(plan: WritePlan) -> SliceMerge:
+    """The merge settings of slices in the plan's view."""
+    return SliceMerge(
         storage=plan.storage,
         timeline=plan.view.timeline,
         table_version=plan.config.version,
@@ -268,6 +270,10 @@ def _log_entries(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> LogE
         key_config=plan.stored_key_config,
         history=plan.view.history,
     )
+
+
+def _log_entries(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> LogEntries:
+    merge = merge_settings(plan)
     return read_entries(merge, visible_blocks(merge, slice_), merge_schema(merge, columns, plan.file_schema))
 
 

@@ -30,6 +30,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.parquet.base_file import (
     NAN_SAFE_BOUNDS,
     ROW_GROUP_MEMORY,
@@ -45,6 +47,7 @@ from hudi_fast.formats.parquet.copy import JoinedFile, SourceChunk, join_obstacl
 from hudi_fast.formats.parquet.encryption import writes_encrypted
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
 from hudi_fast.formats.parquet.row_groups import ParquetFooter, RowGroup, parse_footer, read_footer
+from hudi_fast.formats.vectors import stored_schema
 from hudi_fast.merging.matched_rows import BaseRowUpdates
 from hudi_fast.merging.slice_merge import kept_columns
 from hudi_fast.view.file_names import BaseFile, base_file_name
@@ -149,13 +152,14 @@ def kept_parts(
     if stored and unset is not None:
         columns = unset | kept_columns(plan.config, plan.file_schema)
     kept = _kept(plan.files.parquet, reader, changes, appended, columns)
-    if kept is None or reader.schema != plan.file_schema:
+    file_schema = stored_schema(plan.file_schema)
+    if kept is None or reader.schema != file_schema:
         return None
     lacks_filter = plan.files.bloom.enabled and keys.bloom_filter is None
     if stored and (lacks_filter or keys.min_key is None or keys.max_key is None):
         return None
     footer = read_footer(plan.storage, base.path, base.size)
-    leaves = list(leaf_columns(plan.file_schema))
+    leaves = list(leaf_columns(file_schema))
     if len(footer.groups) != len(kept) or [chunk.column for chunk in footer.groups[0].chunks] != leaves:
         return None
     if join_obstacle([footer, _footer_of_nothing(writer_schema(plan), plan.files.parquet)]):
@@ -200,7 +204,13 @@ def next_version(
 
     Raises:
         CorruptTableError: the old file's bloom filter is corrupt.
+        UnsupportedFeatureError: the old file has the column ``_hoodie_operation``, and the new one would not.
     """
+    if reader.has(OPERATION_FIELD) and OPERATION_FIELD not in plan.file_schema.names:
+        raise UnsupportedFeatureError(
+            f"Rows of {base.path} in {plan.storage.uri} have the column {OPERATION_FIELD}, which a new version of the "
+            "file would lose. Set hoodie.allow.operation.metadata.field=true."
+        )
     keys = reader.footer()
     footer = KeyFooter.for_rewritten_file(plan, keys, base.path)
     kept = kept_parts(plan, base, reader, keys, changes, appended, unset)

@@ -19,9 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
-from hudi_fast.index.tagging import IndexSettings
+from hudi_fast.index.tagging import IndexSettings, SliceMatches
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
@@ -104,11 +105,14 @@ class PartialColumns:
         schema: data columns, in the table's order and types.
         file_schema: meta columns, then the data columns.
         avro_schema: Avro JSON of ``file_schema``, under the record name of the whole schema.
+        completes: whether rows are completed from stored rows before they are written
+            (:mod:`hudi_fast.writing.whole_rows`); else log blocks hold them as they are.
     """
 
     schema: pa.Schema
     file_schema: pa.Schema
     avro_schema: str
+    completes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +124,8 @@ class TableSpec:
         config: ``hoodie.properties``.
         view: the pinned view of the table's files.
         schema: data columns of the table once the write is visible.
-        file_schema: columns of base files: the five meta columns, then the stored data columns.
+        file_schema: columns of base files: the five meta columns, perhaps ``_hoodie_operation``, then the stored data
+            columns.
         avro_schema: Avro JSON of ``file_schema``.
         key_config: how record keys and partition paths are computed.
         rules: how rows with one key merge.
@@ -138,6 +143,11 @@ class TableSpec:
     rules: MergeRules
     internal: InternalSchema | None = None
     cdc: str | None = None
+
+    @property
+    def stores_operations(self) -> bool:
+        """Whether data files have the column ``_hoodie_operation``."""
+        return OPERATION_FIELD in self.file_schema.names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -278,6 +288,14 @@ class WritePlan(FilePlan):
     overwrites: bool = False
 
     @property
+    def row_schema(self) -> pa.Schema:
+        """The columns of rows to write: those of the table or the partial update, after the operation column."""
+        data = self.schema if self.partial is None else self.partial.schema
+        if not self.table.stores_operations:
+            return data
+        return pa.schema([pa.field(OPERATION_FIELD, pa.string()), *data])
+
+    @property
     def committed_as(self) -> str:
         """The operation in commit metadata, in lower case."""
         return "insert_overwrite_table" if self.overwrites else self.operation
@@ -288,16 +306,22 @@ class WritePlan(FilePlan):
         return self.combine or self.operation in ("upsert", "delete")
 
     @property
+    def needs_origins(self) -> bool:
+        """Whether a row that moves to another partition is written with values of the stored row."""
+        moves = self.index.is_global and self.index.update_partition_path and self.operation == "upsert"
+        return moves and (self.partial is not None or self.rules.blends)
+
+    @property
     def takes_stored_keys(self) -> bool:
         """Whether rows have columns with the record keys that the table generated, and with their partition paths."""
         return RECORD_KEY in self.key_config.record_key_fields
 
     @property
     def input_schema(self) -> pa.Schema:
-        """The columns of incoming rows that the write reads: :attr:`schema`, after the keys of stored rows."""
-        if not self.takes_stored_keys:
-            return self.schema
-        return pa.schema([*[pa.field(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH)], *self.schema])
+        """The columns of incoming rows that the write reads: :attr:`schema`, after the meta columns that it takes."""
+        names = (RECORD_KEY, PARTITION_PATH) if self.takes_stored_keys else ()
+        names = (*names, OPERATION_FIELD) if self.table.stores_operations else names
+        return pa.schema([*[pa.field(name, pa.string()) for name in names], *self.schema]) if names else self.schema
 
 
 @dataclass(frozen=True)
@@ -404,6 +428,7 @@ class FileGroupWork:
         inserts: int64[k]: incoming rows that are appended.
         token: write token.
         first_sequence: first sequence number to assign.
+        origins: the stored rows, in other partitions, of rows of ``inserts`` that move here, if they are needed.
     """
 
     partition: str
@@ -415,6 +440,7 @@ class FileGroupWork:
     inserts: npt.NDArray[np.int64]
     token: TaskToken
     first_sequence: int = 0
+    origins: tuple[SliceMatches, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.kernels.key_table import pick_winners_grouped
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
 from hudi_fast.merging.combine import blend_duplicates
 from hudi_fast.merging.rules import delete_mask, ordering_columns
@@ -67,7 +69,7 @@ def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunk
     """
     if plan.operation == "delete":
         return _prepare_deletes(plan, table, first_row)
-    rows = conform(table, plan.schema if plan.partial is None else plan.partial.schema, first_row)
+    rows = conform(table, plan.row_schema, first_row)
     if joins_chunks:
         rows = rows.combine_chunks()
     placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
@@ -111,10 +113,29 @@ def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
     if incoming.keys is None:
         return incoming
     codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
+    if plan.partial is not None and plan.rules.merger is not None:
+        _refuse_shared_keys(incoming, codes)
+        return incoming
+    if plan.index.is_global:  # a key is one row, whatever partitions its rows name
+        codes = np.zeros_like(codes)
     rows, deletes, ordering = blend_duplicates(
         plan.rules, incoming.keys, codes, incoming.rows, incoming.deletes, incoming.ordering
     )
-    return replace(incoming, rows=rows, deletes=deletes, ordering=ordering)
+    partitions = _partition_array(plan.key_config, rows) if plan.index.is_global else incoming.partitions
+    return replace(incoming, rows=rows, partitions=partitions, deletes=deletes, ordering=ordering)
+
+
+def _refuse_shared_keys(incoming: Incoming, codes: npt.NDArray[np.int32]) -> None:
+    """The user's merger needs whole rows, which are known only after the keys have been looked up."""
+    buffers = varlen_buffers(incoming.key_array())
+    last = pick_winners_grouped(buffers.offsets, buffers.data, codes, np.zeros(incoming.count, dtype=np.int64))
+    repeated = np.delete(np.arange(incoming.count), last)
+    if len(repeated):
+        key = incoming.key_array()[int(repeated[0])].as_py()
+        raise InvalidDataError(
+            f"{len(repeated)} rows of the partial update share their key with another row, for example {key!r}, and "
+            "hudi_fast.merger merges whole rows only. Keep one row of each key, or write whole rows."
+        )
 
 
 def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
@@ -125,9 +146,9 @@ def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
     if plan.operation in ("delete", "delete_partition"):
         wanted = {name.split(".")[0] for name in _key_columns(plan)}
     else:
-        wanted = {*plan.schema.names, *(_key_columns(plan) if plan.takes_stored_keys else ())}
+        wanted = set(plan.input_schema.names)
     if plan.is_dml:
-        wanted |= {*plan.schema.names, *DML_COLUMNS}
+        wanted |= {*plan.input_schema.names, *DML_COLUMNS}
     return [name for name in columns if name in wanted]
 
 

@@ -7,7 +7,7 @@ bucket is such a group of rows: updates of one slice with the inserts that fill 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
-__all__ = ["BUCKET", "MOVED", "SLICE", "STORED_ROW", "BucketWriter"]
+__all__ = ["BUCKET", "MOVED", "ORIGIN", "SLICE", "STORED_ROW", "BucketWriter"]
 
 SLICE, MOVED, BUCKET = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bucket"
 """Columns of routed rows: number of the slice that holds the key, whether the row leaves it, number of the bucket."""
@@ -38,6 +38,11 @@ STORED_ROW = "__hudi_fast_stored_row"
 """A column instead of the slice: the row of the key in the slice of the bucket, and null for new keys.
 
 See :class:`hudi_fast.writing.key_places.KeyPlaces`. Without :data:`MOVED` no row leaves its slice.
+"""
+
+ORIGIN = "__hudi_fast_origin"
+"""Column of writes that need it (:attr:`hudi_fast.writing.plan.WritePlan.needs_origins`): for a row that moves to the
+partition of the bucket, the number of the slice that it leaves; null for other rows.
 """
 
 Rows = npt.NDArray[np.int64]
@@ -52,11 +57,13 @@ class _Routing:
         stored: bool[n], rows whose key is stored in the slice of the bucket.
         moved: bool[n], rows that leave the slice.
         rows: int64[n], rows of their keys in the slice (:data:`STORED_ROW`); None if they were not sent.
+        origins: int64[n], the slices that rows leave for the partition of the bucket, -1 for other rows; None for none.
     """
 
     stored: Flags
     moved: Flags
     rows: Rows | None
+    origins: Rows | None
 
     @classmethod
     def of(cls, table: pa.Table) -> tuple[_Routing, pa.Table]:
@@ -70,8 +77,11 @@ class _Routing:
         elif STORED_ROW in table.column_names:
             numbers = table.column(STORED_ROW)
             stored, rows = np.asarray(numbers.is_valid()), np.asarray(numbers.fill_null(-1)).astype(np.int64)
-        present = [name for name in (SLICE, STORED_ROW, MOVED, BUCKET) if name in table.column_names]
-        return cls(stored, moved, rows), table.drop_columns(present)
+        origins = None
+        if ORIGIN in table.column_names:
+            origins = np.asarray(table.column(ORIGIN).fill_null(-1)).astype(np.int64)
+        present = [name for name in (SLICE, STORED_ROW, MOVED, ORIGIN, BUCKET) if name in table.column_names]
+        return cls(stored, moved, rows, origins), table.drop_columns(present)
 
 
 def _found_before(slice_: FileSlice, rows: Rows, stored: Rows) -> SliceMatches:
@@ -115,17 +125,17 @@ class BucketWriter:
         elif self._uncounted is not None and bucket >= self._uncounted:
             self._write_partitions(incoming, inserts)
         else:
-            self._write_new(bucket, incoming, inserts)
+            self._write_new(bucket, incoming, inserts, routing)
         self._sequence += incoming.count
 
-    def _write_new(self, bucket: int, incoming: Incoming, inserts: Rows) -> None:
+    def _write_new(self, bucket: int, incoming: Incoming, inserts: Rows, routing: _Routing) -> None:
         """Write a new file group, one for each partition of the rows."""
         names, codes = incoming.partitions.dictionary.to_pylist(), np.asarray(incoming.partitions.indices)
         for code, name in enumerate(names):
             here = inserts if len(names) == 1 else inserts[codes[inserts] == code]
             here = combined_rows(self._plan, incoming, here)
             found = PartitionMatches([], [], [], here)
-            self._write(name, incoming, found, new_file_id(self._plan, name, bucket))
+            self._write(name, incoming, found, new_file_id(self._plan, name, bucket), routing)
 
     def _write_partitions(self, incoming: Incoming, rows: Rows) -> None:
         """Look up keys, assign and write, as a task for whole partitions does."""
@@ -147,11 +157,25 @@ class BucketWriter:
         matches = [] if match is None else [match]
         gone = [routing.moved[one.incoming_rows] for one in matches]
         found = PartitionMatches([slice_], matches, [one if one.any() else None for one in gone], inserts)
-        self._write(slice_.partition, incoming, found, slice_.file_id)
+        self._write(slice_.partition, incoming, found, slice_.file_id, routing)
 
-    def _write(self, partition: str, incoming: Incoming, found: PartitionMatches, file_id: str) -> None:
+    def _write(
+        self, partition: str, incoming: Incoming, found: PartitionMatches, file_id: str, routing: _Routing
+    ) -> None:
         works = assign_rows(self._plan, partition, incoming, found, self._token, self._sequence, inserts_into=file_id)
+        if routing.origins is not None:
+            works = [self._with_origins(work, incoming, routing.origins) for work in works]
         self._write_works(works, incoming)
+
+    def _with_origins(self, work: FileGroupWork, incoming: Incoming, origins: Rows) -> FileGroupWork:
+        """The work with the stored rows of those that move to its partition."""
+        found = []
+        for number in np.unique(origins[work.inserts]).tolist():
+            if number >= 0:
+                rows = work.inserts[origins[work.inserts] == number]
+                keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
+                found.append(look_up(self._plan, self._slices[number], keys))
+        return replace(work, origins=tuple(one for one in found if one is not None))
 
     def _write_works(self, works: Sequence[FileGroupWork], incoming: Incoming) -> None:
         refuse_unknown(self._plan, incoming, works)

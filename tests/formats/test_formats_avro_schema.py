@@ -243,6 +243,8 @@ def test_a_union_holds_no_union():
         ("null", "type null"),
         ({"type": "long", "logicalType": "timestamp-nanos"}, "timestamp-nanos"),
         ({"type": "fixed", "name": "v", "size": 8, "logicalType": "vector"}, "vector"),
+        ({"type": "record", "name": "v", "fields": [], "logicalType": "variant"}, "variant"),
+        ({"type": "record", "name": "b", "fields": [], "logicalType": "blob"}, "blob"),
         ({"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}, "contain itself"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 3}, "50 digits"),
     ],

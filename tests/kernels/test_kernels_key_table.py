@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import KEYS, buffers
 from tests.naive import key_table as naive
+from tests.support.equal_hashes import equal_hashes, hashes_of
 
 RANKS = st.one_of(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1))
 
@@ -127,3 +128,28 @@ def test_more_rows_than_a_block_with_every_key_twice():
     table = KeyTable.build(offsets, data)
     assert table.probe(offsets, data).tolist() == [row % 5000 for row in range(10000)]
     assert pick_winners(offsets, data, np.zeros(10000, np.int64)).tolist() == list(range(5000, 10000))
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+@pytest.mark.parametrize("group", range(3))
+def test_keys_with_equal_hashes_stay_apart(group, filtered):
+    texts = equal_hashes()[group]
+    assert len(set(hashes_of(texts).tolist())) == 1  # a new hash needs other keys
+    keys = [text.encode() for text in texts]
+    for count in range(len(keys) + 1):  # the absent keys have the hash of stored ones, too
+        for build in (keys[:count], keys[:count][::-1]):
+            table = KeyTable.build(*buffers(build), mostly_absent=filtered)
+            assert table.probe(*buffers(keys)).tolist() == naive.probe(build, keys)
+
+
+@pytest.mark.parametrize("group", range(3))
+def test_rows_of_keys_with_equal_hashes_win_for_themselves(group):
+    keys = [text.encode() for text in equal_hashes()[group]] * 3
+    rank = list(range(len(keys)))
+    assert count_distinct(*buffers(keys)) == len(set(keys))
+    assert first_equal(*buffers(keys)).tolist() == naive.probe(keys, keys)
+    assert pick_winners(*buffers(keys), np.array(rank, np.int64)).tolist() == naive.winners(keys, rank)
+    seeded = [text.encode() for text in equal_hashes(seed=1)[group]] * 3  # the hash of group 0 has the seed 1
+    groups = [0] * len(seeded)
+    found = pick_winners_grouped(*buffers(seeded), np.array(groups, np.int32), np.array(rank, np.int64))
+    assert found.tolist() == naive.winners(seeded, rank)

@@ -11,7 +11,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
-from tests.support.mor_tables import blocks_of, log_files, mor_options, stats_of
+from tests.support.mor_tables import blocks_of, mor_options, stats_of
 from tests.support.small_tables import assert_tidy, listing, plain_rows, table_rows
 
 PARTIAL = {"hudi_fast.partial.update": "true"}
@@ -114,12 +114,6 @@ REFUSED: dict[str, tuple[dict[str, Any], pa.Table, type[Exception], str]] = {
     "no partition": ({}, some([1], 20, more=[1]).drop_columns(["part"]), hf.InvalidDataError, "partition path"),
     "wrong type": ({}, some([1], 20, more=["x"]), hf.HudiError, "more"),
     "insert": ({"hoodie.datasource.write.operation": "insert"}, some([1], 20, more=[1]), hf.ConfigError, "upsert"),
-    "global index": (
-        {"hoodie.index.type": "GLOBAL_SIMPLE"},
-        some([1], 20, more=[1]),
-        hf.UnsupportedFeatureError,
-        "GLOBAL",
-    ),
 }
 
 
@@ -133,17 +127,7 @@ def test_what_a_partial_update_cannot_do_is_refused_before_it_begins(case: str, 
     assert listing(tmp_path) == before
 
 
-def test_tables_that_know_no_partial_blocks_refuse_them(tmp_path: Path) -> None:
-    for name, settings in (
-        ("v6", make(tmp_path / "v6", "6")),
-        ("cow", {**make(tmp_path / "mor"), "hoodie.datasource.write.table.type": "COPY_ON_WRITE"}),
-    ):
-        if name == "cow":
-            whole = plain_rows([1]).append_column("more", pa.array([1]))
-            hf.write(whole, tmp_path / "cow", {key: value for key, value in settings.items() if key not in PARTIAL})
-        with pytest.raises(hf.UnsupportedFeatureError, match=r"COPY_ON_WRITE|version 6"):
-            hf.write(some([1], 20, more=[1]), tmp_path / name, settings)
-        assert log_files(tmp_path / name) == []
+def test_a_table_without_rows_has_nothing_to_update(tmp_path: Path) -> None:
     with pytest.raises(hf.ConfigError, match="no commit yet"):
         hf.write(some([1], 20, more=[1]), tmp_path / "new", {**mor_options(), **PARTIAL})
     assert not (tmp_path / "new").exists()

@@ -106,10 +106,8 @@ def test_changes_of_a_database_delete_by_their_operation(tmp_path: Path) -> None
     assert sorted(stored(tmp_path / "t")) == ["b", "c", "d", "e"]
 
 
-def test_a_global_index_does_not_serve_rows_made_of_two(tmp_path: Path) -> None:
-    settings = options(index="GLOBAL_SIMPLE") | {
-        "hoodie.datasource.write.payload.class": MODEL + "PartialUpdateAvroPayload"
-    }
+def test_a_global_index_that_moves_rows_does_not_serve_a_merger(tmp_path: Path) -> None:
+    settings = custom(**{"hoodie.index.type": "GLOBAL_SIMPLE", "hudi_fast.merger": add_up})
     with pytest.raises(hf.UnsupportedFeatureError, match="global index GLOBAL_SIMPLE"):
         hf.write(table_of(FIRST), tmp_path / "t", settings)
     assert not (tmp_path / "t").exists()

@@ -73,10 +73,6 @@ _FORMATS = (
 )
 
 _ROWS = (
-    _off("hoodie.allow.operation.metadata.field", "Store the operation of each row in a meta column."),
-    _on(
-        "hoodie.payload.update.on.same.ordering.field", "Of two rows with equal ordering values, the later write wins."
-    ),
     _only(
         "hoodie.write.partial.update.unavailable.value",
         "Placeholder for a column value that the source did not send.",

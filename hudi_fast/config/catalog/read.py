@@ -181,10 +181,10 @@ QUERY_OPTIONS = (
     ),
     Option(
         "hoodie.read.blob.inline.mode",
-        Kind.TEXT,
-        None,
-        "Form of returned blob columns.",
-        supported=(),
+        Kind.ENUM,
+        "DESCRIPTOR",
+        "Form of inline blobs: without effect in tables of Parquet files, which return their bytes.",
+        choices=("DESCRIPTOR", "CONTENT"),
         families=READ,
     ),
 )

@@ -371,6 +371,20 @@ MERGE_OPTIONS = (
         "Value of the delete field that marks a row as a delete.",
         aliases=("hoodie.record.merge.property.hoodie.payload.delete.marker",),
     ),
+    Option(
+        "hoodie.payload.update.on.same.ordering.field",
+        Kind.BOOL,
+        True,
+        "Tables whose payload class decides (merge mode CUSTOM): whether a row wins over a stored one with an equal "
+        "ordering value.",
+        aliases=("hoodie.record.merge.property.hoodie.payload.update.on.same.ordering.field",),
+    ),
+    Option(
+        "hoodie.allow.operation.metadata.field",
+        Kind.BOOL,
+        False,
+        "Store the rows' column `_hoodie_operation` (I, -U, U, D) as a sixth meta column; D and -U are deletes.",
+    ),
 )
 """Options of merging rows with one key."""
 
@@ -395,7 +409,12 @@ ENGINE_OPTIONS = (
         choices=("auto", "driver", "broadcast", "fused", "routed"),
     ),
     Option("hoodie.spark.sql.merge.into.partial.updates", Kind.BOOL, True, "Merges log only the columns they set."),
-    Option("hudi_fast.partial.update", Kind.BOOL, False, "MERGE_ON_READ upserts: rows hold only the columns to set."),
+    Option(
+        "hudi_fast.partial.update",
+        Kind.BOOL,
+        False,
+        "Upserts of stored rows: rows hold only the key, the ordering fields and the columns to set.",
+    ),
     Option(
         "hudi_fast.threads",
         Kind.INT,

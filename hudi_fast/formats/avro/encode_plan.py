@@ -24,6 +24,7 @@ from hudi_fast.formats.avro.types import (
     optional_part,
     plain_arrow_type,
 )
+from hudi_fast.formats.vectors import is_vector, vector_width
 
 __all__ = ["WriteItems", "WriteLeaf", "WriteNode", "WriteRecord", "WriteUnion", "plan_columns"]
 
@@ -192,6 +193,8 @@ def _leaf(avro: AvroType, kind: pa.DataType, null: int, path: str) -> WriteLeaf:
         return WriteLeaf(path, "int", null, kind, 0, avro.symbols)
     if pa.types.is_decimal(kind):
         return WriteLeaf(path, "decimal", null, kind, avro.size if avro.kind == "fixed" else -1)
+    if is_vector(kind):
+        return WriteLeaf(path, "fixed", null, kind, vector_width(kind))
     if avro.kind in ("float", "double", "fixed"):
         return WriteLeaf(path, "fixed", null, kind, kind.bit_width // 8)
     if avro.kind == "boolean":

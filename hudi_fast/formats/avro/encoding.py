@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.avro.encode_plan import WriteItems, WriteLeaf, WriteNode, WriteRecord, WriteUnion
+from hudi_fast.formats.vectors import is_vector, packed
 from hudi_fast.kernels import avro_encode
 
 __all__ = ["measure_record", "write_record"]
@@ -152,7 +153,7 @@ def _measure_leaf(node: WriteLeaf, array: pa.Array, valid: _Bytes, sizes: _Int64
         return _LeafState(node, valid, _checked_decimals(node, array, valid))
     if node.code == "boolean":
         return _LeafState(node, valid, _bits(array.buffers()[1], array.offset, len(array)))
-    return _LeafState(node, valid, _items(array, node.width, np.uint8))
+    return _LeafState(node, valid, _items(packed(array) if is_vector(node.kind) else array, node.width, np.uint8))
 
 
 def _measure_list(node: WriteItems, array: pa.Array, valid: _Bytes, sizes: _Int64s) -> _ItemsState:

@@ -103,13 +103,15 @@ def full_name(name: str, namespace: str) -> str:
 
 
 def named(name: str, namespace: str, path: str, names: Names[_Type]) -> _Type:
-    """Resolve a reference to a named type.
+    """Resolve a reference to a named type: within ``namespace``, else without one, as Java's Avro does.
 
     Raises:
         UnsupportedFeatureError: a record contains itself.
         CorruptTableError: the name is unknown.
     """
     full = full_name(name, namespace)
+    if full not in names.known and full not in names.open and "." not in name:
+        full = name
     if full in names.open:
         raise UnsupportedFeatureError(f"Column {path} in {names.where} makes the record {full} contain itself.")
     if full not in names.known:

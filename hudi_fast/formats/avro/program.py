@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ from hudi_fast.formats.avro.types import (
     plain_arrow_type,
     walk_program,
 )
+from hudi_fast.formats.vectors import is_vector, unpacked
 
 __all__ = ["Fill", "Items", "Leaf", "Node", "Record", "Skip", "Union", "plan_rows"]
 
@@ -252,7 +254,8 @@ def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, r
         return None if item is None else Items(path, null, required, target, item, program)
     if inner.kind == "map" and pa.types.is_map(target):
         return _map(writer, target, null, required, path, _part_of(own, "map"), resolving)
-    if inner.kind in ("record", "array", "map") or pa.types.is_nested(target):
+    plain = not pa.types.is_nested(target) or is_vector(target)
+    if inner.kind in ("record", "array", "map") or not plain:
         resolving.problems.append(f"column {path!r} is {_article(inner.kind)} in the records, requested as {target}")
         return None
     return _leaf(inner, target, null, required, path, resolving)
@@ -326,6 +329,12 @@ def _leaf(
         if convert is None and target != pa.string():
             return None
         return Leaf(path, "int", null, required, pa.int32(), 0, writer.symbols, convert)
+    if is_vector(natural) or is_vector(target):
+        if natural != target:
+            resolving.problems.append(f"column {path!r} is {natural} in the records, requested as {target}")
+            return None
+        kind = pa.binary(writer.size)
+        return Leaf(path, "fixed", null, required, kind, writer.size, (), partial(unpacked, target=target))
     kind = natural
     if (natural in _TEXT and target in _TEXT) or (natural == pa.int64() and pa.types.is_timestamp(target)):
         kind = target  # same bytes, other type

@@ -11,6 +11,7 @@ bool, int32, int64                 boolean, int, long
 float32, float64                   float, double
 string, binary                     string (also: enum, uuid on string), bytes
 binary(n)                          fixed of n bytes
+fixed-size list of numbers         fixed with the logical type vector (:mod:`hudi_fast.formats.vectors`)
 decimal128(p, s)                   decimal on the smallest fixed (also: decimal on bytes)
 date32                             int date
 time32[ms], time64[us]             int time-millis, long time-micros
@@ -45,6 +46,8 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.names import MAX_UNSTORED, Names, full_name, malformed, member, named, read_schema
+from hudi_fast.formats.blobs import BLOB, blob_avro, has_form_of_blob, is_blob
+from hudi_fast.formats.vectors import MOST_BYTES, is_vector, vector_avro, vector_of_avro
 
 __all__ = [
     "META_FIELDS",
@@ -102,7 +105,7 @@ _ARROW_OF_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
 }
 
 # Read as their underlying type, these would give wrong values, not merely less precise types.
-_REFUSED_LOGICAL = frozenset({"timestamp-nanos", "local-timestamp-nanos", "vector", "variant", "blob"})
+_REFUSED_LOGICAL = frozenset({"timestamp-nanos", "local-timestamp-nanos", "variant"})
 
 _ONE_NUMBER = ({"int", "long"}, {"float", "double"})
 
@@ -176,7 +179,8 @@ def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, meta_fiel
         schema: storable types only (see the module's table); ``schema.normalize`` converts to them.
         record_name: name of the outermost record; illegal characters become ``__``.
         namespace: dotted namespace of the outermost record; likewise.
-        meta_fields: add the five meta columns first. Otherwise meta columns of ``schema`` are ordinary columns.
+        meta_fields: add the five meta columns first, and the sixth one if ``schema`` has it. Otherwise meta columns of
+            ``schema`` are ordinary columns.
 
     Raises:
         SchemaMismatchError: a column name that Avro cannot store.
@@ -187,9 +191,27 @@ def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, meta_fiel
     columns = list(without_meta(schema)) if meta_fields else list(schema)
     record = _record_to_avro(columns, name, space, path="")
     if meta_fields:
-        meta = [{"name": each, "type": ["null", "string"], "doc": "", "default": None} for each in META_FIELDS]
+        names = (*META_FIELDS, OPERATION_FIELD) if OPERATION_FIELD in schema.names else META_FIELDS
+        meta = [{"name": each, "type": ["null", "string"], "doc": "", "default": None} for each in names]
         record["fields"] = meta + record["fields"]
+    _refer_to_known(record, set())
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def _refer_to_known(avro: Any, known: set[str]) -> Any:
+    """Replace repeated definitions of Hudi's own types, which have one name in a table, by their names."""
+    if isinstance(avro, list):
+        avro[:] = [_refer_to_known(each, known) for each in avro]
+    elif isinstance(avro, dict):
+        if avro.get("logicalType") in ("vector", "blob"):
+            if avro["name"] in known:
+                return avro["name"]
+            known.add(avro["name"])
+            return avro
+        for key in ("type", "items", "values", "fields"):
+            if isinstance(avro.get(key), dict | list):
+                avro[key] = _refer_to_known(avro[key], known)
+    return avro
 
 
 def _record_to_avro(columns: list[pa.Field], name: str, namespace: str, path: str) -> dict[str, Any]:
@@ -220,6 +242,8 @@ def _type_to_avro(kind: pa.DataType, name: str, namespace: str, path: str) -> An
     simple = _AVRO_OF_SIMPLE.get(kind)
     if simple is not None:
         return dict(simple) if isinstance(simple, dict) else simple
+    if is_blob(kind):
+        return blob_avro()
     if pa.types.is_struct(kind):
         members = [kind.field(i) for i in range(kind.num_fields)]
         return _union_to_avro(members, name, namespace, path) or _record_to_avro(members, name, namespace, path)
@@ -229,6 +253,8 @@ def _type_to_avro(kind: pa.DataType, name: str, namespace: str, path: str) -> An
     if pa.types.is_map(kind) and kind.key_type == pa.string():
         values = _field_to_avro(kind.item_field, name, namespace, f"{path}.value")
         return {"type": "map", "values": values}
+    if is_vector(kind):
+        return vector_avro(kind)
     fixed = {"type": "fixed", "name": "fixed", "namespace": f"{namespace}.{name}" if namespace else name}
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
         logical = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
@@ -274,7 +300,7 @@ def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
     Raises:
         CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
         UnsupportedFeatureError: valid Avro without storable Arrow type: unions of int and long, recursive records, the
-            null type, nanosecond timestamps, Hudi's vector, variant and blob; the message names the column.
+            null type, nanosecond timestamps, Hudi's variant; the message names the column.
     """
     avro = read_schema(avro_json, where) if isinstance(avro_json, str) else avro_json
     if not isinstance(avro, Mapping) or avro.get("type") != "record":
@@ -348,6 +374,10 @@ def _definition(
         entries = member(avro, "fields", path, names)
         with names.definition(full):
             result = pa.struct([_record_field(each, inner, path, names) for each in entries])
+        if avro.get("logicalType") == "blob":
+            if not has_form_of_blob(result):
+                raise UnsupportedFeatureError(f"Column {path} in {names.where} is a blob with the members {result}.")
+            result = BLOB
     names.known[full] = result
     return result
 
@@ -366,6 +396,18 @@ def _fixed(avro: Mapping[str, Any], path: str, names: Names[pa.DataType]) -> pa.
         return _decimal(avro, path, names)
     if not isinstance(size, int) or size < 1:
         raise malformed(f"a fixed of {size!r} bytes", path, names)
+    if avro.get("logicalType") == "vector":
+        vector = vector_of_avro(avro)
+        if vector is None:
+            raise UnsupportedFeatureError(
+                f"Column {path} in {names.where} has the logical type vector, whose members contradict each other: "
+                f"{str(dict(avro))[:200]}."
+            )
+        if size > MOST_BYTES:
+            raise UnsupportedFeatureError(
+                f"Column {path} in {names.where} has vectors of {size} bytes; at most {MOST_BYTES} are supported."
+            )
+        return vector
     if size > MAX_UNSTORED:
         raise UnsupportedFeatureError(
             f"Column {path} in {names.where} is a fixed of {size} bytes, which each null takes, too; at most "

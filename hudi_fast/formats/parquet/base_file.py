@@ -29,10 +29,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, UnsupportedFeatureError
+from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.parquet.constant_columns import ConstantColumns
 from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, without_keys
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
+from hudi_fast.formats.vectors import descriptor_of, is_vector, stored_rows, stored_schema
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ExpiredCredentialsError
 
@@ -53,6 +55,9 @@ OLD_BLOOM_KEY = b"com.uber.hoodie.bloomfilter"
 BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
 MIN_KEY = b"hoodie_min_record_key"
 MAX_KEY = b"hoodie_max_record_key"
+
+VECTORS_KEY = b"hoodie.vector.columns"
+"""Footer key: the vector columns with their descriptors."""
 
 NAN_SAFE_BOUNDS = (b"hudi_fast.nan", b"no bounds")
 """Footer pair of files by Arrow's library that have no bounds for chunks with NaN."""
@@ -120,6 +125,10 @@ def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]
     ):
         if value is not None:
             pairs[key] = value.encode()
+    if '"logicalType":"vector"' in avro_schema:
+        vectors = [field for field in avro_to_arrow(avro_schema, "the table's schema") if is_vector(field.type)]
+        listed = ",".join(f"{field.name}:{descriptor_of(field.type)}" for field in vectors)
+        pairs[VECTORS_KEY] = listed.encode()
     return pairs
 
 
@@ -149,6 +158,7 @@ class ParquetStream:
     ) -> None:
         self.nan_columns: set[str] = set()
         self._sink = sink
+        schema = stored_schema(schema)
         leaves = leaf_columns(schema)
         self._numbers = {name: number for number, name in enumerate(leaves)}
         self._is_encrypted = encryption is not None and encryption.writes
@@ -177,7 +187,7 @@ class ParquetStream:
     def write(self, table: pa.Table) -> None:
         """Write rows as one row group (several beyond 64 Mi rows); ``table`` has the stream's schema."""
         for start in range(0, table.num_rows, _GROUP_ROWS):
-            group = table.slice(start, _GROUP_ROWS)
+            group = stored_rows(table.slice(start, _GROUP_ROWS))
             found = nan_columns(group)
             self.nan_columns |= found
             if found and self._is_encrypted:

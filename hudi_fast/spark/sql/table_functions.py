@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.vectors import is_vector
 from hudi_fast.procedures.files import FILESYSTEM_COLUMNS, filesystem_rows
 from hudi_fast.procedures.timeline import TIMELINE_COLUMNS, timeline_rows
+from hudi_fast.reading.vector_search import FUNCTION, search_arguments
+from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.sql.reading import constant, read_entry, table_said
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.sql_text.coverage import REFUSED_FUNCTIONS
@@ -67,6 +72,18 @@ def _filesystem_view(spark: Any, arguments: Sequence[str]) -> Any:
     return spark.createDataFrame(list(rows), FILESYSTEM_COLUMNS)
 
 
+def _vector_search(spark: Any, arguments: Sequence[str]) -> Any:
+    """Runs in the driver: it reads the vectors, and keeps the k closest rows."""
+    values = [constant(spark, one) for one in arguments]
+    column, numbers, k, metric = search_arguments(values)
+    entry = table_said(spark, values[0], FUNCTION)
+    found = HudiTable(storage_of(spark, entry.path)).vector_search(column, numbers, k, metric)
+    plain = [
+        field.with_type(pa.list_(field.type.value_type)) if is_vector(field.type) else field for field in found.schema
+    ]
+    return frame_of(spark, found.cast(pa.schema(plain)))
+
+
 def _refused(name: str) -> Callable[[Any, Sequence[str]], Any]:
     def refuse(spark: Any, arguments: Sequence[str]) -> Any:
         raise UnsupportedFeatureError(f"The table function {name} is not supported. {REFUSED_FUNCTIONS[name]}")
@@ -79,6 +96,7 @@ TABLE_FUNCTIONS: Mapping[str, Callable[[Any, Sequence[str]], Any]] = {
     "hudi_filesystem_view": _filesystem_view,
     "hudi_query": _query,
     "hudi_query_timeline": _query_timeline,
+    FUNCTION: _vector_search,
     **{name: _refused(name) for name in REFUSED_FUNCTIONS},
 }
 """By name: (session, arguments as expressions) -> a DataFrame."""

@@ -228,6 +228,13 @@ class SparkEngine:
         needs_routing = plan.index.is_global and plan.operation in _TAGGED
         if needs_routing and forced == "fused":
             raise ConfigError(f"hudi_fast.plan=fused cannot serve the global index {plan.index.kind}; use routed.")
+        if needs_routing and plan.rules.blends:
+            raise UnsupportedFeatureError(
+                f"Table {plan.config.name} makes one row of two (hoodie.table.partial.update.mode, or a payload class "
+                f"that does), which is supported with the global index {plan.index.kind} only for rows that fit into "
+                f"the driver ({self._too_large or 'hudi_fast.plan=routed'}). Write fewer rows at once, raise "
+                "hudi_fast.driver.max.bytes, or use an index that is not global."
+            )
         by_partition = plan.index.uses_records and not plan.index.is_global and _is_partitioned(plan)
         if by_partition and plan.operation in _TAGGED and forced == "routed":
             raise ConfigError(f"hudi_fast.plan=routed cannot serve the index {plan.index.kind}; use fused.")
@@ -297,7 +304,7 @@ class SparkEngine:
 
         Apache Hudi takes 1024 bytes until a commit has written enough.
         """
-        if not needs_row_size(plan, profile.largest):
+        if plan.partial is not None or not needs_row_size(plan, profile.largest):
             return None
         sample = self._sampled(_encoded_rows(profile.row_bytes))
         return encoded_row_size(plan, sample) if sample.num_rows else None

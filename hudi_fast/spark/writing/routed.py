@@ -28,7 +28,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from hudi_fast.merging.rules import DELETED_FLAG
+from hudi_fast.merging.rules import DELETED_FLAG, OPERATION
 from hudi_fast.spark.arrow import frame_of, parallelism
 from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
 from hudi_fast.spark.writing.columns import (
@@ -60,7 +60,7 @@ from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.key_places import KEYS_AT_ONCE
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, insert_files
-from hudi_fast.writing.routed_rows import BUCKET, MOVED, SLICE
+from hudi_fast.writing.routed_rows import BUCKET, MOVED, ORIGIN, SLICE
 
 __all__ = ["run_routed"]
 
@@ -140,7 +140,8 @@ def run_routed(
         return _run_packed(rows, plan, routes, files, profile)
     placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
-    routed = routed.select(*[f"`{name}`" for name in df.columns], SLICE, MOVED, BUCKET)
+    routing = [name for name in (SLICE, MOVED, ORIGIN, BUCKET) if name in routed.columns]
+    routed = routed.select(*[f"`{name}`" for name in df.columns], *routing)
     work = write_buckets(plan, routes.slices, None if routes.complete else _first_uncounted(routes, files))
     return run_tasks(routed, plan, work)
 
@@ -428,6 +429,8 @@ def _moved(joined: Any, plan: WritePlan) -> Any:
     nothing = F.lit(None).cast("int")
     new_side = F.struct(nothing.alias("slice"), nothing.alias("owner"), F.lit(False).alias("moved"))
     arrives = F.col(MOVED) & ~F.col(_STAYS) & F.col(_FIRST)
+    if plan.needs_origins:
+        judged = judged.withColumn(ORIGIN, F.when(arrives, F.col(SLICE)))
     sides = F.when(arrives, F.array(stored_side, new_side)).otherwise(F.array(stored_side))
     both = judged.withColumn(_SIDE, F.explode(sides))
     for name, member in ((SLICE, "slice"), (OWNER, "owner"), (MOVED, "moved")):
@@ -515,4 +518,6 @@ def _delete_flags(rows: Any, plan: WritePlan) -> list[Any]:
     flags = [F.col(DELETED_FLAG)] if DELETED_FLAG in rows.columns else []
     if plan.rules.delete_field is not None and plan.rules.delete_field in rows.columns:
         flags.append(F.col(f"`{plan.rules.delete_field}`").cast("string") == F.lit(plan.rules.delete_marker))
+    if plan.table.stores_operations and OPERATION in rows.columns:
+        flags.append(F.col(OPERATION).isin("D", "-U"))
     return flags

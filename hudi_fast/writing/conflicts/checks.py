@@ -97,7 +97,7 @@ def plan_with_merged_schema(
         return plan
     history = now.view.history
     table = replace(plan.table, schema=schema, internal=None if history is None else history.versions[-1])
-    columns = with_meta(stored_columns(schema, plan.config))
+    columns = with_meta(stored_columns(schema, plan.config), plan.table.stores_operations)
     avro = arrow_to_avro(columns, *record_name_of(plan.config.name), meta_fields=True)
     return replace(plan, table=replace(table, file_schema=columns, avro_schema=avro))
 

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 import pyarrow as pa
 
 from hudi_fast.arrow_input import RowStream
+from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merging.freed_memory import return_freed_bytes
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.local import LocalEngine, lookup_threads, write_incoming
@@ -64,6 +65,13 @@ class SpillingEngine:
         if plan.operation == "delete_partition":
             self._prepare_partitions(plan)
             return
+        if splits_by_key(plan) and plan.rules.blends:
+            raise UnsupportedFeatureError(
+                f"Table {plan.config.name} makes one row of two (hoodie.table.partial.update.mode, or a payload class "
+                f"that does), which is supported with the global index {plan.index.kind} only for rows that fit into "
+                f"memory; the stream has more than {self._settings.most_bytes:,} bytes. Write it in several parts, or "
+                "use an index that is not global."
+            )
         wanted = plan.operation, plan.schema, plan.key_config, plan.rules, splits_by_key(plan)
         if self._spilled is not None and wanted == self._prepared_for:
             return

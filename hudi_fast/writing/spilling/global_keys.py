@@ -2,7 +2,7 @@
 
 Rows come split by a hash of their key. All rows with one key are combined, looked up in all partitions and compared
 with the stored row in one part, as in a write of rows in memory. A row whose key moves to another partition is sent to
-two file groups: the old one deletes it. Tables whose rows blend have no such index, so one row of each key goes on.
+two file groups: the old one deletes it. Tables whose rows blend are not written so: one row of each key goes on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hudi_fast.writing.global_index import TableTags, tag_table
 from hudi_fast.writing.key_places import places_of_matches, slice_numbers
 from hudi_fast.writing.plan import Incoming, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
-from hudi_fast.writing.routed_rows import MOVED, STORED_ROW
+from hudi_fast.writing.routed_rows import MOVED, ORIGIN, STORED_ROW
 from hudi_fast.writing.spilling.buckets import Bucket, Buckets
 from hudi_fast.writing.spilling.large_partition import cut_inserts
 from hudi_fast.writing.spilling.spill_file import Piece, SpillFile, SpillSettings
@@ -83,22 +83,32 @@ def _placed(
     numbers: dict[tuple[str, str], int],
     names: Sequence[str],
 ) -> Iterator[tuple[pa.Table, Numbers]]:
-    """Rows with the columns :data:`STORED_ROW` and :data:`MOVED`, and the numbers of their slices or partitions."""
+    """Rows with routing columns (:mod:`hudi_fast.writing.routed_rows`), and numbers of their slices or partitions."""
     codes = np.asarray(incoming.partitions.indices)
+    origin = np.full(incoming.count, -1, dtype=np.int64)
     for match, moved in tags.matches:
+        if moved is not None:
+            origin[match.incoming_rows[moved]] = numbers[match.slice.partition, match.slice.file_id]
         for leaves in (False,) if moved is None else (False, True):
             flags = slice(None) if moved is None else moved == leaves
             some = SliceMatches(match.slice, match.base_rows[flags], match.incoming_rows[flags])
             places = places_of_matches([some], numbers)
-            yield _routed(rows, places.rows, pa.array(places.stored), leaves), places.slices
+            yield _routed(plan, rows, places.rows, pa.array(places.stored), leaves), places.slices
     if plan.operation == "delete":
         return
     known = {name: code for code, name in enumerate(names)}
     of_code = np.array([known[name] for name in incoming.partitions.dictionary.to_pylist()], dtype=np.int64)
     inserts = pa.nulls(len(tags.inserts), pa.int64())
-    yield _routed(rows, tags.inserts, inserts, False), len(numbers) + of_code[codes[tags.inserts]]
+    new = _routed(plan, rows, tags.inserts, inserts, False, origin[tags.inserts])
+    yield new, len(numbers) + of_code[codes[tags.inserts]]
 
 
-def _routed(rows: pa.Table, chosen: Numbers, stored: pa.Array, moved: bool) -> pa.Table:
+def _routed(
+    plan: WritePlan, rows: pa.Table, chosen: Numbers, stored: pa.Array, moved: bool, origin: Numbers | None = None
+) -> pa.Table:
     flags = pa.array(np.full(len(chosen), moved))
-    return gather(rows, chosen).append_column(STORED_ROW, stored).append_column(MOVED, flags)
+    routed = gather(rows, chosen).append_column(STORED_ROW, stored).append_column(MOVED, flags)
+    if not plan.needs_origins:
+        return routed
+    origin = np.full(len(chosen), -1, dtype=np.int64) if origin is None else origin
+    return routed.append_column(ORIGIN, pa.array(origin))
