@@ -6,7 +6,8 @@ cannot lead outside.
 
 A *walk program* is a flat int64 array that describes how the values of a type follow each other: ``VARINT``, ``BYTES``,
 ``FIXED n``, ``NULLABLE null-byte after``, ``UNION count target...``, ``JUMP target``, ``LIST next`` (the position of
-the ``NEXT`` that ends the items' steps), ``NEXT first-of-items marked``, ``END``. With ``ITEM`` before the items' steps
+the ``NEXT`` that ends the items' steps), ``NEXT first-of-items marked``, ``CALL target`` of the steps of a record that
+contains itself, which ``RETURN`` ends, ``END``. With ``ITEM`` before the items' steps
 and ``marked`` 1, the positions of the items are recorded; only one list per program may be marked, and not a nested
 one. Items take at least one byte; the code that builds programs ensures it. Source: Avro 1.11 specification, "Binary
 Encoding".
@@ -24,6 +25,7 @@ from ._kernel import helper
 
 __all__ = [
     "IS_NULL",
+    "MAX_CALLS",
     "MAX_ITEMS",
     "enter_value",
     "fault",
@@ -43,10 +45,13 @@ BAD_NUMBER = 6
 BAD_BLOCK = 7
 BAD_DECIMAL = 8
 TOO_LARGE = 9
+TOO_DEEP = 10
 
 IS_NULL = -16  # not the reason of any fault, so one number can say either
 
 MAX_ITEMS = 2**31 - 1  # of 32-bit Arrow offsets
+MAX_CALLS = 1000
+"""Most levels of records that contain themselves."""
 
 VARINT = 0
 BYTES = 1
@@ -58,6 +63,8 @@ LIST = 6
 NEXT = 7
 ITEM = 8
 END = 9
+CALL = 10
+RETURN = 11
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _LOW_SEVEN = np.uint64(0x7F7F7F7F7F7F7F7F)

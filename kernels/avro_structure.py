@@ -16,15 +16,19 @@ from .avro_cursor import (
     BAD_BRANCH,
     BAD_LENGTH,
     BYTES,
+    CALL,
     CUT_OFF,
     FIXED,
     IS_NULL,
     ITEM,
     JUMP,
     LIST,
+    MAX_CALLS,
     MAX_ITEMS,
     NEXT,
     NULLABLE,
+    RETURN,
+    TOO_DEEP,
     TOO_LARGE,
     UNION,
     VARINT,
@@ -113,7 +117,7 @@ def walk_values(
         ends: int64[n].
         valid: uint8[n], set to 0 where the program's first step reads null, else to 1; or empty.
         program: int64[], see ``avro_cursor``.
-        depth: levels of nested lists in the program.
+        depth: most levels of nested lists while the program runs.
         offsets: int32[n + 1], filled with the Arrow offsets of the marked list; or empty.
         starts: int64[room], filled with the starts of marked items, as far as there is room.
         item_ends: int64[room], filled with their ends.
@@ -123,6 +127,7 @@ def walk_values(
         enough room.
     """
     stack = np.zeros(depth + 1, np.int64)
+    calls = np.empty(MAX_CALLS, np.int64)
     room = min(starts.size, item_ends.size)
     nulls, total = np.int64(0), np.int64(0)
     if offsets.size > 0:
@@ -132,6 +137,7 @@ def walk_values(
         end = ends[row]
         step: Any = 0
         level: Any = -1
+        called: Any = 0
         block_end: Any = -1
         reason: Any = 0
         if valid.size > 0:
@@ -245,6 +251,16 @@ def walk_values(
                 step = program[step + 2 + number]
             elif op == JUMP:
                 step = program[step + 1]
+            elif op == CALL:
+                if called == MAX_CALLS:
+                    reason = TOO_DEEP
+                    break
+                calls[called] = step + 2
+                called += 1
+                step = program[step + 1]
+            elif op == RETURN:
+                called -= 1
+                step = calls[called]
             else:
                 break
         if reason != 0:

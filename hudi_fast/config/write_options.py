@@ -140,6 +140,7 @@ class WriteOptions:
     log_file_max_size: int = option_field("hoodie.logfile.max.size")
     log_block_max_size: int = option_field("hoodie.logfile.data.block.max.size")
     log_block_format: str = option_field("hoodie.logfile.data.block.format")
+    hfile_codec: str = option_field("hoodie.hfile.compression.algorithm")
     write_record_positions: bool = option_field("hoodie.write.record.positions")
     # Parquet
     parquet_codec: str = option_field("hoodie.parquet.compression.codec")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError
@@ -30,9 +31,9 @@ from hudi_fast.schema.history import SchemaHistory, renamed_avro, renamed_plan, 
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
 
-__all__ = ["LogRowReader"]
+__all__ = ["HFILE_KEY_COLUMN", "LogRowReader"]
 
-_HFILE_KEY = "key"
+HFILE_KEY_COLUMN = "key"
 """HFile blocks leave this column empty in their records: it is the entry's key (``HoodieHFileDataBlock``, 1.2.0)."""
 
 
@@ -109,8 +110,10 @@ class LogRowReader:
         bounds = buffers.offsets.astype(np.int64)
         batch = decoder.decode_records(buffers.data, bounds[:-1], bounds[1:], block.path, block.content_start)
         table = pa.Table.from_batches([batch], self.schema)
-        if _HFILE_KEY in table.column_names and self.schema.field(_HFILE_KEY).type == pa.string():
-            table = table.set_column(table.column_names.index(_HFILE_KEY), _HFILE_KEY, keys.cast(pa.string()))
+        if HFILE_KEY_COLUMN in table.column_names and self.schema.field(HFILE_KEY_COLUMN).type == pa.string():
+            stored = table.column(HFILE_KEY_COLUMN)
+            whole = pc.if_else(pc.equal(stored, ""), keys.cast(pa.string()), stored)
+            table = table.set_column(table.column_names.index(HFILE_KEY_COLUMN), HFILE_KEY_COLUMN, whole)
         return table
 
     def _parquet_rows(self, block: LogBlock, content: pa.Buffer) -> pa.Table:

@@ -241,6 +241,8 @@ def _positions(merge: SliceMerge, parts: Sequence[_Part], base_instant: str | No
     for part in parts:
         headers = part.block.headers
         text = headers.get(HeaderKey.RECORD_POSITIONS)
+        if part.block.kind is BlockType.HFILE_DATA:  # its rows are in the order of keys, not of positions
+            text = None
         if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:
             most = max(part.count, _UNUSED_POSITIONS)
             found = decode_positions(text, most, part.block.path, part.block.offset)

@@ -22,6 +22,7 @@ from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
+from hudi_fast.merging.log_rows import HFILE_KEY_COLUMN
 from hudi_fast.merging.rules import (
     CUSTOM,
     IGNORE_DEFAULTS,
@@ -107,6 +108,7 @@ def draft_plan(
         known = _known_columns(state, incoming)
         partial = partial_columns(config, options, operation, rules, known, incoming)
     schema = known if partial is not None else _schema(state, options, incoming, operation)
+    _check_log_blocks(state, options, schema)
     if not options.partitions_to_delete:
         _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, is_dml)
     return WritePlan(
@@ -154,6 +156,7 @@ def draft_files(
         raise ConfigError(f"{state.storage.uri} has no commit yet, so there are no files to work on.")
     schema = known if not state.config.drop_partition_columns else _known_columns(state, known)
     assert schema is not None
+    _check_log_blocks(state, options, schema)
     return FilePlan(
         table=_table_spec(
             state,
@@ -284,6 +287,24 @@ def _check_row_options(state: TableState, options: WriteOptions) -> None:
             f"Table {config.name}: {problem}. Leave the option out: where merge modes decide, Apache Hudi 1.2.0 "
             "ignores it, too, and a row wins over a stored one with an equal ordering value."
         )
+
+
+def _check_log_blocks(state: TableState, options: WriteOptions, schema: pa.Schema) -> None:
+    """Refuse HFile blocks that Apache Hudi would not read as they are written.
+
+    Hudi takes a column ``key`` for the key of an HFile's entry, and empties it (HFileUtils, 1.2.0).
+    """
+    if options.log_block_format != "hfile" or not state.config.is_mor:
+        return
+    codec = options.hfile_codec
+    _refuse(
+        state,
+        {
+            f"HFile log blocks in a table with a column {HFILE_KEY_COLUMN!r}": HFILE_KEY_COLUMN in schema.names,
+            f"HFile log blocks compressed with {codec}, which Apache Hudi 1.2.0 cannot read "
+            "(hoodie.hfile.compression.algorithm)": codec not in ("gz", "none"),
+        },
+    )
 
 
 def _check_encryption(state: TableState, options: WriteOptions) -> None:
@@ -458,9 +479,14 @@ def _sizing(options: WriteOptions) -> SizingSettings:
 
 
 def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
-    """Positions need table version 8, and an index that finds them (``HoodieIndex``, Hudi 1.2.0)."""
+    """Positions need table version 8, and an index that finds them (``HoodieIndex``, Hudi 1.2.0).
+
+    HFile blocks have none: Hudi sorts their rows by key after it has sorted the positions (HoodieHFileDataBlock).
+    """
     positions = options.write_record_positions and config.version >= 8 and not options.is_global_index
-    return LogSettings(options.log_block_format, options.log_block_max_size, options.log_file_max_size, positions)
+    positions = positions and options.log_block_format != "hfile"
+    sizes = options.log_block_max_size, options.log_file_max_size
+    return LogSettings(options.log_block_format, *sizes, positions, options.hfile_codec)
 
 
 def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> IndexSettings:

@@ -2,12 +2,13 @@
 
 ::
 
-    tables, some rows at a time ── Avro records or a Parquet file ─► data blocks of a bounded size
+    tables, some rows at a time ── Avro records, a Parquet file or an HFile ─► data blocks of a bounded size
     keys, partition paths, ordering values ─► the entries of a delete block, in the types that one can hold
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,13 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.formats.avro.rows import AvroEncoder, block_content_head
+from hudi_fast.formats.hfile.codecs import Codec
+from hudi_fast.formats.hfile.writer import encode_hfile
 from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.log.delete_block import DeleteRecords
 from hudi_fast.formats.parquet.base_file import ParquetSettings, ParquetStream
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.writing.file_columns import RECORD_KEY
 from hudi_fast.writing.plan import LogSettings
 
 __all__ = ["DataBlock", "data_blocks", "delete_records"]
+
+_CODECS = {"gz": Codec.GZ, "none": Codec.NONE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +74,12 @@ def data_blocks(
         InvalidDataError: a null in a non-nullable column.
     """
     if log.block_format == "parquet":
-        for held in _parquet_parts(tables, log.max_block_size):
+        for held in _bounded_parts(tables, log.max_block_size):
             yield _parquet_block(held, schema, avro_schema, parquet, stats_columns)
+    elif log.block_format == "hfile":
+        encoder = AvroEncoder.compile(schema, avro_schema)
+        for held in _bounded_parts(tables, log.max_block_size):
+            yield _hfile_block(held, encoder, avro_schema, _CODECS[log.hfile_codec], stats_columns)
     else:
         yield from _avro_blocks(tables, AvroEncoder.compile(schema, avro_schema), log.max_block_size, stats_columns)
 
@@ -130,7 +141,7 @@ def _avro_block(parts: Sequence[Any], rows: int, ranges: Sequence[ColumnRanges])
     return DataBlock(BlockType.AVRO_DATA, [block_content_head(rows), *parts], rows, merge_ranges(ranges))
 
 
-def _parquet_parts(tables: Iterable[pa.Table], limit: int) -> Iterator[Sequence[pa.Table]]:
+def _bounded_parts(tables: Iterable[pa.Table], limit: int) -> Iterator[Sequence[pa.Table]]:
     """Split rows into blocks; block sizes are measured before encoding."""
     held: list[pa.Table] = []
     size = 0
@@ -157,6 +168,23 @@ def _parquet_block(
     stream.close({b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro"})
     ranges = merge_ranges(ranges_of_rows(table, stats_columns) for table in tables)
     return DataBlock(BlockType.PARQUET_DATA, [sink.getvalue()], sum(table.num_rows for table in tables), ranges)
+
+
+def _hfile_block(
+    tables: Sequence[pa.Table], encoder: AvroEncoder, avro_schema: str, codec: Codec, stats_columns: Collection[str]
+) -> DataBlock:
+    """The rows by record key, each under its number: Hudi's blocks have these keys, too.
+
+    Hudi would use a column ``key``, which only the metadata table has (HFileUtils, 1.2.0).
+    """
+    rows = pa.concat_tables(tables).combine_chunks()
+    rows = rows.take(pc.sort_indices(rows, [(RECORD_KEY, "ascending")]))
+    count = rows.num_rows
+    width = math.ceil(math.log(count)) + 1
+    keys = pc.utf8_lpad(pc.cast(pa.array(np.arange(count)), pa.string()), width, " ")
+    values = pa.chunked_array([encoder.encode_values(batch) for batch in rows.to_batches()], pa.binary())
+    content = encode_hfile(keys, single_chunk(values), avro_schema, codec)
+    return DataBlock(BlockType.HFILE_DATA, content, count, ranges_of_rows(rows, stats_columns))
 
 
 # ---- deletes

@@ -85,16 +85,18 @@ class LogSettings:
     """Log files of a MERGE_ON_READ table; sizes in bytes.
 
     Attributes:
-        block_format: ``avro`` or ``parquet``, of data blocks.
+        block_format: ``avro``, ``parquet`` or ``hfile``, of data blocks.
         max_block_size: a data block is written when it reaches this size.
         max_file_size: a new file begins when a file exceeds this size.
         positions: whether blocks store the positions of their rows in the base file.
+        hfile_codec: ``gz`` or ``none``, of HFile blocks.
     """
 
     block_format: str = "avro"
     max_block_size: int = 64 << 20
     max_file_size: int = 1073741824
     positions: bool = True
+    hfile_codec: str = "gz"
 
 
 @dataclass(frozen=True, slots=True)

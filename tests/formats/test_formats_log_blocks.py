@@ -179,7 +179,7 @@ def test_bytes_where_the_first_magic_belongs_are_an_error_with_their_place(tmp_p
 @pytest.mark.parametrize(
     ("inner", "kind", "told"),
     [
-        (body(version=0), UnsupportedFeatureError, "log format version 0"),
+        (body(version=0), UnsupportedFeatureError, "found 0"),
         (body(version=2), UnsupportedFeatureError, "found 2"),
         (body(version=-1), CorruptTableError, "found -1"),
         (body(kind=7), UnsupportedFeatureError, "found 7"),
@@ -193,10 +193,14 @@ def test_bytes_where_the_first_magic_belongs_are_an_error_with_their_place(tmp_p
         (body(headers=struct.pack(">i", -1)), CorruptTableError, "number of block headers"),
         (body(headers=struct.pack(">iii", 1, 0, 2**31 - 1)), CorruptTableError, "found 2147483647"),
         (body(headers=struct.pack(">iii", 1, 0, -3)), CorruptTableError, "found -3"),
-        (body(length=4), CorruptTableError, "content length of 3"),
+        (body(length=4), CorruptTableError, "content length of at most 3"),
         (body(length=-1), CorruptTableError, "found -1"),
-        (body(length=2**62), CorruptTableError, "content length of 3"),
-        (body(footer=struct.pack(">i", 1)), CorruptTableError, "footer"),
+        (body(length=2**62), CorruptTableError, "content length of at most 3"),
+        (body(footer=struct.pack(">i", 1)), CorruptTableError, "number of block footers, found 1"),
+        (body(footer=struct.pack(">i", -1)), CorruptTableError, "number of block footers, found -1"),
+        (body(footer=header_map((9, b"x"))), UnsupportedFeatureError, "block footer keys"),
+        (body(footer=header_map((0, b"1"), (0, b"2"))), CorruptTableError, "block footer once"),
+        (body(footer=struct.pack(">iii", 1, 0, 9)), CorruptTableError, "block footer INSTANT_TIME, found 9"),
         (b"\0\0\0\1\0\0\0\3", CorruptTableError, "at least"),
     ],
 )
@@ -207,6 +211,29 @@ def test_nonsense_in_a_sound_frame_is_an_error_that_names_file_and_byte(tmp_path
     assert told in str(error)
     assert "file.log, byte " in str(error)
     assert int(str(error).rpartition("byte ")[2].split("]")[0]) >= len(first)
+
+
+@pytest.mark.parametrize("storage_class", [Storage, DistantStorage])
+@pytest.mark.parametrize("gap", [b"", b"\0", b"12345", b"#HUDI#" + bytes(30), b"x" * 100_000])
+def test_footers_are_read_and_bytes_after_them_are_ignored(tmp_path, gap, storage_class):
+    headers, footers = header_map((0, b"20250101000000000")), header_map((2, b"{}"), (1, "é".encode()))
+    raw = b"".join(framed(body(headers=headers, footer=each + gap)) for each in (footers, b"\0\0\0\0"))
+    found = scanned(tmp_path, raw + block_bytes(b"last"), storage_class)
+    assert [block[1:] for block in found[:2]] == [(3, {0: "20250101000000000"}, b"abc")] * 2
+    assert [block[3] for block in found] == [b"abc", b"abc", b"last"]
+    assert found == naive.scan(raw + block_bytes(b"last"))
+    first, second, last = scan_log_blocks(storage_class(str(tmp_path)), "file.log")
+    assert first.footers == {HeaderKey.SCHEMA: "{}", HeaderKey.TARGET_INSTANT_TIME: "é"}
+    assert second.footers == last.footers == {}
+
+
+def test_blocks_of_the_first_releases_are_refused_by_their_version(tmp_path):
+    """``HUDI``, type, size, content: com.uber.hoodie before 0.4.1 (HoodieLogFormat, OLD_MAGIC)."""
+    for raw in (b"HUDI" + struct.pack(">ii", 1, 20) + bytes(20), framed(body(version=0))):
+        error = error_of(tmp_path, raw)
+        assert isinstance(error, UnsupportedFeatureError)
+        assert "log format version 1, found 0" in str(error)
+        assert "do not name the write" in str(error)
 
 
 @pytest.mark.parametrize("name", REAL)

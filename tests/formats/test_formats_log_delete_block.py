@@ -236,9 +236,9 @@ def test_ordering_values_that_fit_no_column_are_refused(entries, told):
     ("head", "kind", "told"),
     [
         (b"\0\0\0", CorruptTableError, r"found 3 bytes.*byte 100\]"),
-        (struct.pack(">ii", 1, 1) + b"\0", UnsupportedFeatureError, r"version 1 \(Kryo.*file a.log, byte 1"),
-        (struct.pack(">ii", 2, 1) + b"\0", UnsupportedFeatureError, r"version 2 \(Kryo.*file a.log, byte 1"),
-        (struct.pack(">ii", 4, 1) + b"\0", CorruptTableError, r"version 3, found 4.*byte 100\]"),
+        (struct.pack(">ii", 1, 1) + b"\0", CorruptTableError, r"array of Java objects.*version 1.*byte 108\]"),
+        (struct.pack(">ii", 2, 1) + b"\0", CorruptTableError, r"array of Java objects.*version 2.*byte 108\]"),
+        (struct.pack(">ii", 4, 1) + b"\0", CorruptTableError, r"version 1, 2 or 3, found 4.*byte 100\]"),
         (struct.pack(">ii", 3, 2) + b"\0", CorruptTableError, r"Expected 1 as length of the deletes, found 2"),
         (struct.pack(">ii", 3, -1) + b"\0", CorruptTableError, r"found -1.*byte 104\]"),
         (struct.pack(">ii", 3, 0), CorruptTableError, r"byte 108\]"),

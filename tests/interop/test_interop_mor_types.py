@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hudi_fast.formats.log.blocks import BlockType, scan_log_blocks
+from hudi_fast.storage.base import Storage
 from tests.interop.all_types import all_types
 from tests.interop.growing_rows import SMALL, WIDE, WIDEST, only, rows_of, widened
 from tests.interop.mor_sides import MorSides, mor_options
-from tests.interop.sides import after_delete, after_upsert
+from tests.interop.sides import after_delete, after_upsert, data_columns
+from tests.peer.client import PeerError
 from tests.support.rows import assert_same_rows
 
 BLOCKS = "hoodie.logfile.data.block.format"
@@ -82,3 +85,48 @@ def test_the_schema_grows_between_logs(sides: MorSides, we_widen_first: bool) ->
         sides.we_compact()
     assert_same_rows(sides.agree(rows), before, ignore=["_hoodie_file_name"])
     assert sides.table.schema == WIDEST
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_015", 6)])
+def test_hfile_blocks_of_either_side_are_merged_by_the_other(sides: MorSides) -> None:
+    rows = all_types(range(30)).drop_columns("wall")  # no timestamps without zone before 1.0
+    sides.we_write(rows, "bulk_insert")
+    form = {BLOCKS: "hfile"}
+    for turn, write in enumerate([sides.we_write, sides.hudi_writes, sides.we_write]):
+        new = all_types(range(4 * turn, 26 + turn), ts=2 + turn).drop_columns("wall")
+        write(new.take(list(reversed(range(new.num_rows)))), more=form)
+        rows = after_upsert(rows, new)
+        sides.agree(rows)
+    gone = rows.slice(0, 5)
+    sides.we_write(gone, "delete", more=form)
+    rows = after_delete(rows, gone)
+    assert hfile_blocks(sides) >= 3
+    before = sides.agree(rows)
+    sides.hudi_compacts()
+    assert_same_rows(sides.agree(rows), before, ignore=["_hoodie_file_name"])
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9)])
+def test_hfile_blocks_that_hudi_1_2_writes_and_cannot_read_are_merged(sides: MorSides) -> None:
+    rows = all_types(range(30))
+    sides.we_write(rows, "bulk_insert")
+    new = all_types(range(4, 26), ts=2)
+    sides.hudi_writes(new, more={BLOCKS: "hfile"})
+    rows = after_upsert(rows, new)
+    assert hfile_blocks(sides) >= 1
+    with pytest.raises(PeerError, match="ClassCastException"):  # Avro records where Spark's rows are expected
+        sides.hudi.read(sides.path)
+    assert_same_rows(data_columns(sides.table.to_arrow()), rows, key=sides.key)
+    new = all_types(range(8, 31), ts=3)
+    sides.we_write(new, more={BLOCKS: "hfile"})
+    rows = after_upsert(rows, new)
+    assert_same_rows(data_columns(sides.table.to_arrow()), rows, key=sides.key)
+    sides.we_compact()
+    sides.agree(rows)
+
+
+def hfile_blocks(sides: MorSides) -> int:
+    """HFile blocks in the log files of the table."""
+    storage = Storage(str(sides.path))
+    paths = [str(path.relative_to(sides.path)) for path in sides.log_files()]
+    return sum(block.kind is BlockType.HFILE_DATA for path in paths for block in scan_log_blocks(storage, path))

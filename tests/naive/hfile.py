@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import struct
 
+import pyarrow as pa
+
 HEADER = struct.Struct(">8siiqbii")
 SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"
 
@@ -18,7 +20,7 @@ def read(raw: bytes, end: int, codec: int) -> Entries:
         magic, stored, _, _, _, _, with_header = HEADER.unpack_from(raw, at)
         payload = raw[at + 33 : at + with_header]
         if magic == b"DATABLK*":
-            entries += block_entries(gzip.decompress(payload) if codec == 1 else payload)
+            entries += block_entries(decompressed(payload, codec))
         at += 33 + stored
     return entries
 
@@ -33,16 +35,92 @@ def block_entries(payload: bytes) -> Entries:
     return entries
 
 
+def compressed(parts: list[bytes], codec: int) -> bytes:
+    """The payload that has these parts, as Hadoop's codec of that number writes it."""
+    if codec == 2:
+        return b"".join(parts)
+    if codec == 1:
+        return b"".join(gzip.compress(part) for part in parts)
+    if codec == 6:
+        return bytes(pa.compress(b"".join(parts), "zstd", asbytes=True))
+    chunks = [pa.compress(part, {3: "snappy", 4: "lz4_raw"}[codec], asbytes=True) for part in parts if part]
+    size = struct.pack(">i", sum(map(len, parts)))
+    return size + b"".join(struct.pack(">i", len(chunk)) + chunk for chunk in chunks)
+
+
+def decompressed(stored: bytes, codec: int) -> bytes:
+    """The payload of a block; Snappy and LZ4 byte by byte."""
+    if codec in (1, 2):
+        return gzip.decompress(stored) if codec == 1 else stored
+    if codec == 6:
+        return bytes(pa.CompressedInputStream(pa.BufferReader(stored), "zstd").read())
+    out, at, due = bytearray(), 0, 0
+    while at < len(stored):
+        size, at = struct.unpack_from(">i", stored, at)[0], at + 4
+        if len(out) == due:
+            due += size
+        else:
+            out += {3: snappy, 4: lz4}[codec](stored[at : at + size])
+            at += size
+    return bytes(out)
+
+
+def snappy(chunk: bytes) -> bytes:
+    """A raw Snappy block: its size, then literals and copies."""
+    at, out = next(i for i, byte in enumerate(chunk) if byte < 0x80) + 1, bytearray()
+    while at < len(chunk):
+        tag, kind, at = chunk[at] >> 2, chunk[at] & 3, at + 1
+        if kind == 0:
+            extra = max(tag - 59, 0)
+            length = (int.from_bytes(chunk[at : at + extra], "little") if extra else tag) + 1
+            out += chunk[at + extra : at + extra + length]
+            at += extra + length
+            continue
+        width = {1: 1, 2: 2, 3: 4}[kind]
+        back, length = int.from_bytes(chunk[at : at + width], "little"), tag + 1
+        if kind == 1:
+            back, length = back | tag >> 3 << 8, (tag & 7) + 4
+        at += width
+        for _ in range(length):
+            out.append(out[-back])
+    return bytes(out)
+
+
+def lz4(chunk: bytes) -> bytes:
+    """A raw LZ4 block: literals and matches in turn."""
+    at, out = 0, bytearray()
+
+    def length(first: int) -> int:
+        nonlocal at
+        total = first
+        while first == 15:
+            byte, at = chunk[at], at + 1
+            total += byte
+            if byte < 255:
+                break
+        return total
+
+    while at < len(chunk):
+        token, at = chunk[at], at + 1
+        literals = length(token >> 4)
+        out += chunk[at : at + literals]
+        at += literals
+        if at >= len(chunk):
+            break
+        back, at = int.from_bytes(chunk[at : at + 2], "little"), at + 2
+        for _ in range(length(token & 15) + 4):
+            out.append(out[-back])
+    return bytes(out)
+
+
 def entry(key: bytes, value: bytes) -> bytes:
     return struct.pack(">iih", len(key) + 12, len(value), len(key)) + key + SUFFIX + value + b"\0"
 
 
 def block(magic: bytes, payload: bytes, codec: int, members: int = 1) -> bytes:
-    """A block with one checksum of zeros; its payload in ``members`` gzip members."""
-    stored = payload
-    if codec == 1:
-        step = len(payload) // members + 1
-        stored = b"".join(gzip.compress(payload[i : i + step]) for i in range(0, max(len(payload), 1), step))
+    """A block with one checksum of zeros; its payload compressed in ``members`` parts."""
+    step = len(payload) // members + 1
+    stored = compressed([payload[i : i + step] for i in range(0, max(len(payload), 1), step)], codec)
     return HEADER.pack(magic, len(stored) + 4, len(payload), -1, 0, 1 << 30, 33 + len(stored)) + stored + bytes(4)
 
 

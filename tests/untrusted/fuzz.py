@@ -77,8 +77,8 @@ def _child(name: str, first: int, count: int, shared: mmap.mmap) -> None:
     seeds = reader.seeds()
     with tempfile.TemporaryDirectory() as outer:
         folder = Path(outer) / "t"
-        if name in READERS:
-            _read(reader, seeds[0], folder)
+        for seed in seeds if name in READERS else ():  # loads the kernels, which may take longer than a case
+            _read(reader, seed, folder)
         for at in range(first, first + count):
             shared[:8] = at.to_bytes(8, "little")
             limit = _megabytes() + MEGABYTES << 20

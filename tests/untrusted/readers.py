@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.hfile.reader import HFileReader
-from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
+from hudi_fast.formats.log.blocks import MAGIC, BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.formats.log.delete_block import decode_delete_block
 from hudi_fast.formats.log.record_positions import decode_positions
 from hudi_fast.formats.parquet.base_file import open_base_file
@@ -52,6 +53,8 @@ from hudi_fast.timeline.plans import (
 )
 from hudi_fast.timeline.restore_plans import decode_restore_metadata, decode_restore_plan
 from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_requested_replace
+from tests.naive import hfile as naive_hfile
+from tests.naive import kryo_deletes as naive_kryo
 from tests.support.golden import TABLES, unzip_golden
 from tests.untrusted.mutations import mutated
 
@@ -106,17 +109,42 @@ def _bodies() -> list[bytes]:
 
 
 def _logs() -> list[bytes]:
-    return _real(lambda name, content: ".log." in name)
+    return [*_real(lambda name, content: ".log." in name), _log_with_footers()]
+
+
+def _log_with_footers() -> bytes:
+    """Two delete blocks with what no release of Hudi writes: footers, and bytes after them."""
+    headers = pack(">iii", 1, HeaderKey.INSTANT_TIME, 17) + b"20250101000000000"
+    whole = b""
+    for content in _kryo_deletes()[:2]:
+        footers = pack(">iii", 1, HeaderKey.SCHEMA, 2) + b"{}" + b"more"
+        body = pack(">ii", 1, BlockType.DELETE) + headers + pack(">q", len(content)) + content + footers
+        whole += MAGIC + pack(">q", len(body) + 8) + body + pack(">q", len(body) + 14)
+    return whole
 
 
 def _hfiles() -> list[bytes]:
-    found = _real(lambda name, content: name.endswith(".hfile"))
+    entries = [(b"hudi-key-%09d" % at, b"value" * (at % 5)) for at in range(40)]
+    compressed = [naive_hfile.write([entries[:20], entries[20:]], codec, members=2) for codec in (3, 4, 6)]
+    found = _real(lambda name, content: name.endswith(".hfile")) + compressed
     return found + [_log_hfile(content) for content in _logs() if b"TRABLK" in content]
 
 
 def _log_hfile(content: bytes) -> bytes:
     """The HFile in a log block."""
     return content[content.index(b"DATABLK*") if b"DATABLK*" in content else 0 : len(content) - 12]
+
+
+def _kryo_deletes() -> list[bytes]:
+    """Contents of delete blocks of versions 1 and 2, behind their version and length."""
+    values: tuple[tuple[str, Any], ...] = (
+        *(("long", 7), ("String", "text"), ("double", 0.5), ("int", 3), (naive_kryo.UTF8, "é")),
+        *((naive_kryo.DECIMAL, (-120, 2)), (naive_kryo.DATE, (2024, 2, 29)), (naive_kryo.TIMESTAMP, 10**12)),
+    )
+    partition = "2024/01/02"
+    many = [[(f"key-{at}", partition, value) for at in range(3)] + [("é", None, None)] for value in values]
+    found = [(2, naive_kryo.encode_records(entries)) for entries in many] + [(1, naive_kryo.encode_keys(many[0]))]
+    return [version.to_bytes(4, "big") + len(raw).to_bytes(4, "big") + raw for version, raw in found]
 
 
 def _parquets() -> list[bytes]:
@@ -235,6 +263,14 @@ def _read_block(storage: Storage, block: Any) -> None:
             batch.validate(full=True)
     elif block.kind is BlockType.HFILE_DATA:
         _read_hfile_content(content)
+
+
+def _read_kryo(content: bytes, folder: Path) -> None:
+    """With the length that belongs to it: what is behind it is damaged."""
+    content = content[:4] + max(len(content) - 8, 0).to_bytes(4, "big") + content[8:]
+    found = decode_delete_block(pa.py_buffer(content), "a.file", 0)
+    for column in (found.keys, found.partitions, *found.ordering):
+        column.validate(full=True)
 
 
 def _read_hfile(content: bytes, folder: Path) -> None:
@@ -387,6 +423,7 @@ def _use(path: Path) -> None:
 READERS: dict[str, Reader] = {
     "instant bodies": Reader(_bodies, _read_bodies),
     "log files": Reader(_logs, _read_log),
+    "Kryo deletes": Reader(_kryo_deletes, lambda content, folder: _tried(lambda: _read_kryo(content, folder))),
     "HFiles": Reader(_hfiles, _read_hfile),
     "properties": Reader(lambda: _real(lambda name, _: name.endswith("hoodie.properties")), _read_properties),
     "Parquet files": Reader(_parquets, _read_parquet),

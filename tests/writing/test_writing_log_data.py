@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import arrow_to_avro
+from hudi_fast.formats.hfile.read import read_hfile
 from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.parquet.base_file import ParquetSettings
+from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.writing.log_data import DataBlock, data_blocks, delete_records
 from hudi_fast.writing.plan import LogSettings
 
@@ -49,6 +52,28 @@ def test_all_rows_are_in_blocks_of_a_bounded_size(block_format: str) -> None:
     assert len(parts) >= 3
     assert [row for part in parts for row in stored(part)] == stored(whole)
     assert all(part.rows == len(stored(part)) for part in parts)
+
+
+@pytest.mark.parametrize("count", [1, 2, 20, 1200])
+def test_rows_of_hfile_blocks_are_in_the_order_of_their_keys_under_numbers(count: int) -> None:
+    schema = pa.schema([pa.field("_hoodie_record_key", pa.string()), pa.field("n", pa.int64())])
+    avro = arrow_to_avro(schema, "row", "", meta_fields=False)
+    keys = [f"k{number * 7919 % count:05d}" for number in range(count)]
+    table = pa.table({"_hoodie_record_key": keys, "n": range(count)}, schema=schema)
+    later = pa.table({"_hoodie_record_key": keys[:1], "n": [-1]}, schema=schema)
+    log = LogSettings(block_format="hfile", hfile_codec="none")
+    (block,) = data_blocks([table, later], schema, avro, log, ParquetSettings(), ["n"])
+    assert (block.kind, block.rows) == (BlockType.HFILE_DATA, count + 1)
+    assert (block.ranges["n"].low, block.ranges["n"].high) == (pa.scalar(-1), pa.scalar(count - 1))
+    numbers, values = read_hfile(pa.py_buffer(b"".join(bytes(part) for part in block.content)))
+    width = math.ceil(math.log(count + 1)) + 1
+    assert numbers.to_pylist() == [f"{number:{width}d}".encode() for number in range(count + 1)]
+    decoder = AvroDecoder.compile(avro, schema, "here")
+    buffers = varlen_buffers(values)
+    bounds = buffers.offsets.astype(np.int64)
+    found = decoder.decode_records(buffers.data, bounds[:-1], bounds[1:], "here", 0).to_pylist()
+    rows = [*table.to_pylist(), *later.to_pylist()]
+    assert found == sorted(rows, key=lambda row: row["_hoodie_record_key"])  # stable: the later row stays behind
 
 
 def test_a_row_larger_than_a_block_has_a_block_of_its_own() -> None:

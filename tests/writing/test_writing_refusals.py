@@ -197,11 +197,21 @@ NEW: dict[str, tuple[pa.Table, dict[str, Any], type[Exception], str]] = {
 } | {
     "no name": (GOOD, {"hoodie.table.name": None}, hf.ConfigError, "'hoodie.table.name' must be set"),
     "version that nobody writes": (GOOD, {"hoodie.write.table.version": "7"}, hf.HudiError, "7"),
-    "log blocks in HFile": (
+    "log blocks in HFile of a codec that Hudi cannot read": (
         GOOD,
-        {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.logfile.data.block.format": "hfile"},
+        {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.logfile.data.block.format": "hfile",
+            "hoodie.hfile.compression.algorithm": "snappy",
+        },
         hf.UnsupportedFeatureError,
-        "hoodie.logfile.data.block.format",
+        "hoodie.hfile.compression.algorithm",
+    ),
+    "log blocks in HFile and a column key": (
+        GOOD.append_column("key", pa.array(["x"] * GOOD.num_rows)),
+        {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.logfile.data.block.format": "HFILE"},
+        hf.UnsupportedFeatureError,
+        "HFile log blocks in a table with a column 'key'",
     ),
     "delete": (GOOD, {"hoodie.datasource.write.operation": "delete"}, hf.TableNotFoundError, "does not exist"),
     "no meta columns and timestamps in paths": (

@@ -53,7 +53,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.storage.class hoodie.avro.write.support.class hoodie.parquet.spark.row.write.support.class
         hoodie.parquet.flink.rowdata.write.support.class
         hoodie.parquet.write.utc-timezone.enabled hoodie.hfile.max.file.size hoodie.hfile.block.size
-        hoodie.hfile.writes.allow.duplicates hoodie.hfile.compression.algorithm hoodie.bulkinsert.schema.ddl
+        hoodie.hfile.writes.allow.duplicates hoodie.bulkinsert.schema.ddl
         hoodie.bulkinsert.are.partitioner.records.sorted hoodie.record.size.estimator.class
         hoodie.write.application.id hoodie.write.ignore.failed hoodie.block.writes.on.speculative.execution
         hoodie.skip.default.partition.validation hoodie.sensitive.config.keys hoodie.payload.ordering.field

@@ -121,7 +121,13 @@ SIZING_OPTIONS = (
         "avro",
         "Format of the data blocks in log files.",
         choices=("avro", "parquet", "hfile"),
-        supported=("avro", "parquet"),
+    ),
+    Option(
+        "hoodie.hfile.compression.algorithm",
+        Kind.ENUM,
+        "gz",
+        "Compression of HFile data blocks in log files.",
+        choices=("gz", "none", "snappy", "lz4", "zstd", "lzo", "bzip2"),
     ),
     Option(
         "hoodie.write.record.positions",

@@ -45,6 +45,7 @@ _REASONS = {
     avro_cursor.BAD_NUMBER: "a number in the type's range",
     avro_cursor.BAD_BLOCK: "a block of items of its declared size",
     avro_cursor.BAD_DECIMAL: "a decimal with no more digits than its type",
+    avro_cursor.TOO_DEEP: f"at most {avro_cursor.MAX_CALLS} records inside each other",
 }
 
 

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hudi_fast.errors import SchemaMismatchError
+from hudi_fast.errors import SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.defaults import default_array
 from hudi_fast.formats.avro.promotion import Convert, Promote, built_in_conversion
 from hudi_fast.formats.avro.types import (
@@ -245,6 +245,10 @@ def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, r
     own = _beside_null(own)
     required = not column.nullable and null >= 0
     target = column.type
+    if inner.kind == "recursive":
+        raise UnsupportedFeatureError(
+            f"Column {path} in {resolving.where} makes the record {inner.name} contain itself."
+        )
     if inner.kind == "record" and pa.types.is_struct(target):
         return _record(inner, target, null, required, path, _if_kind(own, "record"), resolving)
     if inner.kind == "array" and pa.types.is_list(target):

@@ -91,12 +91,13 @@ class AvroDecoder:
         Raises:
             SchemaMismatchError: columns that cannot be converted to the reader's; the message lists all of them.
             CorruptTableError: ``writer_schema`` is not an Avro record schema.
-            UnsupportedFeatureError: a requested column that hudi_fast cannot hold, or a recursive record.
+            UnsupportedFeatureError: a requested column that hudi_fast cannot hold, for example a record that contains
+                itself. In other columns such records are skipped.
         """
         own = None if reader_avro is None else parse_record(reader_avro, "the reader's schema")
         bare = reader.remove_metadata()
         bare = pa.schema([each.remove_metadata() for each in bare])
-        return cls(bare, plan_rows(parse_record(writer_schema, where), bare, where, own, promote))
+        return cls(bare, plan_rows(parse_record(writer_schema, where, recursive=True), bare, where, own, promote))
 
     def decode_block(self, content: pa.Buffer | Bytes, path: str | None, offset: int) -> Iterator[pa.RecordBatch]:
         """Decode the rows of an Avro data block, in order.

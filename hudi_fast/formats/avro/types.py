@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,21 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.names import MAX_LEVELS, Names, full_name, malformed, member, named, read_schema
 from hudi_fast.formats.avro.schema import avro_to_arrow
-from hudi_fast.kernels.avro_cursor import BYTES, END, FIXED, ITEM, JUMP, LIST, NEXT, NULLABLE, UNION, VARINT
+from hudi_fast.kernels.avro_cursor import (
+    BYTES,
+    CALL,
+    END,
+    FIXED,
+    ITEM,
+    JUMP,
+    LIST,
+    MAX_CALLS,
+    NEXT,
+    NULLABLE,
+    RETURN,
+    UNION,
+    VARINT,
+)
 
 __all__ = [
     "AvroField",
@@ -75,13 +89,16 @@ class AvroType:
     """A resolved type.
 
     Attributes:
-        kind: a primitive's name, or record, enum, fixed, array, map, union.
+        kind: a primitive's name, or record, enum, fixed, array, map, union; ``recursive`` within a record for that
+            record itself.
         json: the declaration, for plain types (primitives, fixed, enum).
         size: bytes of a fixed.
         symbols: symbols of an enum.
         fields: fields of a record.
         parts: branches of a union; the single type of array items or map values.
-        name: full name of a record, enum or fixed.
+        name: full name of a record, enum or fixed, or of the record that ``recursive`` refers to.
+        whole: of ``recursive``, and of the record that it refers to: that record, the only item once the schema is
+            parsed; else empty.
     """
 
     kind: str
@@ -91,33 +108,47 @@ class AvroType:
     fields: tuple[AvroField, ...] = ()
     parts: tuple[AvroType, ...] = ()
     name: str = ""
+    whole: list[AvroType] = field(default_factory=list, repr=False, compare=False)
 
 
 # ---- parsing
 
 
-def parse_record(avro_json: str, where: str) -> AvroType:
-    """Parse the record type in a schema's JSON text; ``where`` names its location in messages.
+@dataclass(slots=True)
+class _TypeNames(Names[AvroType]):
+    """Names of a schema. ``cycles``: ``whole`` of open records that contain themselves; None: refuse such records."""
+
+    cycles: dict[str, list[AvroType]] | None = None
+
+
+def parse_record(avro_json: str, where: str, recursive: bool = False) -> AvroType:
+    """Parse the record type in a schema's JSON text.
+
+    Args:
+        avro_json: the text.
+        where: its location, for messages.
+        recursive: whether records may contain themselves; such a type can be skipped, and not read.
 
     Raises:
         CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
         UnsupportedFeatureError: a record that contains itself.
     """
     # a union is a level of its own here, and none in Arrow
-    parsed = _parse(read_schema(avro_json, where), "", "", Names(where, most=2 * MAX_LEVELS))
+    names = _TypeNames(where, most=2 * MAX_LEVELS, cycles={} if recursive else None)
+    parsed = _parse(read_schema(avro_json, where), "", "", names)
     if parsed.kind != "record":
         raise CorruptTableError(f"Expected an Avro record schema in {where}, found {avro_json[:120]!r}.")
     return parsed
 
 
-def _parse(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
+def _parse(avro: Any, namespace: str, path: str, names: _TypeNames) -> AvroType:
     with names.level(path):
         return _described(avro, namespace, path, names)
 
 
-def _described(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
+def _described(avro: Any, namespace: str, path: str, names: _TypeNames) -> AvroType:
     if isinstance(avro, str):
-        return AvroType(avro, avro) if avro in _PRIMITIVES else named(avro, namespace, path, names)
+        return AvroType(avro, avro) if avro in _PRIMITIVES else _named(avro, namespace, path, names)
     if isinstance(avro, list):
         if not avro:
             raise malformed("a union of no types", path, names)
@@ -135,10 +166,17 @@ def _described(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> 
         return AvroType(kind, parts=(_parse(member(avro, "values", path, names), namespace, path, names),))
     if kind in ("record", "error", "enum", "fixed"):
         return _definition(avro, kind, namespace, path, names)
-    return named(kind, namespace, path, names)
+    return _named(kind, namespace, path, names)
 
 
-def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
+def _named(name: str, namespace: str, path: str, names: _TypeNames) -> AvroType:
+    full = full_name(name, namespace)
+    if full in names.open and names.cycles is not None:
+        return AvroType("recursive", name=full, whole=names.cycles.setdefault(full, []))
+    return named(name, namespace, path, names)
+
+
+def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: _TypeNames) -> AvroType:
     name = member(avro, "name", path, names)
     space = name.rpartition(".")[0] if "." in name else str(avro.get("namespace", namespace) or "")
     full = full_name(name, space)
@@ -156,12 +194,16 @@ def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, n
         entries = member(avro, "fields", path, names)
         inner = full.rpartition(".")[0]
         with names.definition(full):
-            result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries), name=full)
+            fields = tuple(_field(each, inner, path, names) for each in entries)
+        whole = None if names.cycles is None else names.cycles.pop(full, None)
+        result = AvroType("record", fields=fields, name=full, whole=[] if whole is None else whole)
+        if whole is not None:
+            whole.append(result)
     names.known[full] = result
     return result
 
 
-def _field(entry: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroField:
+def _field(entry: Any, namespace: str, path: str, names: _TypeNames) -> AvroField:
     if not isinstance(entry, Mapping):
         raise malformed(f"a field {str(entry)[:80]!r}", path, names)
     name = member(entry, "name", path, names)
@@ -256,12 +298,17 @@ def plain_arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
     return avro_to_arrow(record, where).field(0).type
 
 
-def min_bytes(avro: AvroType) -> int:
-    """The fewest bytes that a value of the type takes."""
+def min_bytes(avro: AvroType, within: bool = False) -> int:
+    """The fewest bytes that a value of the type takes, or fewer if records contain each other.
+
+    ``within``: whether the type is a part of a record that contains itself; such a record counts as no byte there.
+    """
+    if avro.kind == "recursive":
+        return 0 if within else min_bytes(avro.whole[0], True)
     if avro.kind == "union":
-        return 1 + min(min_bytes(part) for part in avro.parts)
+        return 1 + min(min_bytes(part, within) for part in avro.parts)
     if avro.kind == "record":
-        return sum(min_bytes(each.type) for each in avro.fields)
+        return sum(min_bytes(each.type, within) for each in avro.fields)
     if avro.kind == "fixed":
         return avro.size
     return _FIXED_SIZES.get(avro.kind, 1)
@@ -276,7 +323,7 @@ class WalkProgram:
 
     Attributes:
         steps: int64[].
-        depth: levels of nested lists.
+        depth: most levels of nested lists.
     """
 
     steps: npt.NDArray[np.int64]
@@ -292,29 +339,49 @@ def walk_program(types: tuple[AvroType, ...], path: str, where: str, marked: boo
     Raises:
         UnsupportedFeatureError: arrays of items that take no bytes, and types with too many parts.
     """
-    steps: list[int] = []
+    emitting = _Emitting(f"Column {path} in {where}")
     depth = 0
     for each in types:
-        depth = max(depth, _emit(each, steps, f"Column {path} in {where}", marked))
-    return WalkProgram(np.array([*steps, END], np.int64), depth)
+        depth = max(depth, _emit(each, emitting, marked))
+    if emitting.bodies:
+        depth *= MAX_CALLS + 1
+    return WalkProgram(np.array([*emitting.steps, END], np.int64), depth)
 
 
-def _emit(avro: AvroType, steps: list[int], column: str, marked: bool = False) -> int:
+@dataclass(frozen=True, slots=True)
+class _Emitting:
+    """A program so far.
+
+    Attributes:
+        column: for messages.
+        steps: of the program.
+        bodies: first step of each record that contains itself, by the identity of its ``whole``.
+    """
+
+    column: str
+    steps: list[int] = field(default_factory=list)
+    bodies: dict[int, int] = field(default_factory=dict)
+
+
+def _emit(avro: AvroType, emitting: _Emitting, marked: bool = False) -> int:
     """Append the steps for one value; return the depth of nested lists in it."""
+    steps = emitting.steps
     if len(steps) > _MAX_STEPS:
-        raise UnsupportedFeatureError(f"{column} has a type of more than {_MAX_STEPS} parts.")
+        raise UnsupportedFeatureError(f"{emitting.column} has a type of more than {_MAX_STEPS} parts.")
     if avro.kind in ("int", "long", "enum"):
         steps.append(VARINT)
     elif avro.kind in ("string", "bytes"):
         steps.append(BYTES)
     elif avro.kind in _FIXED_SIZES or avro.kind == "fixed":
         _emit_fixed(_FIXED_SIZES.get(avro.kind, avro.size), steps)
+    elif avro.kind == "recursive" or avro.whole:
+        return _emit_recursive(avro.whole[0], emitting)
     elif avro.kind == "record":
-        return max((_emit(each.type, steps, column) for each in avro.fields), default=0)
+        return max((_emit(each.type, emitting) for each in avro.fields), default=0)
     elif avro.kind == "union":
-        return _emit_union(avro, steps, column, marked)
+        return _emit_union(avro, emitting, marked)
     else:
-        return _emit_list(avro, steps, column, marked)
+        return _emit_list(avro, emitting, marked)
     return 0
 
 
@@ -323,13 +390,28 @@ def _emit_fixed(size: int, steps: list[int]) -> None:
         steps += (FIXED, size)
 
 
-def _emit_union(avro: AvroType, steps: list[int], column: str, marked: bool) -> int:
-    kinds = [part.kind for part in avro.parts]
+def _emit_recursive(record: AvroType, emitting: _Emitting) -> int:
+    """A call of the record's steps, which the first call has after it."""
+    steps, known = emitting.steps, emitting.bodies.get(id(record.whole))
+    if known is not None:
+        steps += (CALL, known)
+        return 0
+    start = len(steps)
+    steps += (CALL, start + 4, JUMP, 0)
+    emitting.bodies[id(record.whole)] = start + 4
+    depth = max((_emit(each.type, emitting) for each in record.fields), default=0)
+    steps.append(RETURN)
+    steps[start + 3] = len(steps)
+    return depth
+
+
+def _emit_union(avro: AvroType, emitting: _Emitting, marked: bool) -> int:
+    kinds, steps = [part.kind for part in avro.parts], emitting.steps
     if len(kinds) == 2 and kinds.count("null") == 1:
         null = kinds.index("null")
         start = len(steps)
         steps += (NULLABLE, 2 * null, 0)
-        depth = _emit(avro.parts[1 - null], steps, column, marked)
+        depth = _emit(avro.parts[1 - null], emitting, marked)
         steps[start + 2] = len(steps)
         return depth
     start = len(steps)
@@ -337,7 +419,7 @@ def _emit_union(avro: AvroType, steps: list[int], column: str, marked: bool) -> 
     depth, jumps = 0, []
     for branch, inner in enumerate(avro.parts):
         steps[start + 2 + branch] = len(steps)
-        depth = max(depth, _emit(inner, steps, column))
+        depth = max(depth, _emit(inner, emitting))
         jumps.append(len(steps) + 1)
         steps += (JUMP, 0)
     for jump in jumps:
@@ -345,15 +427,16 @@ def _emit_union(avro: AvroType, steps: list[int], column: str, marked: bool) -> 
     return depth
 
 
-def _emit_list(avro: AvroType, steps: list[int], column: str, marked: bool) -> int:
+def _emit_list(avro: AvroType, emitting: _Emitting, marked: bool) -> int:
+    steps = emitting.steps
     if avro.kind == "array" and min_bytes(avro.parts[0]) == 0:
         # a damaged item count could not be detected
-        raise UnsupportedFeatureError(f"{column} is an array whose items take no bytes.")
+        raise UnsupportedFeatureError(f"{emitting.column} is an array whose items take no bytes.")
     start = len(steps)
     steps += (LIST, 0, ITEM) if marked else (LIST, 0)
     if avro.kind == "map":
         steps.append(BYTES)
-    depth = _emit(avro.parts[0], steps, column)
+    depth = _emit(avro.parts[0], emitting)
     steps[start + 1] = len(steps)
     steps += (NEXT, start + 2, int(marked))
     return depth + 1

@@ -3,7 +3,7 @@
 ::
 
     magic | stored size | plain size | previous | checksum type | interval | data size | payload | checksums
-     8        4             4            8          1               4          4         GZ or plain   4 each
+     8        4             4            8          1               4          4         stored        4 each
 
 :func:`read_block` opens one block of a known kind, :func:`encode_block` writes one. Stored checksums are not verified,
 as in Hudi's own reader; gzip has its own. Source: HFile reference sections 1.2 to 1.4; HFileBlock, Hudi 1.2.0.
@@ -14,12 +14,12 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Self
 
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.hfile.codecs import GZIP, Codec, decompress
 
 __all__ = [
     "DATA",
@@ -42,7 +42,6 @@ LEAF_INDEX, MIDDLE_INDEX, ROOT_INDEX = b"IDXLEAF2", b"IDXINTE2", b"IDXROOT2"
 """Kinds of index blocks; a file has two ROOT_INDEX blocks, for data blocks and for meta blocks."""
 
 _HEADER = struct.Struct(">8siiqbii")  # as drawn above
-_GZIP = 31  # zlib's code for a gzip member with the largest window
 # Level 3 compresses twice as fast as Java's 6 and makes real records of metadata tables 0 to 7 % larger.
 _LEVEL = 3
 _NO_CHECKSUM = 0
@@ -53,18 +52,6 @@ _MOST_PLAIN, _MOST_RATIO = 32 << 20, 100
 # and loses entries that begin there. One interval per block makes them 4 bytes, shorter than any entry. HBase's
 # reader accepts intervals of any size and verifies no checksum of this type.
 _INTERVAL = 1 << 30
-
-
-class Codec(IntEnum):
-    """Compression of all blocks of a file; values are those of the trailer."""
-
-    LZO = 0
-    GZ = 1
-    NONE = 2
-    SNAPPY = 3
-    LZ4 = 4
-    BZIP2 = 5
-    ZSTD = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +140,11 @@ def read_block(file: HFileContent, offset: int, size: int | None, magic: bytes, 
     if plain > _MOST_PLAIN + _MOST_RATIO * stored:
         raise file.corrupt(f"Expected an HFile block that {stored} bytes can hold, found {plain} bytes.", offset)
     payload = file.data[at + _HEADER.size : at + with_header]
-    if codec == Codec.GZ:
-        payload = _gunzip(file, offset, payload, plain)
+    if codec != Codec.NONE:
+        try:
+            payload = decompress(codec, payload, plain)
+        except ValueError as error:
+            raise file.corrupt(f"An HFile block cannot be decompressed: {error}.", offset) from error
     if len(payload) != plain:
         raise file.corrupt(f"Expected {plain} bytes in an HFile block, found {len(payload)}.", offset)
     return payload
@@ -178,28 +168,10 @@ def encode_block(magic: bytes, payload: Any, codec: Codec, previous: int) -> tup
     plain = memoryview(payload).nbytes
     stored = payload
     if codec == Codec.GZ:
-        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, GZIP)
         stored = packer.compress(payload) + packer.flush()
     with_header = _HEADER.size + memoryview(stored).nbytes
     checksums = bytes(4 * -(-with_header // _INTERVAL))
     size = with_header + len(checksums)
     head = _HEADER.pack(magic, size - _HEADER.size, plain, previous, _NO_CHECKSUM, _INTERVAL, with_header)
     return [head, stored, checksums], size
-
-
-def _gunzip(file: HFileContent, offset: int, payload: memoryview, plain: int) -> memoryview:
-    """The concatenated gzip members of a payload; at most one byte more than ``plain``."""
-    parts: list[bytes] = []
-    left = plain
-    rest: bytes | memoryview = payload
-    try:
-        while len(rest):
-            member = zlib.decompressobj(_GZIP)
-            parts.append(member.decompress(rest, left + 1))
-            left -= len(parts[-1])
-            if left < 0 or not member.eof:
-                break
-            rest = member.unused_data
-    except zlib.error as error:
-        raise file.corrupt(f"An HFile block cannot be decompressed: {error}.", offset) from error
-    return memoryview(b"".join(parts) if len(parts) != 1 else parts[0])

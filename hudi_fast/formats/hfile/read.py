@@ -8,9 +8,9 @@
 
     trailer -> root index -> (intermediate -> leaf index, if HBase was the writer) -> data blocks -> entries
 
-Modules that read and write one part each: ``blocks`` (frame and compression), ``trailer`` (trailer and file info),
-``index``, ``entries``. ``reader`` (ranged reads, look-ups) and ``writer`` build on them. This module reads a whole
-in-memory file in one call, and exports the public names of the package.
+Modules that read and write one part each: ``blocks`` (frames), ``codecs`` (compression), ``trailer`` (trailer and file
+info), ``index``, ``entries``. ``reader`` (ranged reads, look-ups) and ``writer`` build on them. This module reads a
+whole in-memory file in one call, and exports the public names of the package.
 
 Stored checksums are not verified, as in Hudi's own reader. Keys are the contents alone, without HBase's suffix.
 Source: HFile reference section 1; HFileReaderImpl, HFileBlock and HFileTrailer, Hudi 1.2.0; files by HBase 2.4 and
@@ -52,7 +52,7 @@ def read_hfile(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> t
 
     Raises:
         CorruptTableError: not an HFile, or a damaged one.
-        UnsupportedFeatureError: another version, another compression than GZ or none, or more than 2 GiB of keys or
+        UnsupportedFeatureError: another version, files compressed with LZO or BZIP2, or more than 2 GiB of keys or
             values (use :func:`hfile_arrays`).
     """
     pairs = list(hfile_arrays(content, path, offset))

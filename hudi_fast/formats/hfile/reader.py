@@ -106,7 +106,7 @@ class HFileReader:
 
         Raises:
             CorruptTableError: not an HFile, or a damaged one.
-            UnsupportedFeatureError: another version than 3, or another compression than GZ or none.
+            UnsupportedFeatureError: another version than 3, or a file compressed with LZO or BZIP2.
         """
         return cls(HFileSource(source, path, offset, length), cache)
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.hfile.blocks import Codec, HFileContent
+from hudi_fast.formats.hfile.blocks import HFileContent
+from hudi_fast.formats.hfile.codecs import READ_CODECS, Codec
 from hudi_fast.formats.hfile.messages import bytes_field, framed, message_fields, number_field, unframed
 
 __all__ = [
@@ -154,6 +155,6 @@ def _codec(file: HFileContent, number: int) -> Codec:
         codec = Codec(number)
     except ValueError:
         raise file.corrupt(f"Expected a compression of HFiles, found {number}.", file.end - TRAILER_SIZE) from None
-    if codec not in (Codec.GZ, Codec.NONE):
+    if codec not in READ_CODECS:
         raise UnsupportedFeatureError(f"HFiles compressed with {codec.name} are not supported [file {file.path}]")
     return codec

@@ -7,8 +7,12 @@ block's tail and the next block's head are one request.
 
 ::
 
-    #HUDI# | size S | version | type | headers | content length | content | footer | S + 6
-             8 bytes  4         4      map       8                            map      8        all big endian
+    #HUDI# | size S | version | type | headers | content length | content | footers | ... | S + 6
+             8 bytes  4         4      map       8                            map       any   8        all big endian
+
+Footers have the keys of headers; no release of Hudi writes any, and 1.2.0 cannot read them (FooterMetadataType has no
+members). Bytes between the footers and the last field are ignored, as the specification says; Hudi looks for the next
+magic within them and fails (HoodieLogFileReader, 0.15.0 and 1.2.0).
 
 A block with a damaged *frame* (it ends after the file, its two lengths differ, or no block follows it) is the result of
 a crashed writer: it becomes a CORRUPT block that ends at the next magic. A block with an intact frame and invalid
@@ -21,7 +25,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import pyarrow as pa
@@ -35,7 +39,9 @@ MAGIC = b"#HUDI#"
 """The first bytes of every block."""
 
 LOG_FORMAT_VERSION = 1
-"""Version of the blocks that are read and written; version 0 ended with Hudi 0.5."""
+"""Version of the blocks that are read and written."""
+
+_OLD_MAGIC = b"HUDI"
 
 _HEAD = struct.Struct(">qii")  # S, version, type
 _MAP_ENTRY = struct.Struct(">ii")
@@ -85,6 +91,7 @@ class LogBlock:
         headers: header map.
         content_start: byte position of the content; of a CORRUPT block, the first byte after its magic.
         content_length: bytes of the content; of a CORRUPT block, up to the next magic or the end of the file.
+        footers: footer map; empty in all files that Hudi wrote.
     """
 
     path: str
@@ -93,6 +100,7 @@ class LogBlock:
     headers: Mapping[HeaderKey, str]
     content_start: int
     content_length: int
+    footers: Mapping[HeaderKey, str] = field(default_factory=dict)
 
     @property
     def instant(self) -> str:
@@ -127,11 +135,11 @@ def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
         file = _Window(source, path, whole=storage.is_local)
         at = 0
         while at + len(MAGIC) <= file.size:
-            if file.read(at, len(MAGIC)) != MAGIC:
+            found = file.read(at, len(MAGIC))
+            if found != MAGIC:
+                _check_version(0 if found.startswith(_OLD_MAGIC) else LOG_FORMAT_VERSION, path, at)
                 raise CorruptTableError(
-                    f"Expected a log block (it begins with {MAGIC.decode()}), found {file.read(at, len(MAGIC))!r}.",
-                    path,
-                    at,
+                    f"Expected a log block (it begins with {MAGIC.decode()}), found {found!r}.", path, at
                 )
             block, at = _next_block(file, at)
             yield block
@@ -235,32 +243,38 @@ def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) 
     _check_version(version, file.path, offset)
     if end - start < _LEAST_SIZE - 8:
         raise CorruptTableError(f"Expected a log block of at least {_LEAST_SIZE} bytes.", file.path, offset)
-    headers, at = _read_headers(file, start, end - 20)
+    headers, at = _read_map(file, start, end - 20, "header")
     content_length = _LONG.unpack(file.read(at, 8))[0]
     content_start = at + 8
-    # Only an empty footer map and the length field may follow the content.
-    if content_start + content_length + 12 != end or content_length < 0:
+    footers_at = content_start + content_length
+    # An empty footer map and the length field follow the content at least.
+    if footers_at + 12 > end or content_length < 0:
         raise CorruptTableError(
-            f"Expected a content length of {end - content_start - 12} (the block's size without headers and an "
-            f"empty footer), found {content_length}.",
+            f"Expected a content length of at most {end - content_start - 12} (the block's size without headers and "
+            f"an empty footer), found {content_length}.",
             file.path,
             at,
         )
-    footers = _INT.unpack(file.read(end - 12, 4))[0]
-    if footers:
-        raise CorruptTableError(f"Expected an empty block footer, found {footers} entries.", file.path, end - 12)
-    return LogBlock(file.path, offset, _block_type(kind, file.path, offset), headers, content_start, content_length)
+    footers, _ = _read_map(file, footers_at, end - 8, "footer")
+    kind_found = _block_type(kind, file.path, offset)
+    return LogBlock(file.path, offset, kind_found, headers, content_start, content_length, footers)
 
 
 def _check_version(version: int, path: str, offset: int) -> None:
+    """Raise for other versions than 1; 0 stands for the older blocks that begin with HUDI, too."""
     if version == LOG_FORMAT_VERSION:
         return
     if version < 0:
         raise CorruptTableError(f"Expected log format version 1, found {version}.", path, offset)
-    what = "blocks of log format version 0 (written before Hudi 0.5)" if version == 0 else "this log format version"
+    if version:
+        what = "A later release of Hudi may have written it."
+    else:
+        what = (
+            "Such blocks (Hudi before 0.4.1) do not name the write that they belong to, and no release of Apache Hudi "
+            "since 0.5 reads them. Compact the file group with the release that wrote it."
+        )
     raise UnsupportedFeatureError(
-        f"Expected log format version 1, found {version} [file {path}, byte {offset}]; {what} cannot be read. "
-        "Compact the file group with Apache Hudi first."
+        f"Expected log format version 1, found {version} [file {path}, byte {offset}]. {what}"
     )
 
 
@@ -276,41 +290,41 @@ def _block_type(kind: int, path: str, offset: int) -> BlockType:
         ) from None
 
 
-def _read_headers(file: _Window, start: int, limit: int) -> tuple[dict[HeaderKey, str], int]:
-    """The header map at ``start``, up to ``limit`` at most, and its end."""
+def _read_map(file: _Window, start: int, limit: int, what: str) -> tuple[dict[HeaderKey, str], int]:
+    """The header or footer map (``what``) at ``start``, up to ``limit`` at most, and its end."""
     count = _INT.unpack(file.read(start, 4))[0]
     if not 0 <= count <= max(0, limit - start - 4) // _MAP_ENTRY.size:
-        raise CorruptTableError(f"Expected a number of block headers, found {count}.", file.path, start)
-    headers: dict[HeaderKey, str] = {}
+        raise CorruptTableError(f"Expected a number of block {what}s, found {count}.", file.path, start)
+    entries: dict[HeaderKey, str] = {}
     at = start + 4
     for _ in range(count):
         if at + _MAP_ENTRY.size > limit:
-            raise CorruptTableError("Expected a block header, found the end of the block.", file.path, at)
+            raise CorruptTableError(f"Expected a block {what}, found the end of the block.", file.path, at)
         ordinal, length = _MAP_ENTRY.unpack(file.read(at, _MAP_ENTRY.size))
         text_at = at + _MAP_ENTRY.size
-        key = _header_key(ordinal, file.path, at)
+        key = _header_key(ordinal, what, file.path, at)
         # Rejecting duplicates also bounds the loop.
-        if key in headers:
-            raise CorruptTableError(f"Expected each block header once, found {key.name} again.", file.path, at)
+        if key in entries:
+            raise CorruptTableError(f"Expected each block {what} once, found {key.name} again.", file.path, at)
         if not 0 <= length <= limit - text_at:
             raise CorruptTableError(
-                f"Expected at most {limit - text_at} bytes of block header {key.name}, found {length}.", file.path, at
+                f"Expected at most {limit - text_at} bytes of block {what} {key.name}, found {length}.", file.path, at
             )
         try:
-            headers[key] = file.read(text_at, length).decode()
+            entries[key] = file.read(text_at, length).decode()
         except UnicodeDecodeError as error:
-            raise CorruptTableError(f"Block header {key.name} is not UTF-8: {error}.", file.path, text_at) from error
+            raise CorruptTableError(f"Block {what} {key.name} is not UTF-8: {error}.", file.path, text_at) from error
         at = text_at + length
-    return headers, at
+    return entries, at
 
 
-def _header_key(ordinal: int, path: str, at: int) -> HeaderKey:
+def _header_key(ordinal: int, what: str, path: str, at: int) -> HeaderKey:
     if ordinal < 0:
-        raise CorruptTableError(f"Expected a block header key, found {ordinal}.", path, at)
+        raise CorruptTableError(f"Expected a block {what} key, found {ordinal}.", path, at)
     try:
         return HeaderKey(ordinal)
     except ValueError:
         raise UnsupportedFeatureError(
-            f"Expected one of the block header keys {[k.value for k in HeaderKey]}, found {ordinal} "
+            f"Expected one of the block {what} keys {[k.value for k in HeaderKey]}, found {ordinal} "
             f"[file {path}, byte {at}]; a later release of Hudi may have written it."
         ) from None

@@ -2,13 +2,14 @@
 
 ::
 
-    int32 version (3) | int32 n | n bytes: Avro binary of a list of (record key, partition path, ordering value)
+    int32 version | int32 n | n bytes: a list of (record key, partition path, ordering value)
 
-The file does not store the Avro schema: readers use a built-in one, so the numbers of the union branches define the
-format; :mod:`~hudi_fast.formats.log.delete_ordering` maps them to Arrow types.
+Version 3 is the Avro binary of that list (Hudi 0.13 and later), the only one that is written. The file does not store
+the Avro schema: readers use a built-in one, so the numbers of the union branches define the format;
+:mod:`~hudi_fast.formats.log.delete_ordering` maps them to Arrow types.
 
-Versions 1 and 2 (Hudi before 0.13) are Java objects serialised by Kryo, with a layout that depends on the release of
-the writer; they are unsupported. Source: spec section 6.5; HoodieDeleteBlock and HoodieAvroWrapperUtils, Hudi 1.2.0.
+Versions 1 and 2 (Hudi before 0.13) are Java objects that Kryo serialised: :mod:`~hudi_fast.formats.log.kryo_deletes`
+reads them. Source: spec section 6.5; HoodieDeleteBlock and HoodieAvroWrapperUtils, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from hudi_fast.formats.log.delete_ordering import (
     read_ordering,
     validity_of,
 )
+from hudi_fast.formats.log.kryo_deletes import read_kryo_deletes
 from hudi_fast.formats.varlen import single_chunk, string_array, varlen_buffers
 from hudi_fast.kernels import delete_records as reading
 from hudi_fast.kernels import delete_writing as writing
@@ -37,7 +39,9 @@ from hudi_fast.kernels import delete_writing as writing
 __all__ = ["DELETE_BLOCK_VERSION", "DeleteRecords", "decode_delete_block", "encode_delete_block"]
 
 DELETE_BLOCK_VERSION = 3
-"""Version of the blocks that are read and written (Hudi 0.13 and later)."""
+"""Version of the blocks that are written (Hudi 0.13 and later)."""
+
+_KRYO_VERSIONS = (1, 2)
 
 _HEAD = struct.Struct(">ii")
 _MAX_BYTES = 2**31 - 1
@@ -70,11 +74,13 @@ def decode_delete_block(content: pa.Buffer, path: str, offset: int) -> DeleteRec
 
     Raises:
         CorruptTableError: the bytes are not a list of deletes.
-        UnsupportedFeatureError: a block of version 1 or 2 (Kryo), or one whose entries have ordering values of
-            different types.
+        UnsupportedFeatureError: a block whose entries have ordering values of different types; a block of version 1 or
+            2 (Kryo) with a Java object of an unknown class.
     """
     place = BlockPlace(path, offset + _HEAD.size)
-    data = _list_bytes(content, place)
+    version, data = _list_bytes(content, place)
+    if version in _KRYO_VERSIONS:
+        return DeleteRecords(*read_kryo_deletes(data, version, place))
     sizes = np.empty(3, np.int64)
     count = reading.measure_deletes(data, sizes)
     if count < 0:
@@ -84,23 +90,18 @@ def decode_delete_block(content: pa.Buffer, path: str, offset: int) -> DeleteRec
     return _read_entries(data, int(count), int(sizes[0]), int(sizes[1]), place)
 
 
-def _list_bytes(content: pa.Buffer, place: BlockPlace) -> npt.NDArray[np.uint8]:
-    """The Avro bytes of a block's content."""
+def _list_bytes(content: pa.Buffer, place: BlockPlace) -> tuple[int, npt.NDArray[np.uint8]]:
+    """The version of a block's content, and the bytes of its list."""
     if content.size < _HEAD.size:
         raise place.corrupt(f"Expected a delete block, found {content.size} bytes.", -_HEAD.size)
     version, size = _HEAD.unpack_from(memoryview(content))
-    if version in (1, 2):
-        raise place.unsupported(
-            f"Delete blocks of version {version} (Kryo, written before Hudi 0.13) are not supported; compact the file "
-            "group with Apache Hudi first."
-        )
-    if version != DELETE_BLOCK_VERSION:
-        raise place.corrupt(f"Expected delete block version {DELETE_BLOCK_VERSION}, found {version}.", -_HEAD.size)
+    if version not in (*_KRYO_VERSIONS, DELETE_BLOCK_VERSION):
+        raise place.corrupt(f"Expected delete block version 1, 2 or 3, found {version}.", -_HEAD.size)
     if size != content.size - _HEAD.size:
         raise place.corrupt(
             f"Expected {content.size - _HEAD.size} as length of the deletes, found {size}.", 4 - _HEAD.size
         )
-    return np.frombuffer(content, np.uint8)[_HEAD.size :]
+    return version, np.frombuffer(content, np.uint8)[_HEAD.size :]
 
 
 def _read_entries(
