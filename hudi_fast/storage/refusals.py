@@ -16,8 +16,8 @@ from hudi_fast.errors import StorageAccessError
 __all__ = [
     "ACCESS_DENIED",
     "INTERCEPTED",
-    "NO_BUCKET",
     "NO_ANSWER",
+    "NO_BUCKET",
     "NO_CREDENTIALS",
     "refusal_advice",
     "refusal_code",

@@ -10,13 +10,13 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
+from hudi_fast.kernels.avro_cursor import CALL, MAX_CALLS, RETURN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.types import min_bytes, parse_record, walk_program
-from hudi_fast.kernels.avro_cursor import CALL, MAX_CALLS, RETURN
 from tests.naive import avro_rows as naive
 from tests.untrusted.mutations import mutated
 

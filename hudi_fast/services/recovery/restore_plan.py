@@ -25,7 +25,14 @@ from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["find_on", "instants_to_undo", "pending_restore", "plan_of_pending", "require_restorable", "savepointed_commit"]
+__all__ = [
+    "find_on",
+    "instants_to_undo",
+    "pending_restore",
+    "plan_of_pending",
+    "require_restorable",
+    "savepointed_commit",
+]
 
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
