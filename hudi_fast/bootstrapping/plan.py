@@ -147,6 +147,11 @@ def _check_options(write: WriteOptions, spec: NewTable) -> None:
         raise UnsupportedFeatureError(
             "A bootstrap with hoodie.index.type=BUCKET is not supported: files of a folder are not buckets."
         )
+    if spec.base_file_format != "PARQUET" or spec.has_several_formats:
+        raise UnsupportedFeatureError(
+            f"A bootstrap of a table with base files in {spec.base_file_format} is not supported; write the rows of "
+            "the folder into the table instead."
+        )
     if spec.cdc_enabled:
         raise UnsupportedFeatureError("A bootstrap of a table with hoodie.table.cdc.enabled is not supported.")
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.avro.schema import arrow_to_avro
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.parquet.stitched_base import folder_scalar
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.schema.conform import ConformPlan, plan_conform

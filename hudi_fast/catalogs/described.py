@@ -19,7 +19,7 @@ from hudi_fast.catalogs.entries import CatalogColumn, CatalogTable
 from hudi_fast.catalogs.hive_types import TypeRules, hive_type, spark_schema
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError, InvalidDataError
+from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.view.table_state import TableState, table_avro
 
@@ -73,6 +73,11 @@ def catalog_tables(state: TableState, options: SyncOptions) -> Iterator[CatalogT
         UnsupportedFeatureError: a column has a type that catalogs do not have.
     """
     config, fields = state.config, _fields(state, options)
+    if config.base_file_format != "PARQUET" or config.has_several_formats:
+        raise UnsupportedFeatureError(
+            f"{state.storage.uri} has base files in {config.base_file_format}. A Hive metastore cannot hold the table: "
+            "Hive reads every version of such a file. Leave hoodie.datasource.hive_sync.enable out."
+        )
     rules = TypeRules(options.has_timestamps, is_old(config))
     partition_names = options.partition_fields or config.partition_fields
     by_name = {one["name"]: one for one in fields}

@@ -45,6 +45,7 @@ class NewTable:
     populate_meta_fields: bool = True
     drop_partition_columns: bool = False
     base_file_format: str = "PARQUET"
+    has_several_formats: bool = False
     merge_mode: str | None = None
     payload_class: str | None = None
     merge_strategy_id: str | None = None
@@ -94,7 +95,8 @@ def new_table_properties(spec: NewTable) -> dict[str, str]:
         props["hoodie.table.initial.version"] = str(spec.version)
         props["hoodie.timeline.path"] = "timeline"
         props["hoodie.timeline.history.path"] = "history"
-        props["hoodie.table.multiple.base.file.formats.enable"] = "false"
+    if spec.version >= 8 or spec.has_several_formats:
+        props["hoodie.table.multiple.base.file.formats.enable"] = _text(spec.has_several_formats)
     if spec.version >= 9:
         props["hoodie.table.format"] = "native"
     return (

@@ -86,6 +86,8 @@ def new_table_from_options(options: WriteOptions) -> NewTable:
         slash_separated_dates=options.slash_separated_dates,
         populate_meta_fields=options.populate_meta_fields,
         drop_partition_columns=options.drop_partition_columns and options.table_type != "MERGE_ON_READ",
+        base_file_format=options.base_file_format,
+        has_several_formats=options.has_several_formats,
         merge_mode=options.merge_mode,
         payload_class=options.payload_class,
         merge_strategy_id=options.merge_strategy_id,
@@ -135,10 +137,14 @@ def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Con
         ("hoodie.populate.meta.fields", options.populate_meta_fields, config.populate_meta_fields),
         ("hoodie.table.timeline.timezone", options.timezone, config.timezone),
         ("hoodie.table.cdc.enabled", options.cdc_enabled, config.cdc_enabled),
+        ("hoodie.table.multiple.base.file.formats.enable", options.has_several_formats, config.has_several_formats),
     )
     for key, given, existing in checked:
         if key in options.explicit and given != existing:
             yield key, given, existing
+    key, wanted_format = "hoodie.table.base.file.format", options.base_file_format
+    if key in options.explicit and not config.has_several_formats and wanted_format != config.base_file_format:
+        yield key, wanted_format, config.base_file_format
     key = f"{_W}slash.separated.date.partitioning"  # Apache Hudi does not store it: every write gives the option
     if key in options.explicit and key in config.raw and options.slash_separated_dates != config.slash_separated_dates:
         yield key, options.slash_separated_dates, config.slash_separated_dates

@@ -50,7 +50,7 @@ class TableConfig:
         slash_separated_dates: ``-`` in the partition value becomes ``/``.
         populate_meta_fields: rows have the five meta columns.
         drop_partition_columns: partition columns are not stored in data files.
-        base_file_format: ``PARQUET``, ``HFILE``, ...
+        base_file_format: ``PARQUET``, ``ORC``, ``HFILE``, ...
         merge_mode: ``COMMIT_TIME_ORDERING``, ``EVENT_TIME_ORDERING`` or ``CUSTOM``, inferred if not stored.
         payload_class: payload class; None on version 9 unless the mode is CUSTOM.
         legacy_payload_class: payload class that a version 9 table was created with, or None.
@@ -110,6 +110,11 @@ class TableConfig:
     def is_mor(self) -> bool:
         """Whether the table is MERGE_ON_READ."""
         return self.table_type == "MERGE_ON_READ"
+
+    @property
+    def has_several_formats(self) -> bool:
+        """Whether base files may have other formats than :attr:`base_file_format`."""
+        return self.raw.get("hoodie.table.multiple.base.file.formats.enable", "").lower() == "true"
 
     @property
     def is_partitioned(self) -> bool:

@@ -91,6 +91,8 @@ class WriteOptions:
     table_name: str | None = option_field("hoodie.table.name")
     database: str | None = option_field("hoodie.database.name")
     table_type: str = option_field("hoodie.datasource.write.table.type")
+    base_file_format: str = option_field("hoodie.table.base.file.format")
+    has_several_formats: bool = option_field("hoodie.table.multiple.base.file.formats.enable")
     table_version: int = option_field("hoodie.write.table.version")
     populate_meta_fields: bool = option_field("hoodie.populate.meta.fields")
     drop_partition_columns: bool = option_field("hoodie.datasource.write.drop.partition.columns")
@@ -148,6 +150,10 @@ class WriteOptions:
     parquet_block_size: int = option_field("hoodie.parquet.block.size")
     parquet_page_size: int = option_field("hoodie.parquet.page.size")
     parquet_dictionary: bool = option_field("hoodie.parquet.dictionary.enabled")
+    # ORC
+    orc_codec: str = option_field("hoodie.orc.compression.codec")
+    orc_stripe_size: int = option_field("hoodie.orc.stripe.size")
+    orc_max_file_size: int = option_field("hoodie.orc.max.file.size")
     # bloom filters
     bloom_enabled: bool = option_field("hoodie.parquet.bloom.filter.enabled")
     bloom_type: str = option_field("hoodie.bloom.index.filter.type")

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.bucket_hash import COMMA_AND_COLON
 from hudi_fast.kernels.key_table import KeyTable, first_equal
@@ -203,17 +203,12 @@ def match_slice(
 
 def _runs(reader: BaseFileReader, keys: IncomingKeys, prunes: bool) -> list[tuple[list[int] | None, int]]:
     """Consecutive row groups that may hold a key, each run with its first row; None stands for all row groups."""
-    metadata = reader.metadata
-    if not prunes or len(reader.parts) > 1 or metadata.num_row_groups < 2:
-        return [(None, 0)]
-    column = reader.column_numbers.get(RECORD_KEY)
-    if column is None:
+    if not prunes or len(reader.parts) > 1 or reader.num_row_groups < 2:
         return [(None, 0)]
     runs: list[tuple[list[int], int]] = []
     start = 0
-    for number, rows in enumerate(reader.row_group_rows()):
-        bounds = metadata.row_group(number).column(column).statistics
-        if bounds is None or not bounds.has_min_max or keys.has_between(bounds.min_raw, bounds.max_raw):
+    for number, (rows, bounds) in enumerate(zip(reader.row_group_rows(), reader.text_bounds(RECORD_KEY), strict=True)):
+        if bounds is None or keys.has_between(*bounds):
             if runs and runs[-1][0][-1] == number - 1:
                 runs[-1][0].append(number)
             else:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.merging.blend import blend_provided, fill_gaps, run_merger
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.interleave import replace_rows

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import LogBlock
-from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.read_entries import read_entries

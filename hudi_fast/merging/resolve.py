@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import LogBlock
-from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import record_keys

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.schema.conform import plan_conform
 
 __all__ = ["stored_batches", "stored_table"]

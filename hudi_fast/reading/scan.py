@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.config.read_options import ReadOptions
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 from hudi_fast.events import phase
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, with_meta
 from hudi_fast.index.tagging import BucketSettings
@@ -188,7 +188,7 @@ def plan_scan(
         condition: condition of the rows that the caller keeps, if not the filter; used to skip files.
 
     Raises:
-        UnsupportedFeatureError: base files that are not Parquet, or an unsupported merge mode.
+        UnsupportedFeatureError: an unsupported merge mode.
         ConfigError: an unknown column.
         FileGoneError: files of the state were rolled back or cleaned before they were listed.
     """
@@ -225,10 +225,6 @@ def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:
 
 
 def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expression | None, query: ScanQuery) -> _Asked:
-    if state.config.base_file_format != "PARQUET":
-        raise UnsupportedFeatureError(
-            f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
-        )
     full = readable_schema(state)
     if isinstance(columns, str):
         raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")

@@ -28,8 +28,8 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import LogBlock
-from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import folded_log_rows, log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice
@@ -226,6 +226,8 @@ def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:
 def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | None:
     """Row groups of the base file that may match; None for all."""
     filter_ = scan.filter
+    if reader.metadata is None:  # statistics of row groups are Parquet's
+        return None
     if filter_ is None or (isinstance(reader, RenamedBase) and not filter_.columns <= reader.as_stored):
         return None
     if scan.values_from_path and not filter_.columns.isdisjoint(scan.config.partition_fields):

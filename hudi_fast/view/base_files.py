@@ -1,7 +1,8 @@
 """Open base files of the data table. All code opens them through this module.
 
 The returned reader has all columns of a row: a skeleton of a bootstrapped table is opened together with its source file
-(:mod:`hudi_fast.formats.parquet.stitched_base`).
+(:mod:`hudi_fast.formats.parquet.stitched_base`). The extension of a file gives its format, so that a table may have
+files of several formats (``hoodie.table.multiple.base.file.formats.enable``).
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from collections.abc import Sequence
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet.base_file import BaseFileReader, open_base_file
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.base_file import BaseFileReader
+from hudi_fast.formats.hfile.base_file import open_hfile
+from hudi_fast.formats.orc.read import open_orc_file
+from hudi_fast.formats.parquet.base_file import ParquetReader, open_base_file
 from hudi_fast.formats.parquet.stitched_base import StitchedBaseFile
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, decode
 from hudi_fast.storage.base import Storage
@@ -19,21 +23,22 @@ from hudi_fast.view.bootstrap_index import SourceFile, find_source
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.renamed_base import RenamedBase
 
-__all__ = ["folder_values", "open_base", "open_source"]
+__all__ = ["folder_values", "open_base", "open_file", "open_source"]
 
 
 def open_base(storage: Storage, base: BaseFile) -> BaseFileReader:
     """Open a base file of a file group; its columns have their current names.
 
     Raises:
-        CorruptTableError: the file is missing, truncated, or not Parquet.
+        CorruptTableError: the file is missing, truncated, or not of the format that its extension names.
+        UnsupportedFeatureError: as :func:`open_file`.
     """
     stored = _open_as_stored(storage, base)
     return stored if base.names is None else RenamedBase(stored, base.names)
 
 
 def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
-    skeleton = open_base_file(storage, base.path, size=base.size)
+    skeleton = open_file(storage, base.path, base.size)
     if not base.is_skeleton:
         return skeleton
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
@@ -44,7 +49,32 @@ def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
     return StitchedBaseFile(skeleton, lambda: open_source(storage, found), values)
 
 
-def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:
+def open_file(storage: Storage, path: str, size: int | None = None) -> BaseFileReader:
+    """Open a base file as it is stored, without the source file of a skeleton.
+
+    Args:
+        storage: storage of the file.
+        path: its path there; the extension names its format.
+        size: its bytes, if known; saves a request to an object store.
+
+    Raises:
+        CorruptTableError: the file is missing, truncated, or not of that format.
+        UnsupportedFeatureError: a Lance file, or a feature of the format that hudi_fast does not have.
+    """
+    extension = path.rpartition(".")[2]
+    if extension == "orc":
+        return open_orc_file(storage, path, size)
+    if extension == "hfile":
+        return open_hfile(storage, path, size)
+    if extension == "lance":
+        raise UnsupportedFeatureError(
+            f"{path} of {storage.uri} is a base file in Lance, which hudi_fast does not read. Read the table with "
+            "Apache Hudi 1.2.0, or write its rows into a new table with Parquet or ORC base files."
+        )
+    return open_base_file(storage, path, size=size)
+
+
+def open_source(storage: Storage, source: SourceFile) -> ParquetReader:
     """Open the source file of a skeleton.
 
     The options of ``storage`` apply to a file on the same kind of storage.
@@ -53,6 +83,10 @@ def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:
         CorruptTableError: the file is missing, has changed since the bootstrap, or is not Parquet.
     """
     folder, _, name = source.uri.rpartition("/")
+    if name.endswith(".orc"):
+        raise UnsupportedFeatureError(
+            f"{storage.uri} was bootstrapped from ORC files ({source.uri}), which is not read."
+        )
     place = Storage(folder or "/", storage.options if "://" in folder else None)
     found = place.stat(name)
     if found is None or (source.size and found.size != source.size):

@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.formats.parquet.base_file import BaseFileFooter, BaseFileReader
+from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader
 from hudi_fast.schema.conform import ConformPlan
 from hudi_fast.schema.history import Renames, renamed_plan
 from hudi_fast.storage.base import Storage
@@ -46,8 +46,8 @@ class RenamedBase(BaseFileReader):
         return self._stored.num_row_groups
 
     @property
-    def metadata(self) -> pq.FileMetaData:
-        """The footer, with stored names."""
+    def metadata(self) -> pq.FileMetaData | None:
+        """The footer of a Parquet file, with stored names."""
         return self._stored.metadata
 
     @property
@@ -68,6 +68,11 @@ class RenamedBase(BaseFileReader):
         places = {name: self._plan.columns[at].position for name, at in self._positions.items()}
         return frozenset(name for name in self.only_renamed if stored[places[name]] == name)
 
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all stored rows before compression, about."""
+        return self._stored.stored_bytes
+
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys."""
         return self._stored.footer()
@@ -76,6 +81,10 @@ class RenamedBase(BaseFileReader):
     def has_nan_safe_bounds(self) -> bool:
         """Whether bounds in the footer cover NaN values too."""
         return self._stored.has_nan_safe_bounds
+
+    def text_bounds(self, column: str) -> list[tuple[bytes, bytes] | None]:
+        """Bounds of a text column that is stored under its current name; unknown for others."""
+        return self._stored.text_bounds(column) if column in self.as_stored else super().text_bounds(column)
 
     def row_group_rows(self) -> list[int]:
         """Number of rows of each row group."""

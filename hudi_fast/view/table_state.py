@@ -17,7 +17,6 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, avro_to_arrow, without_meta
 from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
-from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
@@ -25,7 +24,7 @@ from hudi_fast.timeline.announced_changes import effective_config
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
-from hudi_fast.view.base_files import open_base
+from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
@@ -232,8 +231,8 @@ def stores_operations(state: TableState) -> bool:
 
 
 def _has_operations(storage: Storage, path: str) -> bool:
-    if path.endswith(".parquet"):
-        with open_base_file(storage, path) as reader:
+    if ".log." not in path:
+        with open_file(storage, path) as reader:
             return reader.has(OPERATION_FIELD)
     blocks = scan_log_blocks(storage, path)
     return any(f'"{OPERATION_FIELD}"' in block.headers.get(HeaderKey.SCHEMA, "") for block in blocks)

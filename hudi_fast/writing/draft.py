@@ -18,8 +18,10 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
 from hudi_fast.formats.log.cdc_records import check_cdc_mode
+from hudi_fast.formats.orc.write import OrcSettings
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.parquet.encryption import encryption_of
+from hudi_fast.formats.vectors import is_vector
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.log_rows import HFILE_KEY_COLUMN
@@ -73,6 +75,8 @@ _TAGGED = frozenset({"upsert", "delete"})
 _RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 _KEYLESS = frozenset({"insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"})
 
+_WRITTEN_FORMATS = frozenset({"PARQUET", "ORC"})
+
 
 def draft_plan(
     state: TableState, options: WriteOptions, incoming: pa.Schema, merger: Merger | None = None
@@ -108,7 +112,7 @@ def draft_plan(
         known = _known_columns(state, incoming)
         partial = partial_columns(config, options, operation, rules, known, incoming)
     schema = known if partial is not None else _schema(state, options, incoming, operation)
-    _check_log_blocks(state, options, schema)
+    _check_formats(state, options, schema)
     if not options.partitions_to_delete:
         _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, is_dml)
     return WritePlan(
@@ -156,7 +160,7 @@ def draft_files(
         raise ConfigError(f"{state.storage.uri} has no commit yet, so there are no files to work on.")
     schema = known if not state.config.drop_partition_columns else _known_columns(state, known)
     assert schema is not None
-    _check_log_blocks(state, options, schema)
+    _check_formats(state, options, schema)
     return FilePlan(
         table=_table_spec(
             state,
@@ -203,7 +207,9 @@ def _table_spec(
 
 
 def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
-    config, sizing = state.config, _sizing(options)
+    config, orc = state.config, _orc(options, state.config)
+    own_size = orc is not None and "hoodie.orc.max.file.size" in options.explicit
+    sizing = _sizing(options, options.orc_max_file_size if own_size else options.max_file_size)
     commits = (
         metadata
         for instant, metadata in commits_newest_first(state)
@@ -213,6 +219,7 @@ def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
         sizing=sizing,
         average_record_size=average_record_size(commits, sizing),
         parquet=_parquet(options),
+        orc=orc,
         bloom=BloomSettings(
             enabled=options.writes_bloom_filter and config.populate_meta_fields,
             kind=options.bloom_type,
@@ -247,7 +254,12 @@ def _check_table(state: TableState) -> None:
         {
             f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the "
             "table with Apache Hudi)": config.version not in WRITE_VERSIONS,
-            f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
+            f"base files in {config.base_file_format} (write its rows into a new table with PARQUET or ORC)": (
+                config.base_file_format not in _WRITTEN_FORMATS
+            ),
+            "partition markers in ORC (hoodie.partition.metafile.use.base.format)": (
+                config.partition_metafile_in_base_format and config.base_file_format == "ORC"
+            ),
             f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
         },
     )
@@ -289,11 +301,16 @@ def _check_row_options(state: TableState, options: WriteOptions) -> None:
         )
 
 
-def _check_log_blocks(state: TableState, options: WriteOptions, schema: pa.Schema) -> None:
-    """Refuse HFile blocks that Apache Hudi would not read as they are written.
+def _check_formats(state: TableState, options: WriteOptions, schema: pa.Schema) -> None:
+    """Refuse columns that the formats of files cannot hold, and HFile blocks that Apache Hudi would not read.
 
     Hudi takes a column ``key`` for the key of an HFile's entry, and empties it (HFileUtils, 1.2.0).
     """
+    vectors = [field.name for field in schema if is_vector(field.type)]
+    _refuse(
+        state,
+        {f"vector columns in ORC base files ({vectors})": bool(vectors) and _orc(options, state.config) is not None},
+    )
     if options.log_block_format != "hfile" or not state.config.is_mor:
         return
     codec = options.hfile_codec
@@ -320,6 +337,7 @@ def _check_encryption(state: TableState, options: WriteOptions) -> None:
         "log files (the table is MERGE_ON_READ)": config.is_mor,
         "change logs (hoodie.table.cdc.enabled)": config.cdc_enabled,
         f"indexes of the metadata table ({', '.join(sorted(present))})": bool(keys and present),
+        "base files in ORC (hoodie.table.base.file.format)": _orc(options, config) is not None,
         f"an index of the column {asked}": asked is not None and (keys or encryption.hides(asked)),
         "plain footers with key ranges (parquet.encryption.plaintext.footer)": keys and encryption.plaintext_footer,
         f"the column {RECORD_KEY} (parquet.encryption.column.keys must name it, too)": named
@@ -461,9 +479,9 @@ def _stored_keys(state: TableState) -> Iterator[str]:
                     yield from (keys[0].as_py() for keys in file_keys(reader, None) if len(keys))
 
 
-def _sizing(options: WriteOptions) -> SizingSettings:
+def _sizing(options: WriteOptions, max_file_size: int) -> SizingSettings:
     return SizingSettings(
-        max_file_size=options.max_file_size,
+        max_file_size=max_file_size,
         max_file_rows=options.max_file_rows,
         small_file_limit=options.small_file_limit,
         auto_split=options.insert_auto_split,
@@ -479,11 +497,13 @@ def _sizing(options: WriteOptions) -> SizingSettings:
 
 
 def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
-    """Positions need table version 8, and an index that finds them (``HoodieIndex``, Hudi 1.2.0).
+    """Positions need table version 8, an index that finds them (``HoodieIndex``, Hudi 1.2.0), and Parquet base files:
+    Hudi takes the positions of stored rows from its Parquet reader.
 
     HFile blocks have none: Hudi sorts their rows by key after it has sorted the positions (HoodieHFileDataBlock).
     """
     positions = options.write_record_positions and config.version >= 8 and not options.is_global_index
+    positions = positions and config.base_file_format == "PARQUET" and not config.has_several_formats
     positions = positions and options.log_block_format != "hfile"
     sizes = options.log_block_max_size, options.log_file_max_size
     return LogSettings(options.log_block_format, *sizes, positions, options.hfile_codec)
@@ -510,6 +530,14 @@ def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> Index
         options.bloom_index_use_metadata,
         bucket,
     )
+
+
+def _orc(options: WriteOptions, config: TableConfig) -> OrcSettings | None:
+    """Encoding of ORC base files; None if new base files are Parquet."""
+    given = config.has_several_formats and "hoodie.table.base.file.format" in options.explicit
+    if (options.base_file_format if given else config.base_file_format) != "ORC":
+        return None
+    return OrcSettings(options.orc_codec, options.orc_stripe_size)
 
 
 def _parquet(options: WriteOptions) -> ParquetSettings:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet.base_file import BaseFileFooter
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.writing.plan import BloomSettings, FilePlan
 

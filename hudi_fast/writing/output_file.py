@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_fast.formats.orc.write import OrcWriter
 from hudi_fast.formats.parquet.base_file import BaseFileWriter
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_footer, with_nans
 from hudi_fast.formats.parquet.dictionary import dictionary_columns
@@ -49,14 +50,14 @@ class OutputFile:
     """
 
     def __init__(self, plan: FilePlan, work: FileGroupWork, file_id: str, kind: str, footer: KeyFooter) -> None:
-        self.name = base_file_name(file_id, str(work.token), plan.instant)
+        self.name = base_file_name(file_id, str(work.token), plan.instant, plan.files.extension)
         self.path = f"{work.partition}/{self.name}" if work.partition else self.name
         self.rows = 0
         self.footer = footer
         self.ranges: ColumnRanges | None = None
         self._plan = plan
         self._arrow_bytes = 0
-        self._writer: BaseFileWriter | None = None
+        self._writer: BaseFileWriter | OrcWriter | None = None
         create_marker(plan.storage, plan.instant, self.path, kind)
 
     def write(self, table: pa.Table) -> None:
@@ -82,11 +83,11 @@ class OutputFile:
         return encoded + waiting * (encoded / known if known else 1.0) > ceiling
 
     def close(self) -> int:
-        """Finish the file, which may be empty; returns its length in bytes and sets :attr:`ranges`."""
+        """Finish the file, which may be empty; returns its length in bytes and sets :attr:`ranges` of Parquet."""
         if self._writer is None:
             self._writer = self._open(writer_schema(self._plan).empty_table())
         size = self._writer.close(self.footer.finish())
-        if self._plan.files.stats_columns:
+        if self._plan.files.stats_columns and isinstance(self._writer, BaseFileWriter):
             found = ranges_of_footer(self._writer.metadata, self._plan.file_schema, self._plan.files.stats_columns)
             self.ranges = with_nans(found, self._writer.nan_columns, self._plan.file_schema)
         return size
@@ -98,8 +99,10 @@ class OutputFile:
         if kind is not None and self._writer is not None:
             self._writer.abort()
 
-    def _open(self, sample: pa.Table) -> BaseFileWriter:
+    def _open(self, sample: pa.Table) -> BaseFileWriter | OrcWriter:
         plan = self._plan
+        if plan.files.orc is not None:
+            return OrcWriter(plan.storage, self.path, writer_schema(plan), plan.files.orc, plan.avro_schema)
         return BaseFileWriter(
             plan.storage,
             self.path,

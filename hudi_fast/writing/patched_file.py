@@ -32,11 +32,10 @@ import pyarrow.parquet as pq
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
+from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader
 from hudi_fast.formats.parquet.base_file import (
     NAN_SAFE_BOUNDS,
     ROW_GROUP_MEMORY,
-    BaseFileFooter,
-    BaseFileReader,
     ParquetSettings,
     RowGroupWriter,
     footer_pairs,
@@ -145,13 +144,15 @@ def kept_parts(
         appended: number of rows that are appended: the last row group is encoded with them unless it is full.
         unset: columns whose values updated rows keep, besides keys; None if the written rows must have all columns.
     """
+    if reader.metadata is None or plan.files.orc is not None:
+        return None
     if base.names is not None or len(reader.parts) > 1 or not reader.num_rows or writes_encrypted(plan.storage):
         return None
     stored = plan.config.populate_meta_fields
     columns: frozenset[str] = frozenset()
     if stored and unset is not None:
         columns = unset | kept_columns(plan.config, plan.file_schema)
-    kept = _kept(plan.files.parquet, reader, changes, appended, columns)
+    kept = _kept(plan.files.parquet, reader.metadata, changes, appended, columns)
     file_schema = stored_schema(plan.file_schema)
     if kept is None or reader.schema != file_schema:
         return None
@@ -366,13 +367,12 @@ class _Patch:
 
 def _kept(
     settings: ParquetSettings,
-    reader: BaseFileReader,
+    metadata: pq.FileMetaData,
     changes: BaseRowUpdates,
     appended: int,
     columns: frozenset[str],
 ) -> tuple[Kept, ...] | None:
     """What is copied of each row group; None if that is too little."""
-    metadata = reader.metadata
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     ends = np.cumsum([0, *(group.num_rows for group in groups)])
     replaced, dropped = (np.diff(np.searchsorted(rows, ends)) for rows in (changes.replaced, changes.dropped))

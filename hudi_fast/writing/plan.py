@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
+from hudi_fast.formats.orc.write import OrcSettings
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings, SliceMatches
@@ -159,7 +160,8 @@ class FileSettings:
     Attributes:
         sizing: file sizes.
         average_record_size: bytes.
-        parquet: encoding of base files.
+        parquet: encoding of Parquet base files.
+        orc: encoding of ORC base files; None where new base files are Parquet.
         bloom: bloom filters of base files.
         log: log files.
         threads: number of file groups that one process writes in parallel.
@@ -175,6 +177,12 @@ class FileSettings:
     threads: int = 2
     most_threads: int = 2
     stats_columns: tuple[str, ...] = ()
+    orc: OrcSettings | None = None
+
+    @property
+    def extension(self) -> str:
+        """Extension of new base files."""
+        return "parquet" if self.orc is None else "orc"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import Replaced, Replacement, merged_batches
 from hudi_fast.merging.blend import fill_gaps, run_merger
 from hudi_fast.merging.gather import gather, gather_array
@@ -95,8 +95,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
 
 def _rows_at_once(reader: BaseFileReader, incoming: Incoming) -> int:
     """Rows of a batch of the base file: its rows and the incoming ones have about :data:`PART_BYTES` each."""
-    groups = [one.metadata.row_group(number) for one in reader.parts for number in range(one.num_row_groups)]
-    stored = sum(group.total_byte_size for group in groups) / max(1, reader.num_rows)
+    stored = sum(one.stored_bytes for one in reader.parts) / max(1, reader.num_rows)
     return int(min(max(PART_BYTES / max(stored, incoming.row_bytes), 1), PART_ROWS))
 
 

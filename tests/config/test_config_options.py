@@ -105,7 +105,7 @@ def test_a_value_that_means_nothing_is_refused_by_key(key, value, said):
         ("hoodie.bulkinsert.user.defined.partitioner.class", "com.example.Partitioner"),
         ("hoodie.sql.insert.mode", "strict"),
         ("hoodie.write.table.version", 5),
-        ("hoodie.table.base.file.format", "ORC"),
+        ("hoodie.table.base.file.format", "HFILE"),
         ("hoodie.meta.sync.client.tool.class", "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"),
         ("hoodie.precommit.validators", "com.example.Validator"),
     ],
@@ -160,7 +160,7 @@ def test_the_type_of_timestamps_is_a_warning_unless_it_is_what_is_written():
         ("hoodie.write.schema", "{}", "Cast the rows to that schema before the write"),
         ("hoodie.avro.schema", "{}", "Cast the rows to that schema before the write"),
         ("hoodie.parquet.writelegacyformat.enabled", "true", "supported: AUTO, false. Leave it out"),
-        ("hoodie.table.base.file.format", "ORC", "supported: PARQUET. Use one of these, or Apache Hudi"),
+        ("hoodie.table.base.file.format", "HFILE", "supported: PARQUET, ORC. Tables with HFile base files are read"),
         ("hoodie.index.class", "x", "Remove the option, or use Apache Hudi"),
     ],
 )

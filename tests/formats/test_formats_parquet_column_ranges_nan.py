@@ -11,13 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.formats.parquet.base_file import (
-    BaseFileFooter,
-    BaseFileReader,
-    BaseFileWriter,
-    ParquetSettings,
-    open_base_file,
-)
+from hudi_fast.formats.base_file import BaseFileFooter
+from hudi_fast.formats.parquet.base_file import BaseFileWriter, ParquetReader, ParquetSettings, open_base_file
 from hudi_fast.formats.parquet.column_ranges import ranges_of_file
 from hudi_fast.storage.base import Storage
 
@@ -36,7 +31,7 @@ def write(storage: Storage, groups: list[pa.Table]) -> None:
     writer.close(BaseFileFooter())
 
 
-def columns_read(reader: BaseFileReader, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def columns_read(reader: ParquetReader, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the columns whose values are read from now on."""
     seen: list[str] = []
     batches = reader.batches

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.parquet.base_file import ParquetReader
 from hudi_fast.formats.parquet.constant_columns import ConstantColumns
 
 TEXTS = st.sampled_from(["", "a", "b", "é😀", "a" * 100]) | st.none()
 
 
-def reader_of(path: Path, table: pa.Table, group_rows: int, **options: object) -> BaseFileReader:
+def reader_of(path: Path, table: pa.Table, group_rows: int, **options: object) -> ParquetReader:
     pq.write_table(table, path, row_group_size=group_rows, store_schema=False, **options)
-    return BaseFileReader(str(path), pq.ParquetFile(path))
+    return ParquetReader(str(path), pq.ParquetFile(path))
 
 
-def constant(reader: BaseFileReader, columns: list[str], groups: list[int]) -> set[str]:
+def constant(reader: ParquetReader, columns: list[str], groups: list[int]) -> set[str]:
     found = ConstantColumns(reader.metadata, reader.column_numbers, reader.schema, columns, groups)
     return set(columns) - set(found.others)
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> BaseFileReader:
+def reader(tmp_path: Path) -> ParquetReader:
     """Three row groups of two rows."""
     columns = {
         "one": ["x"] * 6,
@@ -41,18 +41,18 @@ def reader(tmp_path: Path) -> BaseFileReader:
     return reader_of(tmp_path / "file.parquet", pa.table(columns), 2)
 
 
-def test_a_column_is_constant_if_all_rows_that_are_read_have_its_text(reader: BaseFileReader) -> None:
+def test_a_column_is_constant_if_all_rows_that_are_read_have_its_text(reader: ParquetReader) -> None:
     names = reader.schema.names
     assert constant(reader, names, [0, 1, 2]) == {"one"}
     assert constant(reader, names, [1, 2]) == {"one", "by_group"}
     assert constant(reader, names, []) == set()
 
 
-def test_no_column_is_constant_among_leaves_of_nested_columns(reader: BaseFileReader) -> None:
+def test_no_column_is_constant_among_leaves_of_nested_columns(reader: ParquetReader) -> None:
     assert constant(reader, ["one", "nested.one"], [0]) == set()
 
 
-def test_only_constant_columns_are_read_as_many_rows_as_there_are(reader: BaseFileReader) -> None:
+def test_only_constant_columns_are_read_as_many_rows_as_there_are(reader: ParquetReader) -> None:
     batches = list(reader.batches(["by_group", "one"], 3, [1, 2]))
     assert pa.Table.from_batches(batches).to_pydict() == {"by_group": ["b"] * 4, "one": ["x"] * 4}
 

@@ -16,13 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet.base_file import (
-    BaseFileFooter,
-    BaseFileWriter,
-    ParquetSettings,
-    ParquetStream,
-    open_base_file,
-)
+from hudi_fast.formats.base_file import BaseFileFooter
+from hudi_fast.formats.parquet.base_file import BaseFileWriter, ParquetSettings, ParquetStream, open_base_file
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage

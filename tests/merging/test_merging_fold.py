@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.parquet.base_file import ParquetReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.combine import blend_duplicates, combine, commit_time_deletes
 from hudi_fast.merging.fold import fold
@@ -243,10 +243,10 @@ def in_batches(rows: pa.Table, batch_rows: int) -> pa.Table:
     return pa.Table.from_batches(rows.combine_chunks().to_batches(max_chunksize=batch_rows), rows.schema)
 
 
-def base_file(rows: list[dict[str, Any]], schema: pa.Schema, group: int) -> BaseFileReader:
+def base_file(rows: list[dict[str, Any]], schema: pa.Schema, group: int) -> ParquetReader:
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema), sink, row_group_size=group)
-    return BaseFileReader("base.parquet", pq.ParquetFile(io.BytesIO(sink.getvalue())))
+    return ParquetReader("base.parquet", pq.ParquetFile(io.BytesIO(sink.getvalue())))
 
 
 @settings(max_examples=400, deadline=None)
@@ -277,7 +277,7 @@ def test_a_base_file_merges_with_its_log_as_record_by_record(
 
 
 def check_ruled_out_groups(
-    log: Log, reader: BaseFileReader, changes: Any, make: Any, everything: list[dict[str, Any]], data: st.DataObject
+    log: Log, reader: ParquetReader, changes: Any, make: Any, everything: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     """Of row groups that a filter rules out only the replaced rows come."""
     groups = reader.num_row_groups

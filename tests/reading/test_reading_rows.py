@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.parquet.base_file import ParquetReader
 from hudi_fast.reading.rows import count_rows, first_rows
 from hudi_fast.reading.scan import plan_scan
 from hudi_fast.view.table_state import load_state
@@ -23,13 +23,13 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The columns of base files that are read, one entry a file."""
     found: list[tuple[str, ...]] = []
     for name in ("read", "batches"):
-        original = getattr(BaseFileReader, name)
+        original = getattr(ParquetReader, name)
 
         def read(self, columns, *args, _original=original):
             found.append(tuple(columns))
             return _original(self, columns, *args)
 
-        monkeypatch.setattr(BaseFileReader, name, read)
+        monkeypatch.setattr(ParquetReader, name, read)
     return found
 
 

@@ -32,7 +32,7 @@ def main(folder):
         warnings.simplefilter("always", hf.HudiWarning)
         print(*spark.read.format("hudi").option(READ_OPTIMIZED, True).load(path).select("part", "v", "id").collect())
         more = spark.createDataFrame([("b", 2, "y")], rows.schema)
-        elsewhere = {**TABLE, "hoodie.write.record.positions": "true", "hoodie.table.base.file.format": "ORC"}
+        elsewhere = {**TABLE, "hoodie.write.record.positions": "true", "hoodie.table.base.file.format": "HFILE"}
         more.write.format("hudi").options(**elsewhere).mode("append").save(f"{folder}/other")
         more.write.format("hudi").options(**TABLE).option("path", f"{folder}/named").saveAsTable("named")
         print(spark.table("named").count())

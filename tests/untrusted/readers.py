@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -27,13 +28,16 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError
 from hudi_fast.formats.avro.container import is_avro_container
-from hudi_fast.formats.avro.rows import AvroDecoder
-from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder
+from hudi_fast.formats.avro.schema import arrow_to_avro, avro_to_arrow
+from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.writer import encode_hfile
 from hudi_fast.formats.log.blocks import MAGIC, BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.formats.log.delete_block import decode_delete_block
 from hudi_fast.formats.log.record_positions import decode_positions
+from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.index.consistent import parse_hashing
@@ -53,6 +57,7 @@ from hudi_fast.timeline.plans import (
 )
 from hudi_fast.timeline.restore_plans import decode_restore_metadata, decode_restore_plan
 from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_requested_replace
+from hudi_fast.view.base_files import open_file
 from tests.naive import hfile as naive_hfile
 from tests.naive import kryo_deletes as naive_kryo
 from tests.support.golden import TABLES, unzip_golden
@@ -166,6 +171,44 @@ def _small_base_file() -> bytes:
     )
     pq.write_table(rows, sink, row_group_size=15, compression="zstd")
     return sink.getvalue().to_pybytes()
+
+
+def _orcs() -> list[bytes]:
+    """ORC base files of each codec, with strings in dictionaries and without, and several stripes."""
+    at = pa.timestamp("us", "UTC")
+    part = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.field("element", at)))])
+    rows = pa.table(
+        {
+            "_hoodie_record_key": [f"k{number}" for number in range(60)],
+            "text": ["x", None, "yy"] * 20,
+            "n": pa.array(range(60), pa.int64()),
+            "d": pa.array([None, 1] * 30, pa.decimal128(20, 3)),
+            "e": pa.array([None, 1.5] * 30, pa.float64()),
+            "f": pa.array([True, False, None] * 20),
+            "s": pa.array([{"a": 1, "b": [5, None]}, None] * 30, part),
+            "m": pa.array([[("k", 1)], None, []] * 20, pa.map_(pa.string(), pa.int32())),
+            "t": pa.array(range(60), at),
+            "day": pa.array(range(60), pa.date32()),
+            "raw": pa.array([b"abc", None] * 30, pa.binary()),
+        }
+    )
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for codec in ("zstd", "zlib", "snappy", "lz4", "none"):
+            settings = OrcSettings(codec, 1 << 12)
+            writer = OrcWriter(Storage(folder), "a.orc", rows.schema, settings, arrow_to_avro(rows.schema, "r", "n"))
+            for start in (0, 20, 40):
+                writer.write(rows.slice(start, 20))
+            writer.close(BaseFileFooter(min_key="k0", max_key="k9"))
+            found.append((Path(folder) / "a.orc").read_bytes())
+    return [*found, found[-1].replace(b"\x1a\x03GMT", b"\x1a\x03CET")]  # of a writer elsewhere
+
+
+def _hfile_bases() -> list[bytes]:
+    rows = pa.table({"_hoodie_record_key": [f"k{at}" for at in range(10, 60)], "n": [1, None] * 25, "key": [""] * 50})
+    avro = arrow_to_avro(rows.schema, "r", "n")
+    values = AvroEncoder.compile(rows.schema, avro).encode_values(rows.to_batches()[0])
+    return [b"".join(bytes(part) for part in encode_hfile(rows[0].combine_chunks(), values, avro))]
 
 
 def _footer(content: bytes) -> bytes:
@@ -302,6 +345,20 @@ def _read_parquet(content: bytes, folder: Path) -> None:
     _tried(read)
 
 
+def _read_base(content: bytes, folder: Path, extension: str) -> None:
+    storage = _stored(content, folder, f"a.file.{extension}")
+
+    def read() -> None:
+        with open_file(storage, f"a.file.{extension}") as reader:
+            reader.footer()
+            for name in reader.schema.names:
+                _tried(lambda name=name: reader.read([name]).validate(full=True))
+            for batch in reader.batches(reader.schema.names, 7):
+                batch.validate(full=True)
+
+    _tried(read)
+
+
 def _read_footer(content: bytes, folder: Path) -> None:
     _tried(lambda: change_footer(content, {(0, 0)}, {b"a": b"b"}, "a.file"))
 
@@ -427,6 +484,8 @@ READERS: dict[str, Reader] = {
     "HFiles": Reader(_hfiles, _read_hfile),
     "properties": Reader(lambda: _real(lambda name, _: name.endswith("hoodie.properties")), _read_properties),
     "Parquet files": Reader(_parquets, _read_parquet),
+    "ORC files": Reader(_orcs, lambda content, folder: _read_base(content, folder, "orc")),
+    "HFile base files": Reader(_hfile_bases, lambda content, folder: _read_base(content, folder, "hfile")),
     "Parquet footers": Reader(lambda: [_footer(one) for one in _parquets()], _read_footer),
     "bloom filters": Reader(_blooms, _read_bloom),
     "Avro schemas": Reader(_schemas, _read_schema),

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet.base_file import BaseFileFooter
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.plan import WritePlan
 from tests.support.small_tables import options, plain_rows

@@ -1,4 +1,4 @@
-"""Write options of files: sizing, Parquet and bloom filters.
+"""Write options of files: sizing, Parquet, ORC and bloom filters.
 
 Sources: ``HoodieStorageConfig``, ``HoodieCompactionConfig``, ``HoodieIndexConfig``, ``HoodieWriteConfig`` (1.2.0).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hudi_fast.config.option_descriptor import Kind, Option
 
-__all__ = ["BLOOM_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS", "SMALL_FILE_LIMIT"]
+__all__ = ["BLOOM_OPTIONS", "ORC_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS", "SMALL_FILE_LIMIT"]
 
 _MIB = 1024 * 1024
 
@@ -166,6 +166,34 @@ PARQUET_OPTIONS = (
     Option("hoodie.parquet.dictionary.enabled", Kind.BOOL, True, "Use dictionary encoding where it helps."),
 )
 """Options of Parquet base files."""
+
+ORC_OPTIONS = (
+    Option(
+        "hoodie.orc.compression.codec",
+        Kind.ENUM,
+        "zstd",
+        "Compression codec of ORC base files (Apache Hudi's default is zlib).",
+        choices=("none", "zlib", "snappy", "lzo", "lz4", "zstd"),
+        supported=("none", "zlib", "snappy", "lz4", "zstd"),
+    ),
+    Option(
+        "hoodie.orc.stripe.size",
+        Kind.INT,
+        16 * _MIB,
+        "Target size of a stripe, which a reader holds in memory (Apache Hudi's default is 64 MiB).",
+        unit="bytes",
+        minimum=1,
+    ),
+    Option(
+        "hoodie.orc.max.file.size",
+        Kind.INT,
+        120 * _MIB,
+        "Target size of new ORC base files; if not given, that of Parquet files.",
+        unit="bytes",
+        minimum=1,
+    ),
+)
+"""Options of ORC base files."""
 
 BLOOM_OPTIONS = (
     Option(

@@ -48,14 +48,7 @@ _SERVICES = (
 )
 
 _FORMATS = (
-    _only(
-        "hoodie.table.base.file.format",
-        "Format of base files.",
-        "PARQUET",
-        aliases=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
-    ),
     _only("hoodie.table.log.file.format", "Log file format.", "HOODIE_LOG", aliases=("hoodie.table.rt.file.format",)),
-    _off("hoodie.table.multiple.base.file.formats.enable", "Base files of several formats in one table."),
     _off("hoodie.partition.metafile.use.base.format", "Write partition metafiles in the base file format."),
     _only(
         "hoodie.parquet.writelegacyformat.enabled",

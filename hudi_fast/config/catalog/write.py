@@ -168,6 +168,23 @@ TABLE_OPTIONS = (
         choices=TABLE_TYPES,
     ),
     Option(
+        "hoodie.table.base.file.format",
+        Kind.ENUM,
+        "PARQUET",
+        "Format of a new table's base files. In a table with several formats: format of the files that this write "
+        "makes.",
+        aliases=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
+        choices=("PARQUET", "ORC", "HFILE", "LANCE"),
+        supported=("PARQUET", "ORC"),
+        instead="Tables with HFile base files are read only; for Lance use Apache Hudi.",
+    ),
+    Option(
+        "hoodie.table.multiple.base.file.formats.enable",
+        Kind.BOOL,
+        False,
+        "Whether a new table may have base files of several formats.",
+    ),
+    Option(
         "hoodie.write.table.version",
         Kind.INT,
         9,

@@ -1,4 +1,5 @@
-"""The subset of protobuf that HFiles and Hadoop's file statuses use: messages of numbers and byte strings.
+"""The subset of protobuf that HFiles, tails of ORC files and Hadoop's file statuses use: messages of numbers and byte
+strings.
 
 Source: HFile reference sections 1.8 and 1.9; the encoding is protobuf's own.
 """

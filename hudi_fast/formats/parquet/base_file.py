@@ -14,7 +14,8 @@ library expects::
 The footer names Arrow's library, which does not do this; so the key ``hudi_fast.nan`` declares that bounds in the file
 cover all values.
 
-:func:`open_base_file` opens a file once for its schema, footer keys and batches.
+:func:`open_base_file` opens a file once for its schema, footer keys and batches. The part of a reader that all formats
+have is :class:`hudi_fast.formats.base_file.BaseFileReader`.
 """
 
 from __future__ import annotations
@@ -28,33 +29,26 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, key_pairs
 from hudi_fast.formats.parquet.constant_columns import ConstantColumns
 from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, without_keys
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.formats.vectors import descriptor_of, is_vector, stored_rows, stored_schema
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.conditional import ExpiredCredentialsError
 
 __all__ = [
     "NAN_SAFE_BOUNDS",
-    "BaseFileFooter",
-    "BaseFileReader",
     "BaseFileWriter",
+    "ParquetReader",
     "ParquetSettings",
     "ParquetStream",
     "RowGroupWriter",
     "footer_pairs",
     "open_base_file",
 ]
-
-BLOOM_KEY = b"org.apache.hudi.bloomfilter"
-OLD_BLOOM_KEY = b"com.uber.hoodie.bloomfilter"
-BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
-MIN_KEY = b"hoodie_min_record_key"
-MAX_KEY = b"hoodie_max_record_key"
 
 VECTORS_KEY = b"hoodie.vector.columns"
 """Footer key: the vector columns with their descriptors."""
@@ -97,34 +91,9 @@ class ParquetSettings:
     dictionary: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class BaseFileFooter:
-    """Hudi's own keys in a base file's footer.
-
-    Attributes:
-        bloom_filter: base64 text; None without a filter.
-        bloom_type: ``DYNAMIC_V0``; None means a simple filter.
-        min_key: smallest record key; None if unknown or the file has no rows.
-        max_key: largest record key.
-    """
-
-    bloom_filter: str | None = None
-    bloom_type: str | None = None
-    min_key: str | None = None
-    max_key: str | None = None
-
-
 def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]:
     """All key-value pairs in the footer of a base file: the Avro JSON of its columns, and Hudi's own keys."""
-    pairs = {b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro"}
-    for key, value in (
-        (BLOOM_KEY, footer.bloom_filter),
-        (BLOOM_TYPE_KEY, footer.bloom_type),
-        (MIN_KEY, footer.min_key),
-        (MAX_KEY, footer.max_key),
-    ):
-        if value is not None:
-            pairs[key] = value.encode()
+    pairs = {b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro", **key_pairs(footer)}
     if '"logicalType":"vector"' in avro_schema:
         vectors = [field for field in avro_to_arrow(avro_schema, "the table's schema") if is_vector(field.type)]
         listed = ",".join(f"{field.name}:{descriptor_of(field.type)}" for field in vectors)
@@ -337,7 +306,7 @@ class BaseFileWriter(RowGroupWriter):
             self._storage.delete_file(self.path)
 
 
-class BaseFileReader:
+class ParquetReader(BaseFileReader):
     """One open base file.
 
     Args:
@@ -356,14 +325,6 @@ class BaseFileReader:
     def schema(self) -> pa.Schema:
         """Its columns."""
         return self._schema
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(self.schema.names)
-
-    def has(self, column: str) -> bool:
-        """Whether the file has a column of that name."""
-        return column in self._names
 
     @property
     def num_rows(self) -> int:
@@ -404,9 +365,9 @@ class BaseFileReader:
         return self._location
 
     @property
-    def parts(self) -> tuple[BaseFileReader, ...]:
-        """The files that hold the columns: this one, or several side by side."""
-        return (self,)
+    def stored_bytes(self) -> int:
+        """Bytes of all rows before compression."""
+        return sum(self.metadata.row_group(number).total_byte_size for number in range(self.num_row_groups))
 
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys.
@@ -414,13 +375,8 @@ class BaseFileReader:
         Raises:
             CorruptTableError: one of them is not UTF-8.
         """
-        found = self._file.metadata.metadata or {}
-
-        def text(*keys: bytes) -> str | None:
-            return next((found[key].decode() for key in keys if key in found), None)
-
         with self._explained():
-            return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
+            return footer_of(self._file.metadata.metadata or {})
 
     @property
     def has_nan_safe_bounds(self) -> bool:
@@ -431,6 +387,14 @@ class BaseFileReader:
     def row_group_rows(self) -> list[int]:
         """Number of rows of each row group."""
         return [self._file.metadata.row_group(i).num_rows for i in range(self.num_row_groups)]
+
+    def text_bounds(self, column: str) -> list[tuple[bytes, bytes] | None]:
+        """Smallest and largest value of a text column in each row group, in UTF-8; None where unknown."""
+        number = self.column_numbers.get(column)
+        if number is None:
+            return [None] * self.num_row_groups
+        found = (self.metadata.row_group(group).column(number).statistics for group in range(self.num_row_groups))
+        return [None if one is None or not one.has_min_max else (one.min_raw, one.max_raw) for one in found]
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
         """Read whole columns, of all or some row groups."""
@@ -493,17 +457,14 @@ class BaseFileReader:
         """Close the file."""
         self._file.close()
 
-    def __enter__(self) -> BaseFileReader:
+    def __enter__(self) -> ParquetReader:
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def open_base_file(
     storage: Storage, path: str, display_path: str | None = None, size: int | None = None
-) -> BaseFileReader:
-    """Open a base file.
+) -> ParquetReader:
+    """Open a Parquet file.
 
     Args:
         storage: storage of the file.
@@ -534,29 +495,20 @@ def open_base_file(
         )
         if encryption is not None:
             encryption.check_keys(file)
-        return BaseFileReader(display_path, file, (storage, path))
+        return ParquetReader(display_path, file, (storage, path))
 
 
 @contextmanager
 def _explained(path: str, storage: Storage | None) -> Iterator[None]:
     """Raise Arrow's errors as errors of the file."""
-    try:
-        yield
-    except ExpiredCredentialsError:
-        raise
-    except FileNotFoundError as error:
-        table = "" if storage is None else f" of {storage.uri}"
-        text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
-        raise FileGoneError(f"A base file{table} {text} remains, restore the file.", path) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if "crypt" in str(error):
+    with file_errors(path, storage, "Parquet"):
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            if "crypt" not in str(error) or isinstance(error, FileNotFoundError):
+                raise
             raise ConfigError(
                 f"The base file {path} is encrypted and cannot be decrypted ({error}). Pass the settings that it was "
                 "written with, parquet.crypto.factory.class and parquet.encryption.*, as storage options or in the "
                 "Spark session."
             ) from error
-        raise CorruptTableError(
-            f"The base file cannot be read as Parquet ({error}). It is cut off or damaged; restore it, or "
-            "restore the table to a savepoint.",
-            path,
-        ) from error

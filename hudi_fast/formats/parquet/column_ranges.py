@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, leaf_values
 
 __all__ = [
@@ -65,6 +65,8 @@ class ColumnRange:
         """Whether the range is complete: it has bounds, or all values are null."""
         return self.low is not None or self.null_count >= self.value_count
 
+
+_UNKNOWN = ColumnRange(None, None, 0, 1)
 
 ColumnRanges: TypeAlias = Mapping[str, ColumnRange]
 """Ranges by dotted name, one per column of the file."""
@@ -138,6 +140,8 @@ def ranges_of_footer(
 def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = None) -> dict[str, ColumnRange]:
     """The ranges of a base file: from its footer, and by reading a column if the footer is incomplete.
 
+    The ranges of other formats than Parquet are unknown: Apache Hudi records none for their files.
+
     ``columns`` are dotted names; None for all. Columns that the file lacks are omitted.
 
     Raises:
@@ -146,6 +150,8 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
     parts = reader.parts
     if len(parts) > 1:
         return _ranges_of_parts(reader, parts, columns)
+    if reader.metadata is None:
+        return {name: _UNKNOWN for name in leaf_columns(reader.schema) if columns is None or name in columns}
     found = ranges_of_footer(reader.metadata, reader.schema, columns)
     leaves, has_nan_safe_bounds = leaf_columns(reader.schema), reader.has_nan_safe_bounds
     for name, one in found.items():

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet.base_file import BaseFileFooter, BaseFileReader
+from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader
 from hudi_fast.storage.base import Storage
 
 __all__ = ["StitchedBaseFile", "folder_scalar"]
@@ -93,7 +93,7 @@ class StitchedBaseFile(BaseFileReader):
         return self.source.num_row_groups
 
     @property
-    def metadata(self) -> pq.FileMetaData:
+    def metadata(self) -> pq.FileMetaData | None:
         """The footer of the source."""
         return self.source.metadata
 
@@ -106,6 +106,11 @@ class StitchedBaseFile(BaseFileReader):
     def parts(self) -> tuple[BaseFileReader, ...]:
         """Skeleton and source."""
         return self._skeleton, self.source
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all rows before compression, in both files."""
+        return self._skeleton.stored_bytes + self.source.stored_bytes
 
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys, from the skeleton."""

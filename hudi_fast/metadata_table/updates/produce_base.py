@@ -19,8 +19,8 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import LogBlock
-from hudi_fast.formats.parquet.base_file import BaseFileReader, open_base_file
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import merged_rows
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
@@ -30,7 +30,7 @@ from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
-from hudi_fast.view.base_files import open_base
+from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.listing import WithFiles
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
@@ -251,10 +251,10 @@ def open_added(storage: Storage, one: AddedFile) -> BaseFileReader:
     """Open a base file that an action wrote.
 
     Raises:
-        CorruptTableError: the file is missing, truncated, or not Parquet.
+        CorruptTableError: the file is missing, truncated, or of another format.
     """
     base = parse_base_file(FileStat(one.path, one.size, 0, False))
-    return open_base_file(storage, one.path) if base is None else open_base(storage, base)
+    return open_file(storage, one.path) if base is None else open_base(storage, base)
 
 
 @contextlib.contextmanager

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.metadata_table.keys import bloom_key
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.records import BLOOM, encode_records
 from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext, removals
+from hudi_fast.view.base_files import open_file
 
 __all__ = ["BloomOfFiles", "BloomOfRemoved"]
 
@@ -45,7 +45,7 @@ class BloomOfFiles:
         """One batch of records."""
         rows = []
         for one in self.files:
-            with open_base_file(self.context.storage, one.path) as reader:
+            with open_file(self.context.storage, one.path) as reader:
                 footer = reader.footer()
             if footer.bloom_filter is not None:
                 kind = footer.bloom_type or _SIMPLE

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock
-from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import hash_keys
 from hudi_fast.keys.key_generator import record_keys

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from hudi_fast.config.moments import Moment, timeline_zone
 from hudi_fast.config.read_options import ReadOptions
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 from hudi_fast.formats.log.cdc_records import DELETE, INSERT, check_cdc_mode
 from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge, stored_key_config
@@ -202,10 +202,6 @@ def _require_changes(state: TableState) -> None:
             "writers log no changes. Use an incremental query for the new rows."
         )
     check_cdc_mode(state.config.cdc_mode, state.config.name)
-    if state.config.base_file_format != "PARQUET":
-        raise UnsupportedFeatureError(
-            f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
-        )
 
 
 def _commits(state: TableState, options: ReadOptions) -> tuple[ChangeCommit, ...]:

@@ -254,6 +254,9 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
     columns = [one for one in _with_stats(request, table) if one.name.partition(".")[0] not in altered]
     if len(paths) < 2 or not columns or not request.reads_current_rows:
         return paths
+    config = request.state.config
+    if config.base_file_format != "PARQUET" or config.has_several_formats:
+        return paths  # Apache Hudi's records cover the log files alone: it has no statistics of other base files
     if not steps.usable(table, index, _PARTITIONS, len(paths)):
         return paths
     with steps.reading(index, _PARTITIONS, len(paths)):

@@ -21,7 +21,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hudi_fast.formats.parquet.base_file import NAN_SAFE_BOUNDS, BaseFileFooter, footer_pairs, open_base_file
+from hudi_fast.formats.base_file import BaseFileFooter
+from hudi_fast.formats.parquet.base_file import NAN_SAFE_BOUNDS, footer_pairs, open_base_file
 from hudi_fast.formats.parquet.column_ranges import ranges_of_file
 from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
 from hudi_fast.formats.parquet.encryption import writes_encrypted
@@ -78,6 +79,10 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
     """
     if source.work.ordering.columns:
         return "rows are sorted"
+    if source.work.plan.files.orc is not None:
+        return "new files are ORC"
+    if any(one.base_file is not None and not one.base_file.name.endswith(".parquet") for one in source.slices):
+        return "a file is not Parquet"
     if writes_encrypted(source.work.plan.storage):
         return "files are encrypted"
     if any(one.base_file is not None and one.base_file.names is not None for one in source.slices):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.bloom_union import union_filters
-from hudi_fast.formats.parquet.base_file import BaseFileFooter
 from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.work import ClusteringWork, slices_of

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import BlockType, LogBlock
-from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.log_scan import filter_visible_blocks, slice_blocks
 from hudi_fast.merging.resolve import ResolvedSlice, resolve_slice

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.keys import NON_PARTITIONED, bloom_key
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.updates.produce import ProducerContext
 from hudi_fast.services.validation.stats import compare_stats
 from hudi_fast.services.validation.text import difference, differences
+from hudi_fast.view.base_files import open_file
 from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.listing import StorageLister
 
@@ -195,7 +195,7 @@ def _filters(context: ProducerContext, stored: Stored, expected: pa.Table, found
 def _missed(context: ProducerContext, path: str, text: bytes, kind: str) -> int:
     """How many keys of a base file its filter misses."""
     stored = BloomFilter.from_base64(text.decode("latin-1"), kind, where=path)
-    with open_base_file(context.storage, path) as reader:
+    with open_file(context.storage, path) as reader:
         keys = reader.read([_RECORD_KEY]).column(0)
     return len(keys) - int(stored.might_contain(keys).sum())
 

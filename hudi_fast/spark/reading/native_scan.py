@@ -1,8 +1,9 @@
 """Reads base files with Spark's vectorised Parquet scan, where its result equals the core's.
 
-Excluded: skeletons of a bootstrapped table, files older than a type change that Spark's scan does not support, columns
-of types that it lacks, files whose path Spark interprets as a pattern, and partition columns stored only in paths that
-Spark cannot parse. The footer of one file of each commit gives the types, because a commit writes one schema.
+Excluded: files that are not Parquet, skeletons of a bootstrapped table, files older than a type change that Spark's
+scan does not support, columns of types that it lacks, files whose path Spark interprets as a pattern, and partition
+columns stored only in paths that Spark cannot parse. The footer of one file of each commit gives the types, because a
+commit writes one schema.
 
 Files from before a column was renamed or dropped form a separate scan per set of old names. Files with changed nested
 columns or types are left to the core's reader.
@@ -134,7 +135,7 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
     """The slices with a base file that Spark's scan reads correctly; reads one footer of each commit."""
     from_path = _path_columns(scan.config, scan.output)
     slices = [one for one in slices if not PATTERN & set(f"{scan.storage.uri}{one.partition}")]
-    slices = [one for one in slices if one.base_file is None or not one.base_file.is_skeleton]
+    slices = [one for one in slices if one.base_file is None or _is_plain_parquet(one.base_file)]
     if from_path:
         slices = [one for one in slices if _spark_parses(scan.config, one.partition)]
     samples = {one.base_file.instant: one.base_file for one in slices if one.base_file is not None}
@@ -150,6 +151,10 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         fitting = dict(zip(samples, pool.map(fits, samples.values()), strict=True))
     return frozenset(one for one in slices if one.base_file is not None and fitting[one.base_file.instant])
+
+
+def _is_plain_parquet(base: BaseFile) -> bool:
+    return not base.is_skeleton and base.name.endswith(".parquet")
 
 
 def _path_columns(config: TableConfig, schema: pa.Schema) -> list[str]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet.base_file import BaseFileReader, open_base_file
+from hudi_fast.formats.parquet.base_file import ParquetReader, open_base_file
 from hudi_fast.storage.base import Storage, check_relative
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.archive.instant import ArchivedInstant
@@ -288,7 +288,7 @@ def _file_rows(
         ) from error
 
 
-def _candidate_groups(reader: BaseFileReader, begin: str | None, end: str | None) -> list[int]:
+def _candidate_groups(reader: ParquetReader, begin: str | None, end: str | None) -> list[int]:
     """Row groups whose statistics do not exclude the times from ``begin`` to ``end``."""
     if begin is None and end is None:
         return list(range(reader.num_row_groups))

@@ -1,0 +1,209 @@
+"""Base files of any format: what readers and writers of all formats have in common.
+
+::
+
+    .parquet ─► formats/parquet/base_file.py ─┐
+    .orc ─────► formats/orc/read.py ──────────┼─► BaseFileReader: columns of row groups, in file order
+    .hfile ───► formats/hfile/base_file.py ───┘                   Hudi's keys: bloom filter, key range
+
+A row group is the part of a file that is read at once: a row group of Parquet, a stripe of ORC, a whole HFile. What
+only Parquet has (statistics of row groups, bytes that can be copied) is behind :attr:`BaseFileReader.metadata`, which
+is None for other formats; code that uses it has a plain way beside it.
+
+Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroOrcWriter`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.errors import CorruptTableError, FileGoneError
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.conditional import ExpiredCredentialsError
+
+__all__ = [
+    "BaseFileFooter",
+    "BaseFileReader",
+    "file_errors",
+    "footer_of",
+    "key_pairs",
+    "rows_without_columns",
+]
+
+BLOOM_KEY = b"org.apache.hudi.bloomfilter"
+OLD_BLOOM_KEY = b"com.uber.hoodie.bloomfilter"
+BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
+MIN_KEY = b"hoodie_min_record_key"
+MAX_KEY = b"hoodie_max_record_key"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileFooter:
+    """Hudi's own keys in a base file's footer.
+
+    Attributes:
+        bloom_filter: base64 text; None without a filter.
+        bloom_type: ``DYNAMIC_V0``; None means a simple filter.
+        min_key: smallest record key; None if unknown or the file has no rows.
+        max_key: largest record key.
+    """
+
+    bloom_filter: str | None = None
+    bloom_type: str | None = None
+    min_key: str | None = None
+    max_key: str | None = None
+
+
+def key_pairs(footer: BaseFileFooter) -> dict[bytes, bytes]:
+    """Hudi's keys as key-value pairs of a footer."""
+    values = {
+        BLOOM_KEY: footer.bloom_filter,
+        BLOOM_TYPE_KEY: footer.bloom_type,
+        MIN_KEY: footer.min_key,
+        MAX_KEY: footer.max_key,
+    }
+    return {key: value.encode() for key, value in values.items() if value is not None}
+
+
+def footer_of(pairs: Mapping[bytes, bytes]) -> BaseFileFooter:
+    """Hudi's keys among the key-value pairs of a footer.
+
+    Raises:
+        UnicodeDecodeError: one of them is not UTF-8.
+    """
+
+    def text(*keys: bytes) -> str | None:
+        return next((pairs[key].decode() for key in keys if key in pairs), None)
+
+    return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
+
+
+class BaseFileReader(ABC):
+    """One open base file.
+
+    Attributes:
+        path: its path in messages.
+    """
+
+    path: str
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.schema.names)
+
+    def has(self, column: str) -> bool:
+        """Whether the file has a column of that name."""
+        return column in self._names
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    @abstractmethod
+    def num_row_groups(self) -> int:
+        """Number of row groups."""
+
+    @property
+    def metadata(self) -> pq.FileMetaData | None:
+        """The footer of a Parquet file as Arrow represents it; None for another format."""
+        return None
+
+    @property
+    def location(self) -> tuple[Storage, str]:
+        """The file that holds the row groups: its storage, and its path there."""
+        raise NotImplementedError(self.path)
+
+    @property
+    def parts(self) -> tuple[BaseFileReader, ...]:
+        """The files that hold the columns: this one, or several side by side."""
+        return (self,)
+
+    @property
+    @abstractmethod
+    def stored_bytes(self) -> int:
+        """Bytes of all rows before compression, about."""
+
+    @property
+    def has_nan_safe_bounds(self) -> bool:
+        """Whether bounds in the footer cover all values: chunks with NaN have none."""
+        return False
+
+    @abstractmethod
+    def footer(self) -> BaseFileFooter:
+        """Hudi's footer keys.
+
+        Raises:
+            CorruptTableError: one of them is not UTF-8.
+        """
+
+    @abstractmethod
+    def row_group_rows(self) -> list[int]:
+        """Number of rows of each row group."""
+
+    def text_bounds(self, column: str) -> list[tuple[bytes, bytes] | None]:
+        """Smallest and largest value of a text column in each row group, in UTF-8; None where unknown."""
+        return [None] * self.num_row_groups
+
+    @abstractmethod
+    def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Read whole columns, of all or some row groups."""
+
+    @abstractmethod
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in file order, at most ``batch_rows`` at a time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+    def __enter__(self) -> BaseFileReader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def rows_without_columns(count: int) -> pa.RecordBatch:
+    """A batch that has a number of rows and no columns."""
+    return pa.RecordBatch.from_struct_array(pa.nulls(count, pa.struct([])))
+
+
+@contextmanager
+def file_errors(path: str, storage: Storage | None, format_name: str) -> Iterator[None]:
+    """Raise Arrow's errors as errors of the file.
+
+    Args:
+        path: the file, for messages.
+        storage: its storage; None if unknown.
+        format_name: ``Parquet``, ``ORC`` or ``HFile``.
+    """
+    try:
+        yield
+    except ExpiredCredentialsError:
+        raise
+    except FileNotFoundError as error:
+        table = "" if storage is None else f" of {storage.uri}"
+        text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
+        raise FileGoneError(f"A base file{table} {text} remains, restore the file.", path) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise CorruptTableError(
+            f"The base file cannot be read as {format_name} ({error}). It is cut off or damaged; restore it, or "
+            "restore the table to a savepoint.",
+            path,
+        ) from error

@@ -1,0 +1,244 @@
+"""Reads ORC base files: Arrow decodes stripes; the tail gives their rows, Hudi's keys and the Avro schema.
+
+::
+
+    tail ─► rows of stripes, keys, ``orc.avro.schema`` ─► schema
+    stripe ─► Arrow ─► columns in the types of the schema ─► batches
+
+Memory holds one stripe of the requested columns. ORC types are coarser than Avro's, so the Avro schema that Hudi stores
+in the file decides (:mod:`hudi_fast.formats.orc.types`). Files without one get the types that Hudi derives for them.
+
+Source: ``HoodieAvroOrcWriter``, ``HoodieAvroOrcReader``, ``OrcUtils`` (1.2.0); ``HoodieOrcWriter`` (0.15.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfoNotFoundError
+
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, rows_without_columns
+from hudi_fast.formats.orc.tail import NO_CODEC, OrcTail, StripeStreams, parse_tail
+from hudi_fast.formats.orc.timestamps import StripeTimestamps
+from hudi_fast.formats.orc.types import has_timestamps, in_stored_types, is_utc, plain_type, seconds_ahead, type_numbers
+from hudi_fast.storage.base import Storage
+
+__all__ = ["SCHEMA_KEY", "OrcReader", "arrow_orc", "open_orc_file"]
+
+SCHEMA_KEY = b"orc.avro.schema"
+"""User metadata: the Avro schema of the file's rows."""
+
+_COMPRESSED = 4
+"""Bytes before compression of a byte of a compressed file, about."""
+
+_MOST_FOOTER = 1 << 20
+"""Maximum bytes of a stripe's footer."""
+
+Result = TypeVar("Result")
+
+
+def arrow_orc() -> Any:
+    """Arrow's module of ORC, loaded on use: some builds of pyarrow leave it out.
+
+    Raises:
+        UnsupportedFeatureError: there is none.
+    """
+    try:
+        import pyarrow.orc
+    except ImportError as error:
+        raise UnsupportedFeatureError(
+            f"This build of pyarrow has no ORC ({error}), which the table's base files need. Install pyarrow from PyPI."
+        ) from error
+    return pyarrow.orc
+
+
+class OrcReader(BaseFileReader):
+    """One open ORC file; a row group is a stripe.
+
+    Args:
+        storage: its storage.
+        path: its path there, also in messages.
+        source: the open file.
+    """
+
+    def __init__(self, storage: Storage, path: str, source: pa.NativeFile) -> None:
+        self.path = path
+        self._storage = storage
+        self._source = source
+        self._file = self._reread(lambda: arrow_orc().ORCFile(source))
+        self._tail: OrcTail = parse_tail(self._file.reader.serialized_file_tail(), path)
+        self._as_read: pa.Schema = self._file.schema
+        self._schema = _schema_of(self._tail, self._as_read)
+        self._numbers = type_numbers(self._as_read)
+        self._zones: dict[int, str] = {}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self._schema
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self._tail.rows
+
+    @property
+    def num_row_groups(self) -> int:
+        """Number of stripes."""
+        return len(self._tail.stripes)
+
+    @property
+    def location(self) -> tuple[Storage, str]:
+        """Its storage, and its path there."""
+        return self._storage, self.path
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all rows before compression, about."""
+        return int(self._file.content_length) * (1 if self._tail.codec == NO_CODEC else _COMPRESSED)
+
+    def footer(self) -> BaseFileFooter:
+        """Hudi's keys in the user metadata.
+
+        Raises:
+            CorruptTableError: one of them is not UTF-8.
+        """
+        with file_errors(self.path, self._storage, "ORC"):
+            return footer_of(self._tail.metadata)
+
+    def row_group_rows(self) -> list[int]:
+        """Number of rows of each stripe."""
+        return [one.rows for one in self._tail.stripes]
+
+    def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Read whole columns, of all or some stripes."""
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        numbers = range(self.num_row_groups) if row_groups is None else row_groups
+        batches = [self._stripe(number, columns) for number in numbers]
+        return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in file order, at most ``batch_rows`` at a time."""
+        for number in range(self.num_row_groups) if row_groups is None else row_groups:
+            stripe = self._stripe(number, columns)
+            for start in range(0, stripe.num_rows, batch_rows):
+                yield stripe.slice(start, batch_rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def _stripe(self, number: int, columns: Sequence[str]) -> pa.RecordBatch:
+        """Columns of one stripe."""
+        rows = self._tail.stripes[number].rows
+        if not columns or not rows:
+            fields = [self._schema.field(name) for name in columns]
+            return pa.RecordBatch.from_pylist([], pa.schema(fields)) if columns else rows_without_columns(rows)
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        with self._explained():
+            exact = self._exact(number, columns)
+            if exact is None:
+                try:
+                    found = self._reread(lambda: self._file.read_stripe(number, list(columns)))
+                except pa.ArrowInvalid as error:
+                    if "out of range for nanosecond" not in str(error):
+                        raise
+                    exact = self._streams(number, whole=True)  # a file without statistics
+            if exact is not None:
+                alone = exact.alone(self._file.reader.serialized_file_tail())
+                found = arrow_orc().ORCFile(pa.BufferReader(alone)).read_stripe(0, list(columns))
+            if found.num_rows != rows or not set(columns) <= set(found.schema.names):
+                raise pa.ArrowInvalid(f"stripe {number} has {found.num_rows} rows of {found.schema.names}")
+            found.validate(full=True)  # ORC has no checksums, and texts may be cut within a character
+            times = None if exact is None else StripeTimestamps(exact, self._ahead(exact.zone))
+            arrays = []
+            for one in schema:
+                stored, first = self._as_read.field(one.name).type, self._numbers[one.name][0]
+                arrays.append(in_stored_types(found.column(one.name), stored, one.type, first, times))
+            return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _exact(self, number: int, columns: Sequence[str]) -> StripeStreams | None:
+        """The streams of a stripe whose timestamps Arrow would change; None if it reads the columns as they are."""
+        if not any(has_timestamps(self._as_read.field(name).type) for name in columns):
+            return None
+        if number not in self._zones:
+            self._zones[number] = self._streams(number).zone
+        is_far = any(not self._tail.far.isdisjoint(self._numbers[name]) for name in columns)
+        return None if is_utc(self._zones[number]) and not is_far else self._streams(number, whole=True)
+
+    def _streams(self, number: int, whole: bool = False) -> StripeStreams:
+        """The streams of a stripe; without ``whole`` their places alone."""
+        stripe = self._tail.stripes[number]
+        if not 0 < stripe.footer_length <= _MOST_FOOTER or stripe.end > self._source.size():
+            raise pa.ArrowInvalid(f"stripe {number} has a footer of {stripe.footer_length} bytes, up to {stripe.end}")
+        start = stripe.offset if whole else stripe.footer_offset
+        stored = self._reread(lambda: self._source.read_at(stripe.end - start, start))
+        return StripeStreams(self._tail, stripe, stored)
+
+    def _ahead(self, zone: str) -> int:
+        if is_utc(zone):
+            return 0
+        try:
+            return seconds_ahead(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise UnsupportedFeatureError(
+                f"The writer of the ORC file {self.path} of {self._storage.uri} was in the time zone {zone!r}, which "
+                "this machine does not know. Install the package tzdata."
+            ) from error
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raise Arrow's errors as errors of the file."""
+        with file_errors(self.path, self._storage, "ORC"):
+            try:
+                yield
+            except (KeyError, ValueError) as error:  # a struct lacks a field of the Avro schema, or a damaged stream
+                if isinstance(error, pa.ArrowException | UnicodeDecodeError):
+                    raise
+                raise pa.ArrowInvalid(str(error)) from error
+
+    def _reread(self, read: Callable[[], Result]) -> Result:
+        return self._storage.reread(self.path, read)
+
+
+def open_orc_file(storage: Storage, path: str, size: int | None = None) -> OrcReader:
+    """Open an ORC file.
+
+    Args:
+        storage: storage of the file.
+        path: its path there.
+        size: its bytes, if known; saves a request to an object store.
+
+    Raises:
+        FileGoneError: the file is missing.
+        CorruptTableError: it is cut off, or not ORC.
+        UnsupportedFeatureError: it has columns that are encrypted, or of a type that Arrow does not have.
+    """
+    with file_errors(path, storage, "ORC"):
+        source = storage.open_input(path, size)
+        try:
+            return OrcReader(storage, path, source)
+        except pa.ArrowNotImplementedError as error:
+            raise UnsupportedFeatureError(f"The ORC file {path} of {storage.uri} cannot be read: {error}.") from error
+
+
+def _schema_of(tail: OrcTail, as_read: pa.Schema) -> pa.Schema:
+    """The columns, in the types of the file's Avro schema if it has one.
+
+    Raises:
+        CorruptTableError: the Avro schema is invalid, or columns have one name.
+    """
+    if len(set(as_read.names)) < len(as_read.names):
+        raise CorruptTableError(f"Columns of the ORC file have one name: {as_read.names}. Restore the file.", tail.path)
+    text = tail.metadata.get(SCHEMA_KEY)
+    known = pa.schema([]) if text is None else avro_to_arrow(text.decode(), tail.path)
+    return pa.schema(
+        [known.field(one.name) if one.name in known.names else one.with_type(plain_type(one.type)) for one in as_read]
+    )

@@ -1,0 +1,268 @@
+"""ORC base files: rows, stripes, Hudi's keys, time zones of writers, damage."""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+import io
+import random
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hudi_fast.errors import CorruptTableError, FileGoneError, HudiError, UnsupportedFeatureError
+from hudi_fast.formats.avro.schema import arrow_to_avro
+from hudi_fast.formats.base_file import BaseFileFooter
+from hudi_fast.formats.orc.read import open_orc_file
+from hudi_fast.formats.orc.tail import Stripe, StripeStreams, parse_tail
+from hudi_fast.formats.orc.timestamps import run_values
+from hudi_fast.formats.orc.types import plain_type
+from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
+from hudi_fast.storage.base import Storage
+
+UTC, WALL = pa.timestamp("us", "UTC"), pa.timestamp("us")
+PART = pa.struct([("at", UTC), ("walls", pa.list_(pa.field("element", WALL)))])
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("at", UTC),
+        ("wall", WALL),
+        ("short", pa.timestamp("ms", "UTC")),
+        ("time", pa.time64("us")),
+        ("fixed", pa.binary(3)),
+        ("amount", pa.decimal128(20, 2)),
+        ("part", PART),
+        ("moments", pa.map_(pa.string(), pa.field("value", UTC))),
+        ("parts", pa.list_(pa.field("element", PART))),
+    ]
+)
+AT = dt.datetime(2020, 1, 2, 3, 4, 5, 678901, tzinfo=dt.UTC)
+LONG_AGO = dt.datetime(1700, 1, 2, 3, 4, 5, 678901)
+FULL = {
+    "key": "k",
+    "at": AT,
+    "wall": LONG_AGO,
+    "short": AT.replace(microsecond=678000),
+    "time": dt.time(1, 2, 3, 4),
+    "fixed": b"\0\xff.",
+    "amount": Decimal("-123456789012345678.90"),
+    "part": {"at": AT, "walls": [LONG_AGO, None]},
+    "moments": [("a", AT), ("b", None)],
+    "parts": [{"at": None, "walls": []}, None],
+}
+ROWS = pa.Table.from_pylist([FULL, dict.fromkeys(SCHEMA.names), {**FULL, "moments": [], "parts": []}] * 3, SCHEMA)
+KEYS = BaseFileFooter("Ymxvb20=", "DYNAMIC_V0", "a", "é" * 3000)
+
+
+def written(folder: Path, tables: list[pa.Table], codec: str = "zstd", stripe_bytes: int = 1 << 20) -> Storage:
+    storage, schema = Storage(folder), tables[0].schema
+    encoding = OrcSettings(codec, stripe_bytes)
+    writer = OrcWriter(storage, "p/a.orc", schema, encoding, arrow_to_avro(schema, "r", "n"))
+    for table in tables:
+        writer.write(table)
+    assert writer.close(KEYS) == (folder / "p" / "a.orc").stat().st_size
+    return storage
+
+
+@pytest.mark.parametrize("codec", ["zstd", "zlib", "snappy", "lz4", "none"])
+def test_rows_of_every_type_come_back_in_their_order_and_types(codec: str, tmp_path: Path) -> None:
+    parts = [ROWS, ROWS.slice(1, 5), ROWS.slice(0, 0)]
+    storage = written(tmp_path, parts, codec, 1 << 16 if codec == "none" else 1 << 20)
+    expected = pa.concat_tables(parts)
+    with open_orc_file(storage, "p/a.orc") as reader:
+        assert (reader.schema, reader.num_rows, reader.metadata) == (SCHEMA, 14, None)
+        assert (reader.num_row_groups > 1) == (codec == "none")
+        assert sum(reader.row_group_rows()) == 14
+        assert reader.read(SCHEMA.names).equals(expected)
+        reader.read(SCHEMA.names).validate(full=True)
+        assert reader.read(["parts", "at"]).equals(expected.select(["parts", "at"]))
+        batches = list(reader.batches(["key", "moments"], 4))
+        assert pa.Table.from_batches(batches).equals(expected.select(["key", "moments"]))
+        assert max(one.num_rows for one in batches) == 4
+        assert sum(one.num_rows for one in reader.batches([], 4)) == 14
+        last = reader.num_row_groups - 1
+        assert reader.read(["key"], [last]).num_rows == reader.row_group_rows()[last]
+
+
+def test_the_footer_has_hudis_keys_for_every_reader_of_orc(tmp_path: Path) -> None:
+    storage = written(tmp_path, [ROWS])
+    with open_orc_file(storage, "p/a.orc") as reader:
+        assert reader.footer() == KEYS
+    found = orc.ORCFile(tmp_path / "p" / "a.orc").metadata
+    assert sorted(found) == [
+        b"hoodie_bloom_filter_type_code",
+        b"hoodie_max_record_key",
+        b"hoodie_min_record_key",
+        b"orc.avro.schema",
+        b"org.apache.hudi.bloomfilter",
+    ]
+
+
+def test_a_file_without_rows_has_columns_and_keys(tmp_path: Path) -> None:
+    storage = written(tmp_path, [ROWS.slice(0, 0)])
+    with open_orc_file(storage, "p/a.orc") as reader:
+        assert (reader.schema, reader.num_rows, reader.num_row_groups) == (SCHEMA, 0, 0)
+        assert reader.footer() == KEYS
+        assert reader.read(["at"]).num_rows == len(list(reader.batches(["at"]))) == 0
+
+
+def test_a_file_without_avro_schema_has_the_types_that_hudi_derives(tmp_path: Path) -> None:
+    rows = pa.table({"n": pa.array([1], pa.int8()), "t": pa.array([AT], pa.timestamp("ns")), "s": ["x"]})
+    orc.write_table(rows, tmp_path / "a.orc")
+    with open_orc_file(Storage(tmp_path), "a.orc") as reader:
+        assert reader.schema == pa.schema([("n", pa.int32()), ("t", UTC), ("s", pa.string())])
+        assert reader.read(["t", "n"]).to_pylist() == [{"t": AT, "n": 1}]
+    assert plain_type(PART) == pa.struct([("at", UTC), ("walls", pa.list_(pa.field("element", UTC)))])
+
+
+@pytest.mark.parametrize("stripe_bytes", [1 << 16, 1 << 20])
+def test_instants_of_a_writer_elsewhere_are_exact_in_the_hour_that_clocks_show_twice(
+    stripe_bytes: int, tmp_path: Path
+) -> None:
+    start = dt.datetime(2020, 10, 24, 20, tzinfo=dt.UTC)
+    moments = [start + dt.timedelta(minutes=20 * at) for at in range(24)] + [AT]
+    rows = pa.table({"at": pa.array(moments, UTC), "s": pa.array([{"at": one} for one in moments])})
+    storage = written(tmp_path, [rows], "none", stripe_bytes)
+    path = tmp_path / "p" / "a.orc"
+    raw = path.read_bytes()
+    assert b"\x1a\x03GMT" in raw
+    path.write_bytes(raw.replace(b"\x1a\x03GMT", b"\x1a\x03CET"))  # seconds since 2015 began an hour earlier
+    with open_orc_file(storage, "p/a.orc") as reader:
+        found = reader.read(["at", "s"])
+    expected = [one - dt.timedelta(hours=1) for one in moments]
+    assert found["at"].to_pylist() == expected
+    assert [one["at"] for one in found["s"].to_pylist()] == expected
+    path.write_bytes(raw.replace(b"\x1a\x03GMT", b"\x1a\x03XYZ"))
+    with open_orc_file(storage, "p/a.orc") as reader, pytest.raises(HudiError, match=r"p/a\.orc.*'XYZ'"):
+        reader.read(["at"])
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4", "none"])
+def test_timestamps_beyond_nanoseconds_are_exact_at_every_depth(codec: str, tmp_path: Path) -> None:
+    far = dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)
+    first = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
+    moments = [far, None, first, dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=dt.UTC), AT] * 40
+    deep = [{"at": far, "walls": [LONG_AGO]}, None, {"at": None, "walls": None}, {"at": first, "walls": []}, None] * 40
+    rows = pa.table(
+        {
+            "n": range(200),
+            "at": pa.array(moments, UTC),
+            "part": pa.array(deep, PART),
+            "parts": pa.array(
+                [[one, {"at": AT}] if one else None for one in deep], pa.list_(pa.field("element", PART))
+            ),
+            "moments": pa.array([[("a", one)] if one else [] for one in moments], SCHEMA.field("moments").type),
+        }
+    )
+    with open_orc_file(written(tmp_path, [rows], codec), "p/a.orc") as reader:
+        assert reader.read(rows.column_names).equals(rows)
+        assert reader.read(["moments", "n"]).equals(rows.select(["moments", "n"]))
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    parts=st.lists(
+        st.one_of(
+            st.tuples(st.just("same"), st.integers(1, 700), st.integers(0, 999_999)),
+            st.tuples(st.just("steps"), st.integers(1, 700), st.integers(-900, 900)),
+            st.tuples(st.just("few"), st.integers(1, 700), st.integers(0, 2**30)),
+            st.tuples(st.just("any"), st.integers(1, 700), st.integers(0, 2**30)),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_nanoseconds_in_every_kind_of_run(parts: list[tuple[str, int, int]], tmp_path: Path) -> None:
+    micros: list[int] = []
+    for kind, count, number in parts:
+        rng = random.Random(number)
+        if kind == "same":
+            micros += [number] * count
+        elif kind == "steps":
+            micros += [(500_000 + number * at) % 1_000_000 for at in range(count)]
+        else:
+            few = kind == "few"
+            micros += [rng.randrange(8 if few and rng.random() < 0.95 else 1_000_000) for _ in range(count)]
+    values = [1_600_000_000_000_000 + one + 1_000_000 * (at % 1000) for at, one in enumerate(micros)]
+    rows = pa.table({"at": pa.array(values, pa.int64()).cast(UTC)})
+    storage = written(tmp_path, [rows], "none")
+    path = tmp_path / "p" / "a.orc"
+    with open_orc_file(storage, "p/a.orc") as reader:
+        assert reader.read(["at"]).equals(rows)
+    path.write_bytes(path.read_bytes().replace(b"\x1a\x03GMT", b"\x1a\x03CET"))
+    with open_orc_file(storage, "p/a.orc") as reader:
+        found = reader.read(["at"])["at"].cast(pa.int64()).to_pylist()
+    assert found == [one - 3_600_000_000 for one in values]
+
+
+def test_fractions_of_seconds_before_1970_are_refused(tmp_path: Path) -> None:
+    early = dt.datetime(1955, 1, 1, 12, 30, 5, 4, tzinfo=dt.UTC)
+    for values in ([AT, early], [early.replace(microsecond=0), None, early]):
+        with pytest.raises(UnsupportedFeatureError, match=r"column at .* before 1970 .* 1955-01-01 12:30:05\.000004"):
+            written(tmp_path, [pa.table({"at": pa.array(values, UTC)})])
+    whole = pa.table({"at": pa.array([early.replace(microsecond=0), AT], UTC)})
+    with open_orc_file(written(tmp_path, [whole]), "p/a.orc") as reader:
+        assert reader.read(["at"]).equals(whole)
+
+
+def test_a_missing_cut_or_foreign_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    storage = written(tmp_path, [ROWS])
+    raw = (tmp_path / "p" / "a.orc").read_bytes()
+    with pytest.raises(FileGoneError, match=r"b\.orc"):
+        open_orc_file(storage, "b.orc")
+    for content in (b"", b"ORC", raw[:-1], raw[: len(raw) // 2], b"PAR1" + bytes(100) + b"PAR1"):
+        (tmp_path / "b.orc").write_bytes(content)
+        with pytest.raises(CorruptTableError, match=r"b\.orc"):
+            open_orc_file(storage, "b.orc")
+
+
+def test_an_error_of_the_output_is_raised_as_it_is(tmp_path: Path) -> None:
+    class Full(io.RawIOBase):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, "no space left")
+
+        def writable(self) -> bool:
+            return True
+
+    writer = OrcWriter(Storage(tmp_path), "a.orc", ROWS.schema, OrcSettings("none", 1 << 12), "{}")
+    writer._sink.output = Full()
+    with pytest.raises(OSError, match="no space left") as caught:
+        list(map(writer.write, [ROWS] * 2000))
+    assert caught.value.errno == errno.ENOSPC
+    writer.abort()
+    assert not (tmp_path / "a.orc").exists()
+
+
+def test_a_tail_that_contradicts_itself_is_refused() -> None:
+    for serialized in (b"\x12\x02\x30\x05", b"\x12\x04\x1a\x02\x28\x80", b"\x0a\x01\x08", b"\x13"):
+        with pytest.raises(CorruptTableError):
+            parse_tail(serialized, "a.orc")
+    tail = parse_tail(b"\x0a\x02\x10\x04", "a.orc")
+    for section in (b"\x01\x00", b"\xff\xff\xff", b"\x08\x00\x00\xf0\xff\xff\xff", b"\x04\x00\x00\x1f\x00"):
+        with pytest.raises(CorruptTableError, match=r"a\.orc"):
+            StripeStreams(tail, Stripe(3, 0, 0, len(section), 1), section)
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ("0a2710", [10000] * 5),  # the examples of ORC's specification
+        ("5e035ca1ab1edeadbeef", [23713, 43806, 57005, 48879]),
+        (
+            "8e132b2107d01e00147028323c46505a646e78828c96a0aab4befce8",
+            [2030, 2000, 2020, 1_000_000, *range(2040, 2200, 10)],
+        ),
+        ("c609020222424246", [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]),
+    ],
+)
+def test_runs_are_those_of_the_specification(content: str, values: list[int]) -> None:
+    raw = bytes.fromhex(content)
+    assert run_values(raw, len(values)).tolist() == values
+    for wrong in (raw[:-1], raw + raw):
+        with pytest.raises(ValueError, match=r"cut off|expected|without end"):
+            run_values(wrong, len(values))
