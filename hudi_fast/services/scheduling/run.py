@@ -6,8 +6,8 @@
     pending services ─────────────┴─► each by the function of its service, under that service's lock ─► results
 
 Every step of a service can be repeated, so an abandoned one is executed like any pending one. A service that another
-process runs is skipped. A restore comes first: until it is completed nothing else may begin, and it removes services that
-are newer than its savepoint.
+process runs is skipped. A restore comes first: nothing else may begin until it is completed, and it removes services
+after its savepoint.
 """
 
 from __future__ import annotations
