@@ -8,6 +8,8 @@ VENV := .venv
 PEER_VENV := .venv-hudi
 OLD_VENV := .venv-spark35
 OTHERS_VENV := .venv-others
+# Releases of Hudi before 0.15, for tests that are marked long, run on the Sparks that their bundles are for.
+OLD_HUDI_VENVS := .venv-hudi-31 .venv-hudi-32
 BIN := $(VENV)/bin
 PEER_PYSPARK := pyspark>=3.5.3,<3.6
 # PySpark 3.5 imports distutils, which Python 3.12 no longer has and setuptools stands in for.
@@ -37,13 +39,14 @@ PROCESSES ?= --numprocesses 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup before-tests servers check test test-long soak scale lint docs demo bench bench-hudi bench-others clean check-python
+.PHONY: help setup before-tests servers check test test-long soak scale lint docs demo bench bench-hudi bench-others old-hudi clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
 	@echo 'make check       lint, types, and the tests that need no JVM, no servers and less than 0.2 s'
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
+	@echo 'make old-hudi    environments for releases of Hudi before 0.15, which test-long makes, too'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
 	@echo 'make scale       $(KILLS) faults on a Spark cluster; 100 000 file groups, skew, S3, memory, record index, Hudi beside'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
@@ -102,7 +105,15 @@ check: lint
 test: before-tests
 	$(BIN)/python -m pytest $(PROCESSES)
 
-test-long: before-tests
+$(OLD_HUDI_VENVS:%=%/.made): .venv-hudi-%/.made: Makefile | check-python
+	@test -x .venv-hudi-$*/bin/python || $(PYTHON) -m venv .venv-hudi-$*
+	.venv-hudi-$*/bin/python -m pip install --quiet 'setuptools<81' wheel
+	.venv-hudi-$*/bin/python -m pip install --quiet --no-build-isolation 'pyspark==$(if $(filter 31,$*),3.1.3,3.2.4)'
+	@touch $@
+
+old-hudi: $(OLD_HUDI_VENVS:%=%/.made)
+
+test-long: before-tests old-hudi
 	$(BIN)/python -m pytest $(PROCESSES) --long
 
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
@@ -147,5 +158,5 @@ bench-others: setup $(OTHERS_VENV)/.made
 	$(BIN)/python benchmarks/against_hudi/others.py --scratch $(SCRATCH) --rows $(ROWS)
 
 clean:
-	rm -rf $(VENV) $(PEER_VENV) $(OLD_VENV) $(OTHERS_VENV) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEER_VENV) $(OLD_VENV) $(OTHERS_VENV) $(OLD_HUDI_VENVS) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

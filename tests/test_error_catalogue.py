@@ -213,11 +213,11 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
     "table version that is too old": (
         lambda path: (
             hf.write(ROWS, path / "new", options(table_version="6")),
-            with_properties(path / "new", **{"hoodie.table.version": "5"}),
+            with_properties(path / "new", **{"hoodie.table.version": "4"}),
             write(path / "new"),
         ),
         hf.UnsupportedFeatureError,
-        ("table version 5", "{path}/new", "upgrade the table"),
+        ("table version 4", "{path}/new", "upgrade the table"),
     ),
     "unknown operation": (
         other_option(f"{W}operation", "merge"),

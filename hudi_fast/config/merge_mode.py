@@ -152,7 +152,7 @@ def translate_merge(
     strategy_id: str | None,
     ordering_fields: Sequence[str],
 ) -> MergeSettings:
-    """Merge settings of a new table of ``version`` (6, 8 or 9).
+    """Merge settings of a new table of ``version`` (5, 6, 8 or 9).
 
     Raises:
         ConfigError: mode, payload class and strategy id contradict each other, or CUSTOM has neither payload class nor

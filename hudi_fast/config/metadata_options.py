@@ -14,7 +14,10 @@ from hudi_fast.config.option_values import OptionValues
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 
-__all__ = ["MetadataOptions"]
+__all__ = ["FIRST_WITH_METADATA", "MetadataOptions"]
+
+FIRST_WITH_METADATA = 6
+"""First table version whose metadata tables are written: records of earlier ones have other columns."""
 
 _M = "hoodie.metadata."
 
@@ -108,9 +111,10 @@ class MetadataOptions(OptionValues):
     def wanted_partitions(self, config: TableConfig) -> tuple[str, ...]:
         """The requested metadata-table partitions, sorted, without secondary and expression indexes.
 
-        Empty if the metadata table is disabled. Existing partitions that are not requested may be kept.
+        Empty if the metadata table is disabled, or the table is older than :data:`FIRST_WITH_METADATA`. Existing
+        partitions that are not requested may be kept.
         """
-        if not self.enabled:
+        if not self.enabled or config.version < FIRST_WITH_METADATA:
             return ()
         stats = self.column_stats
         wanted = {

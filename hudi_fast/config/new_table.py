@@ -105,9 +105,9 @@ def new_table_properties(spec: NewTable) -> dict[str, str]:
 
 
 def _check(spec: NewTable) -> None:
-    if spec.version not in (6, 8, 9):
+    if spec.version not in (5, 6, 8, 9):
         raise UnsupportedFeatureError(
-            f"hoodie.write.table.version={spec.version} is not supported for a new table; supported: 6, 8, 9."
+            f"hoodie.write.table.version={spec.version} is not supported for a new table; supported: 5, 6, 8, 9."
         )
     if not spec.name:
         raise ConfigError("A new table needs a name; set hoodie.table.name.")

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 
 from hudi_fast.config.key_generators import infer_key_generator
 from hudi_fast.config.merge_mode import translate_merge
+from hudi_fast.config.metadata_options import FIRST_WITH_METADATA, MetadataOptions
 from hudi_fast.config.new_table import NewTable
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
 __all__ = ["check_against_table", "effective_operation", "new_table_from_options"]
 
@@ -237,6 +238,8 @@ def _check_auto_keys(options: WriteOptions) -> None:
 def _check_index(options: WriteOptions, config: TableConfig) -> None:
     """Rules for the index type and the indexes of the metadata table."""
     metadata = options.metadata
+    if config.version < FIRST_WITH_METADATA:
+        _refuse_metadata(metadata, config)
     if metadata.has_record_index and not config.populate_meta_fields:
         raise ConfigError(
             "A record index (hoodie.metadata.global.record.level.index.enable, hoodie.metadata.record.level.index."
@@ -257,6 +260,23 @@ def _check_index(options: WriteOptions, config: TableConfig) -> None:
         )
     if options.index_type == "BUCKET":
         _check_buckets(options, config)
+
+
+def _refuse_metadata(metadata: MetadataOptions, config: TableConfig) -> None:
+    asked = {
+        "hoodie.metadata.enable": metadata.enabled,
+        "hoodie.metadata.index.column.stats.enable": metadata.column_stats,
+        "hoodie.metadata.index.bloom.filter.enable": metadata.bloom_filters,
+        "hoodie.metadata.global.record.level.index.enable": metadata.record_index,
+        "hoodie.metadata.record.level.index.enable": metadata.partitioned_record_index,
+    }
+    named = [key for key, is_set in asked.items() if is_set and key in metadata.explicit]
+    if named:
+        raise UnsupportedFeatureError(
+            f"Table {config.name} has version {config.version}, whose metadata table hudi_fast does not write (it is "
+            f"deleted, and Apache Hudi builds it again). Leave {named[0]} out, or upgrade the table to version "
+            f"{FIRST_WITH_METADATA} or later with services.upgrade()."
+        )
 
 
 def _check_buckets(options: WriteOptions, config: TableConfig) -> None:

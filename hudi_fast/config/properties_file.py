@@ -5,9 +5,10 @@ A change writes a backup first. Readers find a complete file at any moment, and 
     recover -> read -> write the backup -> delete the file -> write the new file -> check -> delete the backup
 
 Readers try the file, then the backup, several times with a short wait. A file is complete if its checksum (over the
-names of database and table) is correct; very old files have no checksum, and only readers accept them. The table lock
-excludes concurrent changes; a backup of a complete file is therefore a leftover and is deleted.
-Source: HoodieTableConfig.modify and ConfigUtils, release 1.2.0.
+names of database and table) is correct. Files of table versions 2 and 3 have no checksum; they are complete if they end
+with a line break, and if no key of the backup is missing. The table lock excludes concurrent changes; a backup of a
+complete file is therefore a leftover and is deleted.
+Source: HoodieTableConfig.modify and ConfigUtils, release 1.2.0; HoodieTableConfig.recover, release 0.10.1.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "BACKUP_PATH",
     "CHECKSUM_KEY",
     "PROPERTIES_PATH",
+    "UPDATED_PATH",
     "create_properties",
     "load_properties",
     "table_checksum",
@@ -35,6 +37,8 @@ PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 CHECKSUM_KEY = "hoodie.table.checksum"
 """Paths of the properties file and of its backup, and the key of its checksum."""
+UPDATED_PATH = ".hoodie/hoodie.properties.updated"
+"""New properties that Apache Hudi before 0.10 renames to the properties file at the end of an upgrade."""
 
 _NAME_KEY = "hoodie.table.name"
 _DATABASE_KEY = "hoodie.database.name"
@@ -69,6 +73,12 @@ def load_properties(storage: Storage) -> dict[str, str]:
             break
     if problem is not None:
         raise problem
+    if _has_instants(storage) and storage.exists(UPDATED_PATH):
+        raise CorruptTableError(
+            f"The table {storage.uri} has no hoodie.properties: an upgrade by Apache Hudi before 0.10 failed after it "
+            "wrote hoodie.properties.updated. Check that this file is complete, and rename it to hoodie.properties.",
+            UPDATED_PATH,
+        )
     if _has_instants(storage):
         raise CorruptTableError(
             f"The table {storage.uri} has a timeline but neither hoodie.properties nor its backup; restore the file.",
@@ -133,24 +143,29 @@ def _recover(storage: Storage) -> None:
     """Undo a crashed change."""
     if not storage.exists(BACKUP_PATH):
         return
-    if not _is_complete(storage, PROPERTIES_PATH) and _is_complete(storage, BACKUP_PATH):
+    main, backup = _read_or_none(storage, PROPERTIES_PATH), _read_or_none(storage, BACKUP_PATH)
+    is_complete = main is not None and (CHECKSUM_KEY in main or main.keys() >= (backup or {}).keys())
+    if backup is not None and not is_complete:
         storage.write_bytes(PROPERTIES_PATH, storage.read_bytes(BACKUP_PATH))
     storage.delete_file(BACKUP_PATH)
 
 
-def _is_complete(storage: Storage, path: str) -> bool:
+def _read_or_none(storage: Storage, path: str) -> dict[str, str] | None:
     try:
-        return CHECKSUM_KEY in _read_valid(storage, path)
+        return _read_valid(storage, path)
     except (FileNotFoundError, CorruptTableError):
-        return False
+        return None
 
 
 def _read_valid(storage: Storage, path: str) -> dict[str, str]:
+    body = storage.read_bytes(path)
     try:
-        props = parse_properties(storage.read_bytes(path).decode("iso-8859-1"))
+        props = parse_properties(body.decode("iso-8859-1"))
     except CorruptTableError as error:
         raise CorruptTableError(f"Table {storage.uri}: {error}", path) from error
     found = props.get(CHECKSUM_KEY)
+    if found is None and not body.endswith(b"\n"):
+        raise CorruptTableError(f"The properties of {storage.uri} end in the middle of a line; restore the file.", path)
     if _NAME_KEY not in props:
         raise CorruptTableError(f"The properties of {storage.uri} lack {_NAME_KEY}; restore the file.", path)
     if found is not None and found != _checksum_of(props):

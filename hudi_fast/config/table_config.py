@@ -20,10 +20,10 @@ from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.base import check_relative
 
-__all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_table_properties"]
+__all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_table_properties", "other_layout"]
 
-READ_VERSIONS = (4, 5, 6, 8, 9)
-WRITE_VERSIONS = (6, 8, 9)
+READ_VERSIONS = (2, 3, 4, 5, 6, 7, 8, 9)
+WRITE_VERSIONS = (5, 6, 8, 9)
 """Table versions that hudi_fast reads, and those that it writes."""
 
 _KEYGEN_PREFIX = "hoodie.keygen."
@@ -166,7 +166,9 @@ class TableConfig:
             slash_separated_dates=_flag(props, "hoodie.datasource.write.slash.separated.date.partitioning"),
             populate_meta_fields=_flag(props, "hoodie.populate.meta.fields", default=True),
             drop_partition_columns=_flag(props, "hoodie.datasource.write.drop.partition.columns"),
-            base_file_format=(props.get("hoodie.table.base.file.format") or "PARQUET").upper(),
+            base_file_format=(
+                props.get("hoodie.table.base.file.format") or props.get("hoodie.table.ro.file.format") or "PARQUET"
+            ).upper(),
             merge_mode=merge.mode,
             payload_class=merge.payload_class,
             legacy_payload_class=merge.legacy_payload_class,
@@ -188,6 +190,18 @@ class TableConfig:
         )
 
 
+def other_layout(config: TableConfig, where: str) -> TableConfig:
+    """The configuration with the timeline folders of the other layout.
+
+    Args:
+        config: of the table.
+        where: the table, for messages.
+    """
+    version, layout = ("8", "2") if config.layout_version == 1 else ("6", "1")
+    raw = {**config.raw, "hoodie.table.version": version, "hoodie.timeline.layout.version": layout}
+    return TableConfig.from_properties(raw, where)
+
+
 def _versions(props: Mapping[str, str], where: str) -> tuple[int, int]:
     """Table version and timeline layout."""
     text = props.get("hoodie.table.version", "0").strip()
@@ -195,9 +209,13 @@ def _versions(props: Mapping[str, str], where: str) -> tuple[int, int]:
         raise CorruptTableError(f"Table {where}: hoodie.table.version is {text!r}; expected a number.")
     version = int(text)
     if version not in READ_VERSIONS:
+        advice = (
+            "Its properties lack record keys and partition columns; upgrade it with Apache Hudi 0.9 to 0.15 first."
+            if version < READ_VERSIONS[0]
+            else "A newer release may read it."
+        )
         raise UnsupportedFeatureError(
-            f"Table {where} has table version {version}; supported are {', '.join(map(str, READ_VERSIONS))}. "
-            + ("Upgrade it with Apache Hudi." if version < READ_VERSIONS[-1] else "A newer release may read it.")
+            f"Table {where} has table version {version}; supported are {', '.join(map(str, READ_VERSIONS))}. {advice}"
         )
     return version, _layout(props, version, where)
 

@@ -94,6 +94,7 @@ class WriteOptions:
     base_file_format: str = option_field("hoodie.table.base.file.format")
     has_several_formats: bool = option_field("hoodie.table.multiple.base.file.formats.enable")
     table_version: int = option_field("hoodie.write.table.version")
+    skip_default_partition_validation: bool = option_field("hoodie.skip.default.partition.validation")
     populate_meta_fields: bool = option_field("hoodie.populate.meta.fields")
     drop_partition_columns: bool = option_field("hoodie.datasource.write.drop.partition.columns")
     timezone: str = option_field("hoodie.table.timeline.timezone")

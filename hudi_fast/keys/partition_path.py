@@ -14,10 +14,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["DEFAULT_PARTITION", "decode", "encode", "hive_part", "join", "partition_values", "path_fault"]
+from hudi_fast.config.table_config import TableConfig
+
+__all__ = [
+    "DEFAULT_PARTITION",
+    "OLD_DEFAULT_PARTITION",
+    "decode",
+    "encode",
+    "hive_part",
+    "join",
+    "partition_values",
+    "path_fault",
+    "reads_hive_style",
+    "stored_values",
+]
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """Partition value of null and empty text."""
+OLD_DEFAULT_PARTITION = "default"
+"""The same before table version 5 (``PartitionPathEncodeUtils.DEPRECATED_DEFAULT_PARTITION_PATH``)."""
+
+_FIRST_WITH_HIVE_DEFAULT = 5
+_STYLE_KEY = "hoodie.datasource.write.hive_style_partitioning"
 
 _ESCAPED = [*range(0x20), *map(ord, "\"#%'*/:=?\\{[]^"), 0x7F]
 _ESCAPES = {code: f"%{code:02X}" for code in _ESCAPED}
@@ -66,6 +84,34 @@ def path_fault(path: str) -> str | None:
     if parts[0] == ".hoodie":
         return "names the table's metadata folder"
     return None
+
+
+def reads_hive_style(path: str, fields: Sequence[str]) -> bool:
+    """Whether each part of a partition path begins with the name of its field and ``=``."""
+    parts = path.split("/") if path else []
+    return len(parts) == len(fields) and all(
+        part.startswith(f"{field}=") for field, part in zip(fields, parts, strict=True)
+    )
+
+
+def stored_values(path: str, config: TableConfig) -> dict[str, str | None] | None:
+    """:func:`partition_values` of a table.
+
+    Properties of table version 2 lack the style of paths; each path tells its own. Before version 5 the part
+    ``default`` means null, or this text.
+
+    Args:
+        path: a partition path.
+        config: of the table.
+    """
+    fields = config.partition_fields
+    return partition_values(
+        path,
+        fields,
+        config.hive_style or (_STYLE_KEY not in config.raw and reads_hive_style(path, fields)),
+        config.url_encode,
+        OLD_DEFAULT_PARTITION if config.version < _FIRST_WITH_HIVE_DEFAULT else DEFAULT_PARTITION,
+    )
 
 
 def partition_values(

@@ -28,6 +28,7 @@ __all__ = [
     "group_file_id_prefix",
     "group_numbers",
     "kind_of",
+    "plain_group_id",
 ]
 
 METADATA_FOLDER = ".hoodie/metadata"
@@ -100,6 +101,14 @@ def group_file_id(partition: str, group: int, data_partition: str | None = None)
         UnsupportedFeatureError: an unknown kind of partition.
     """
     return f"{group_file_id_prefix(partition, data_partition)}{group:04d}-0"
+
+
+def plain_group_id(file_id: str) -> str:
+    """The file id of a group without the suffix that releases 0.11 to 0.13 leave out.
+
+    Source: HoodieTableMetadataUtil.getFileIdLengthWithoutFileIndex, release 0.15.0.
+    """
+    return file_id.removesuffix("-0")
 
 
 def group_numbers(keys: pa.Array, groups: int) -> npt.NDArray[np.int32]:

@@ -23,6 +23,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.view.listing import StorageLister
+from hudi_fast.view.moved_instants import require_whole
 from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
 
@@ -53,6 +54,7 @@ def open_state(
     state = load_state(storage, as_of, known=known)
     if known is not None and state is known and _has_current_metadata(known):
         return known
+    require_whole(state)
     table = open_metadata(storage, state.config, state.timeline) if use_metadata else None
     lister = StorageLister(storage) if table is None else MetadataLister(table)
     return replace(state, view=replace(state.view, lister=lister))

@@ -27,7 +27,13 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, StorageAccessError
 from hudi_fast.formats.hfile.cache import BlockCache
 from hudi_fast.metadata_table.definitions import IndexDefinition, index_version, load_definitions
-from hudi_fast.metadata_table.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
+from hudi_fast.metadata_table.layout import (
+    METADATA_FOLDER,
+    PartitionKind,
+    group_file_id_prefix,
+    kind_of,
+    plain_group_id,
+)
 from hudi_fast.metadata_table.trust import distrust_of
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.concurrency import in_threads
@@ -315,14 +321,14 @@ def _check_numbers(table: MetadataTable, partition: str, slices: tuple[FileSlice
     own = group_file_id_prefix(partition)
     for one in slices:
         prefix = one.file_id.rsplit("-", 2)[0] + "-" if by_partition else own
-        found.setdefault(prefix, []).append(one.file_id)
+        found.setdefault(prefix, []).append(plain_group_id(one.file_id))
     if not slices and not by_partition:
         raise CorruptTableError(
             f"The metadata table of {table.data_storage.uri} has no file groups in its partition {partition}.",
             f"{METADATA_FOLDER}/{partition}",
         )
     for prefix, names in found.items():
-        expected = [f"{prefix}{number:04d}-0" for number in range(len(names))]
+        expected = [f"{prefix}{number:04d}" for number in range(len(names))]
         if names != expected:
             missing = sorted(set(expected) - set(names)) or names
             raise CorruptTableError(

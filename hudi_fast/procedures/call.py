@@ -275,10 +275,10 @@ def _rollback_to_instant(use: Use) -> Rows:
 
 def _change_version(use: Use) -> Rows:
     said = str(use.values["to_version"]).upper()
-    names = {"SIX": 6, "SEVEN": 7, "EIGHT": 8, "NINE": 9}
+    names = {"FIVE": 5, "SIX": 6, "SEVEN": 7, "EIGHT": 8, "NINE": 9}
     version = names.get(said) or (int(said) if said.isdigit() else None)
     if version is None:
-        raise ConfigError(f"CALL {use.name}: to_version is {said!r}; expected a number, or SIX, EIGHT, NINE.")
+        raise ConfigError(f"CALL {use.name}: to_version is {said!r}; expected a number, or FIVE, SIX, EIGHT, NINE.")
     use.table().services.upgrade(version)
     return [(True,)]
 

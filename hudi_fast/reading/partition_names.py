@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
-from hudi_fast.keys.partition_path import partition_values
+from hudi_fast.keys.partition_path import stored_values
 from hudi_fast.view.slices import TableView, latest_slices
 
 __all__ = ["live_partitions", "partitions_of_clause"]
@@ -47,7 +47,7 @@ def partitions_of_clause(
         return list(paths)
     found = []
     for path in paths:
-        stored = partition_values(path, names, config.hive_style, config.url_encode)
+        stored = stored_values(path, config)
         if stored is not None and all(stored[name] == text for name, text in wanted.items()):
             found.append(path)
     return found

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.parquet.encryption import encryption_of
-from hudi_fast.keys.partition_path import DEFAULT_PARTITION, partition_values
+from hudi_fast.keys.partition_path import DEFAULT_PARTITION, OLD_DEFAULT_PARTITION, stored_values
 from hudi_fast.storage.base import Storage
 
 __all__ = ["matching_partitions", "matching_row_groups", "partition_columns", "typed_partition_values"]
@@ -62,8 +62,18 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
 def partition_columns(config: TableConfig, schema: pa.Schema, partitions: Sequence[str]) -> dict[str, pa.Array]:
     """:func:`typed_partition_values` of n partitions, as columns: by name, n values; null where it is not known."""
     fields = _typed_fields(config, schema)
-    found = [_texts(config, fields, partition) for partition in partitions]
+    found = [_distinct(config, _texts(config, fields, partition)) for partition in partitions]
     return {name: _cast([texts.get(name) for texts in found], schema.field(name).type) for name in fields}
+
+
+def _distinct(config: TableConfig, texts: dict[str, str]) -> dict[str, str]:
+    """The texts without ``default`` where rows store the column.
+
+    A table that was upgraded from a version before 5 may hold nulls in that partition.
+    """
+    if config.drop_partition_columns:
+        return texts
+    return {name: text for name, text in texts.items() if text != OLD_DEFAULT_PARTITION}
 
 
 def _cast(texts: list[str | None], kind: pa.DataType) -> pa.Array:
@@ -95,7 +105,7 @@ def _texts(config: TableConfig, fields: Set[str], partition: str) -> dict[str, s
     """The unambiguous texts of ``fields`` in a path."""
     if not fields:
         return {}
-    texts = partition_values(partition, config.partition_fields, config.hive_style, config.url_encode) or {}
+    texts = stored_values(partition, config) or {}
     return {
         name: text
         for name, text in texts.items()
@@ -120,6 +130,8 @@ def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | No
 
 def _partition_expression(config: TableConfig, schema: pa.Schema, partition: str) -> pc.Expression:
     known = pc.scalar(True)
-    for name, value in typed_partition_values(config, schema, partition).items():
-        known = known & (pc.field(name) == value)
+    values = typed_partition_values(config, schema, partition)
+    kept = _distinct(config, {name: str(value.as_py()) for name, value in values.items()})
+    for name in kept:
+        known = known & (pc.field(name) == values[name])
     return known

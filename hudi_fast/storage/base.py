@@ -38,6 +38,7 @@ from hudi_fast.storage.folder_store import FolderStore, temporary_beside
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_entries import check_entries, local_entries
 from hudi_fast.storage.local_exchange import exchange_folders
+from hudi_fast.storage.local_store import link_file
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
 from hudi_fast.storage.option_names import StorageOptions, connection_options
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
@@ -433,6 +434,14 @@ class Storage:
         if folder != source.rpartition("/")[0]:
             folders.make_folder(self.fs_path(folder))
         folders.move(moved, place)
+
+    def copy_file(self, path: str, target: str) -> None:
+        """Create or replace ``target`` with the content of a file; its folder exists.
+
+        Locally both names share the content, so neither may be changed in place: ``write_bytes`` replaces it.
+        """
+        if not self.is_local or not link_file(self.fs_path(path), self.fs_path(target)):
+            self.write_bytes(target, self.read_bytes(path))
 
     def set_modified(self, path: str, modified_ms: int) -> None:
         """Set the modification time of a file (milliseconds since the epoch).

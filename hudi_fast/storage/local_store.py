@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 
 from hudi_fast.storage.folder_store import temporary_beside
 
-__all__ = ["LocalStore", "delete_folder"]
+__all__ = ["LocalStore", "delete_folder", "link_file"]
 
 _TRIES = 20
 
@@ -77,6 +77,26 @@ class LocalStore:
 
     def _make_parent(self, name: str) -> None:
         self._files.create_dir(name.rpartition("/")[0], recursive=True)
+
+
+def link_file(name: str, target: str) -> bool:
+    """Give a file a second name, replacing a file there; False if the file system has no hard links.
+
+    Raises:
+        FileNotFoundError: the file or the folder of the target does not exist.
+        OSError: the target cannot be replaced.
+    """
+    try:
+        os.link(name, target)
+    except FileExistsError:
+        os.unlink(target)
+        os.link(name, target)
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.EXDEV):
+            return False
+        raise
+    _drop_checksum_sidecar(target)
+    return True
 
 
 def delete_folder(fs: pafs.FileSystem, path: str) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 
 __all__ = ["stored_json"]
 
-_RARE_TEXT = r"[0-9]{19}|\\u[dD][89abAB]|\\u[dD][c-fC-F]"
-_RARE: tuple[re.Pattern[Any], re.Pattern[Any]] = re.compile(_RARE_TEXT), re.compile(_RARE_TEXT.encode())
-"""Long numbers, and escapes of halves of characters: Python accepts more than can be stored."""
+_HALF = r"\\u[dD][89a-fA-F]"
+_HALVES: tuple[re.Pattern[Any], re.Pattern[Any]] = re.compile(_HALF), re.compile(_HALF.encode())
+"""Escapes of halves of characters: Python accepts more than can be stored."""
 
 
 def stored_json(text: str | bytes) -> Any:
@@ -20,10 +20,10 @@ def stored_json(text: str | bytes) -> Any:
         ValueError: the text is not JSON or not UTF-8, nests too deeply, has half a character, or a whole number of
             more than 64 bits: no Java program writes them.
     """
-    rare = _RARE[isinstance(text, bytes)].search(text) is not None
+    escape: Any = b"\\u" if isinstance(text, bytes) else "\\u"
     try:
-        value = json.loads(text, parse_int=_int64) if rare else json.loads(text)
-        if rare:
+        value = json.loads(text, parse_int=_int64)
+        if escape in text and _HALVES[isinstance(text, bytes)].search(text) is not None:
             json.dumps(value, ensure_ascii=False).encode()  # refuses halves of characters
         return value
     except RecursionError:

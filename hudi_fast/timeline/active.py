@@ -30,6 +30,7 @@ from hudi_fast.timeline.instant import (
 
 __all__ = ["Timeline", "explained_plan", "load_timeline", "read_instant_body", "read_requested_body"]
 
+_LATER_FOLDER = "timeline"
 _FILE_TIME_MS = 1000
 """Object stores give the modification times of files in whole seconds."""
 
@@ -42,10 +43,12 @@ class Timeline:
         instants: sorted by (requested time, action); a savepoint shares the requested time of its commit.
         overlapped: before table version 8, which stores no completion times: requested times of completed compactions
             during which delta commits began, by the modification times of files.
+        has_other_folder: before table version 8: the table has the folder of a later version's timeline, too.
     """
 
     instants: tuple[Instant, ...]
     overlapped: frozenset[str] = field(default=frozenset(), compare=False)
+    has_other_folder: bool = field(default=False, compare=False)
     _writes: dict[str, Instant] = field(init=False, repr=False, compare=False)
     _first_write: str | None = field(init=False, repr=False, compare=False)
     _first_regular_write: str | None = field(init=False, repr=False, compare=False)
@@ -126,7 +129,7 @@ class Timeline:
         key = instant.requested, comparable_action(instant.action)
         others = [one for one in self.instants if (one.requested, comparable_action(one.action)) != key]
         instants = sorted([*others, instant], key=lambda one: (one.requested, comparable_action(one.action)))
-        return Timeline(tuple(instants), self.overlapped)
+        return replace(self, instants=tuple(instants))
 
     def find(self, requested: str, action: str | None = None) -> Instant | None:
         """The instant with this requested time and action; without an action, preferably the write."""
@@ -161,9 +164,11 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     entries = storage.list_dir(config.timeline_folder)
     found = [_instant_of(entry, config) for entry in entries if not entry.is_dir]
     instants = _effective(i for i in found if i is not None)
-    if config.layout_version > 1 or not config.is_mor:
+    if config.layout_version > 1:
         return Timeline(instants)
-    return Timeline(instants, _overlapped(instants, {entry.name: entry.modified_ms for entry in entries}))
+    is_beside = any(entry.is_dir and entry.name == _LATER_FOLDER for entry in entries)
+    times = {entry.name: entry.modified_ms for entry in entries}
+    return Timeline(instants, _overlapped(instants, times) if config.is_mor else frozenset(), is_beside)
 
 
 def _overlapped(instants: Sequence[Instant], times: Mapping[str, int]) -> frozenset[str]:

@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
-from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
+from hudi_fast.formats.log.delete_block import DeleteRecords
+from hudi_fast.formats.log.kryo_delete_writing import delete_block_of
 from hudi_fast.formats.log.record_positions import encode_positions
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merging.gather import gather_array
@@ -82,7 +83,7 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
             start += block.rows
             del block  # before the next one is collected
         if dropped.any():
-            content = encode_delete_block(_delete_entries(work, incoming, dropped))
+            content = delete_block_of(plan.config.version, _delete_entries(work, incoming, dropped))
             headers = _headers(plan, work.slice, work.base_rows[dropped])
             output.append(BlockType.DELETE, headers, [content], BlockCounts(deletes=int(dropped.sum())))
     known = bool((work.base_rows >= 0).all())

@@ -253,7 +253,7 @@ def _check_table(state: TableState) -> None:
         state,
         {
             f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the "
-            "table with Apache Hudi)": config.version not in WRITE_VERSIONS,
+            "table with services.upgrade() or `hudi-fast upgrade`)": config.version not in WRITE_VERSIONS,
             f"base files in {config.base_file_format} (write its rows into a new table with PARQUET or ORC)": (
                 config.base_file_format not in _WRITTEN_FORMATS
             ),

@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.config.metadata_options import FIRST_WITH_METADATA, MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
 from hudi_fast.formats.parquet.encryption import visible_columns
@@ -83,7 +83,7 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
     options = session.settings.write.metadata if options is None else options
     storage, state = session.storage, session.state
     config = state.config
-    if not options.enabled:
+    if not options.enabled or config.version < FIRST_WITH_METADATA:
         if drop_metadata(storage, config):
             session.changed()
         return session.state

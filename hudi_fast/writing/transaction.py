@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from hudi_fast.config.metadata_options import FIRST_WITH_METADATA
 from hudi_fast.errors import (
     CommitConflictError,
     CommitError,
@@ -31,6 +32,7 @@ from hudi_fast.errors import (
     LockError,
 )
 from hudi_fast.events import Completed, completed, note
+from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, has_metadata_folder
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.storage.refusals import refusal_advice
@@ -117,6 +119,8 @@ def refuse_while_restoring(storage: Storage, timeline: Timeline, what: str) -> N
 def recover(session: TableSession, failed: FailedWrites | None = None) -> TableState:
     """Roll failed writes back; returns the state afterwards. Under the table's lock.
 
+    Before version 6 the metadata table is deleted, since no change can be recorded in it; Apache Hudi builds it again.
+
     Args:
         session: the call.
         failed: rules for failed writes; None for the session's settings.
@@ -128,6 +132,9 @@ def recover(session: TableSession, failed: FailedWrites | None = None) -> TableS
     if session.is_recovered:
         return session.state
     failed = session.settings.failed_writes if failed is None else failed
+    if session.state.config.version < FIRST_WITH_METADATA and has_metadata_folder(session.storage):
+        drop_metadata(session.storage, session.state.config)
+        session.changed()
     finish_rollbacks(session)
     for instant in abandoned_writes(session.state, failed):
         roll_back(session, instant)

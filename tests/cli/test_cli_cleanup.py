@@ -99,7 +99,7 @@ def test_a_table_that_is_not_there_is_one_line_and_exit_code_1(run, tmp_path, co
     [
         (["clean", "{table}", "-o", "hoodie.clean.policy=KEEP_ALL"], "hoodie.clean.policy"),
         (["archive", "{table}", "-o", "hoodie.keep.min.commits=many"], "hoodie.keep.min.commits"),
-        (["upgrade", "{table}", "7"], "supported: 6, 8, 9"),
+        (["upgrade", "{table}", "7"], "supported: 5, 6, 8, 9"),
         (["cluster", "{table}", "-o", "hoodie.clustering.plan.strategy.class=com.example.Mine"], "com.example.Mine"),
     ],
 )

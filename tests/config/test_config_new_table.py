@@ -178,7 +178,7 @@ SPECS = st.builds(
     name=st.text(min_size=1, max_size=8),
     database=st.none() | st.text(min_size=1, max_size=5),
     table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
-    version=st.sampled_from([6, 8, 9]),
+    version=st.sampled_from([5, 6, 8, 9]),
     record_key_fields=names,
     partition_fields=names,
     ordering_fields=names,

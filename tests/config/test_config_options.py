@@ -104,7 +104,7 @@ def test_a_value_that_means_nothing_is_refused_by_key(key, value, said):
         ("hoodie.datasource.write.keygenerator.type", "USER_PROVIDED"),
         ("hoodie.bulkinsert.user.defined.partitioner.class", "com.example.Partitioner"),
         ("hoodie.sql.insert.mode", "strict"),
-        ("hoodie.write.table.version", 5),
+        ("hoodie.write.table.version", 4),
         ("hoodie.table.base.file.format", "HFILE"),
         ("hoodie.meta.sync.client.tool.class", "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"),
         ("hoodie.precommit.validators", "com.example.Validator"),

@@ -4,6 +4,7 @@ from hudi_fast.config.properties_file import (
     BACKUP_PATH,
     CHECKSUM_KEY,
     PROPERTIES_PATH,
+    UPDATED_PATH,
     create_properties,
     load_properties,
     table_checksum,
@@ -159,3 +160,29 @@ def test_a_change_that_another_process_began_meanwhile_is_a_conflict(storage):
 
     with pytest.raises(CommitConflictError, match="Another process"):
         update_properties(Racing(storage.uri), {"key": "value"})
+
+
+def test_a_backup_without_checksum_is_put_back_only_over_a_broken_file(storage):
+    """Tables of versions 2 and 3 have no checksum; release 0.10.1 copies the file to the backup, byte by byte."""
+    old, new = b"hoodie.table.name=t\nhoodie.table.version=3\n", b"hoodie.table.name=t\nhoodie.table.version=4\n"
+    for main, backup, expected in (
+        (None, old, "3"),  # died before it wrote the new file
+        (new[:25], old, "3"),  # while it wrote it
+        (new, old, "4"),  # before it deleted the backup
+        (old, old[:30], "3"),  # while it wrote the backup
+        (old, b"", "3"),
+    ):
+        storage.delete_file(PROPERTIES_PATH)
+        if main is not None:
+            storage.write_bytes(PROPERTIES_PATH, main)
+        storage.write_bytes(BACKUP_PATH, backup)
+        assert load_properties(storage)["hoodie.table.version"] == expected
+        assert update_properties(storage, {"x": "1"})["hoodie.table.version"] == expected
+        assert not storage.exists(BACKUP_PATH)
+
+
+def test_the_new_properties_of_an_upgrade_that_failed_are_named(storage):
+    storage.write_bytes(".hoodie/20210101000000.commit", b"{}")
+    storage.write_bytes(UPDATED_PATH, b"hoodie.table.name=t\nhoodie.table.version=2\n")
+    with pytest.raises(CorruptTableError, match=r"rename it to hoodie\.properties"):
+        load_properties(storage)

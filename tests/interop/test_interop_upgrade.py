@@ -12,6 +12,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import other_layout
+from hudi_fast.services.upgrading.timeline import copy_timeline
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
@@ -175,3 +177,29 @@ def test_properties_of_an_upgrade_are_those_of_hudi(hudi_12: RealHudi, tmp_path:
         assert load_properties(Storage(sides.path)) == load_properties(Storage(twin.path))
     done = pc.equal(sides.table.history()["state"], "COMPLETED")
     assert pc.all(done).as_py()
+
+
+@pytest.mark.long
+def test_hudi_loses_commits_whose_completed_file_its_failed_upgrade_moved_and_we_put_them_back(
+    hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    """Release 1.2.0 moves the timeline file by file; what is left of a commit then looks like a failed write."""
+    sides = MorSides(hudi_12, tmp_path / "trips", mor_options(6))
+    for ts in (1, 2, 3):
+        sides.we_write(trips(range(5 * ts), ts=ts))
+    storage = Storage(sides.path)
+    config = load_state(storage).config
+    other = other_layout(config, storage.uri)
+    moved = [one.requested for one in load_state(storage).timeline.writes()[1:]]
+    storage.make_dir(other.timeline_folder)
+    copy_timeline(storage, config, other, moved)
+    for time in moved:
+        storage.delete_file(f"{config.timeline_folder}/{time}.deltacommit")
+        for state in ("requested", "inflight"):
+            storage.delete_file(f"{other.timeline_folder}/{time}.deltacommit.{state}")
+    twin = MorSides(hudi_12, tmp_path / "twin", sides.options)
+    shutil.copytree(sides.path, twin.path)
+    hudi_12.sql(f"CALL upgrade_table(table => '{twin.in_catalog()}', to_version => 'NINE')")
+    assert (hudi_12.read(twin.path).num_rows, version_of(twin.path)) == (5, 9)
+    upgrade(sides, 9)
+    sides.agree(trips(range(15), ts=3))

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.keys.partition_path import decode, encode, hive_part, join, partition_values, path_fault
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.keys.partition_path import (
+    decode,
+    encode,
+    hive_part,
+    join,
+    partition_values,
+    path_fault,
+    stored_values,
+)
 from tests.naive import key_text as naive
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -91,3 +100,24 @@ def test_paths_that_leave_the_table_or_change_on_disk_are_faulty(path):
 @pytest.mark.parametrize("path", ["", "a", "a/b", "x=..", "...", "a..b", ".hidden", "a/.hoodie", "é b"])
 def test_ordinary_paths_have_no_fault(path):
     assert path_fault(path) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "style", "path", "expected"),
+    [
+        (9, "true", "city=default", {"city": "default"}),
+        (5, "false", "default", {"city": "default"}),
+        (4, "true", "city=default", {"city": None}),
+        (4, "false", "city=rome", {"city": "city=rome"}),
+        (2, None, "city=rome", {"city": "rome"}),
+        (2, None, "rome", {"city": "rome"}),
+        (2, None, "default", {"city": None}),
+    ],
+)
+def test_values_in_a_path_depend_on_the_version_of_the_table(
+    version: int, style: str | None, path: str, expected: dict[str, str | None]
+) -> None:
+    props = {"hoodie.table.name": "t", "hoodie.table.version": str(version), "hoodie.table.partition.fields": "city"}
+    if style is not None:
+        props["hoodie.datasource.write.hive_style_partitioning"] = style
+    assert stored_values(path, TableConfig.from_properties(props, "t")) == expected

@@ -8,6 +8,8 @@ Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``hfile``, ``sync
 function of that name here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The
 first line, before any request, is the answer to ``info``: the peer is ready. End of input ends the process.
 
+The interpreter decides the Spark: releases before 0.14 need PySpark 3.1 to 3.3 (:mod:`tests.peer.old_releases`).
+
 Usage: ``python -m tests.peer.server <hudi version> <scratch folder> <more settings, as JSON>``, with the checkout on
 the import path.
 """
@@ -20,44 +22,73 @@ import os
 import sys
 import traceback
 
+import pyspark
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.peer.hfile_scan import scan_hfile
 from tests.support.jvm import java_options
 
-SPARK_LINE = "3.5"
+SPARK_LINE = ".".join(pyspark.__version__.split(".")[:2])
 SCALA = "2.12"
+OPENED = " ".join(
+    f"--add-opens=java.base/{name}=ALL-UNNAMED"
+    for name in (
+        "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
+        "java.util.concurrent.atomic java.util.concurrent.locks jdk.internal.ref sun.nio.ch sun.nio.cs "
+        "sun.security.action sun.util.calendar"
+    ).split()
+)
+"""Packages of Java 17 that Spark before 3.3 and Kryo reach into."""
 
 PLAIN = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
 """Options of a file that is not encrypted, whatever the session says."""
 
 
+def release_of(version: str) -> tuple[int, ...]:
+    """The numbers of a release, for comparisons."""
+    return tuple(map(int, version.split(".")))
+
+
+def bundle_of(version: str) -> str:
+    """The coordinates of a release's bundle for the Spark of this interpreter."""
+    line = "3" if release_of(version) < (0, 11) else SPARK_LINE
+    return f"org.apache.hudi:hudi-spark{line}-bundle_{SCALA}:{version}"
+
+
+def release_settings(version: str) -> dict[str, str]:
+    """Classes that a release's documentation says to configure, and that older ones do not have."""
+    settings = {}
+    if release_of(version) >= (0, 13):
+        settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
+    if release_of(version) >= (0, 11) and SPARK_LINE != "3.1":
+        settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.hudi.catalog.HoodieCatalog"
+    return settings
+
+
 def start_session(version: str, scratch: str, more: dict[str, str] | None = None) -> SparkSession:
     """A small local session with the bundle of that Hudi release on its class path."""
     settings = {
-        "spark.jars.packages": f"org.apache.hudi:hudi-spark{SPARK_LINE}-bundle_{SCALA}:{version}",
+        "spark.jars.packages": bundle_of(version),
         # The JVM takes its home from the password database; the cache belongs below $HOME.
         "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
         "spark.local.dir": os.path.join(scratch, "local"),
-        # The opened package: Kryo copies a lock when the bloom index asks the metadata table. Spark's compiler is left
-        # alone, since release 0.15 answers change queries wrongly without.
+        # Kryo copies a lock when the bloom index asks the metadata table. Spark's compiler is left alone, since release
+        # 0.15 answers change queries wrongly without.
         "spark.driver.extraJavaOptions": (
-            f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {java_options(2048)} "
-            "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
+            f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {java_options(2048)} {OPENED}"
         ),
         "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "4g"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **release_settings(version),
         **(more or {}),
     }
     builder = SparkSession.builder.master("local[2]").appName(f"hudi-{version}")
@@ -74,6 +105,8 @@ class Peer:
     def __init__(self, version: str, scratch: str, more: dict[str, str]) -> None:
         self.version = version
         self.spark = start_session(version, scratch, more)
+        if release_of(version) < (0, 11):  # its HBase accepts no other name of a Java; Spark has read the true one
+            self.spark.sparkContext._jvm.System.setProperty("java.version", "1.8.0_402")
 
     def info(self) -> dict:
         """Versions, and the id of the JVM's process."""

@@ -265,12 +265,14 @@ class ServedTable(RuleBasedStateMachine):
         else:
             self.unless_refused(lambda: self.services.index(name, options=self.options))
 
-    @rule(version=st.sampled_from([6, 8, 9]))
+    @rule(version=st.sampled_from([5, 6, 8, 9]))
     def change_version(self, version: int) -> None:
         before = self.table.version
+        if version == 5 and self.has_metadata():
+            return
         if self.unless_refused(lambda: self.services.upgrade(version, self.options)) is not None:
             self.options["hoodie.write.table.version"] = str(version)
-            if self.is_mor and version == 6 < before:
+            if self.is_mor and version <= 6 < before:
                 # Only the newest slices are compacted: version 6 cannot read the log files of those before.
                 self.travels_from = self.newest()
 

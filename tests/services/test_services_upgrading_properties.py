@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.config.merge_mode import BUILT_IN_PAYLOADS, MERGE_MODES
+from hudi_fast.config.properties_file import table_checksum
 from hudi_fast.config.table_config import NewTable, TableConfig, new_table_properties
 from hudi_fast.services.upgrading.properties import PropertyHints, changed_properties, path_between
 
@@ -176,3 +177,54 @@ def test_down_to_8_and_up_again_means_the_same_table(spec: NewTable) -> None:
         "timeline_folder history_folder hive_style record_key_fields"
     ).split():
         assert getattr(left, name) == getattr(right, name), name
+
+
+# ---- versions 2 to 6, and back to 5
+
+OLD = {
+    "hoodie.table.name": "t",
+    "hoodie.table.type": "MERGE_ON_READ",
+    "hoodie.table.version": "2",
+    "hoodie.table.recordkey.fields": "id",
+    "hoodie.table.partition.fields": "city,day",
+    PRECOMBINE: "ts",
+}
+
+
+def test_the_way_from_version_2_to_6_adds_what_older_releases_do_not_store() -> None:
+    hints = PropertyHints(hive_style=True, database="d", has_files_partition=True)
+    found = at(OLD, 6, hints=hints)
+    assert {key: value for key, value in found.items() if OLD.get(key) != value} == {
+        "hoodie.table.version": "6",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.partitionpath.urlencode": "false",
+        "hoodie.table.keygenerator.class": KEYGEN + "ComplexKeyGenerator",
+        "hoodie.database.name": "d",
+        "hoodie.table.checksum": table_checksum("t", "d"),
+        "hoodie.table.metadata.partitions": "files",
+    }
+
+
+def test_stored_facts_win_over_hints_and_the_class_of_the_options_over_a_fitting_one() -> None:
+    stored = {**OLD, "hoodie.datasource.write.hive_style_partitioning": "true", "hoodie.database.name": "mine"}
+    found = at(stored, 5, hints=PropertyHints(key_generator_class="com.shop.Keys", database="other"))
+    assert found["hoodie.datasource.write.hive_style_partitioning"] == "true"
+    assert (found["hoodie.database.name"], found["hoodie.table.keygenerator.class"]) == ("mine", "com.shop.Keys")
+
+
+def test_version_5_has_the_names_that_its_releases_know() -> None:
+    new = made(NewTable("t", version=9, record_key_fields=("id",), partition_fields=("city",), ordering_fields=("ts",)))
+    found = at({**new, "hoodie.table.metadata.partitions": "files,column_stats"}, 5)
+    assert (found["hoodie.table.version"], found["hoodie.timeline.layout.version"]) == ("5", "1")
+    assert (found[PRECOMBINE], found["hoodie.table.metadata.partitions"]) == ("ts", "")
+    assert found["hoodie.table.keygenerator.class"] == KEYGEN + "SimpleKeyGenerator"
+    assert found[PAYLOAD] == MODEL + "DefaultHoodieRecordPayload"
+
+
+def test_a_table_of_version_7_goes_the_way_of_version_6() -> None:
+    assert path_between(7, 9) == ((7, 6), (6, 8), (8, 9))
+    assert path_between(7, 5) == ((7, 6), (6, 5))
+    six = made(NewTable("t", version=6, record_key_fields=("id",)))
+    seven = {**six, "hoodie.table.version": "7"}
+    assert at(seven, 6) == six
+    assert at(seven, 8) == at(six, 8)

@@ -33,7 +33,7 @@ FAULT_KINDS = ("before", "after", "tear")
 
 CHANGING_CALLS = frozenset(
     {"write_bytes", "create_exclusive", "open_output", "stream_write", "stream_close", "make_dir", "delete_file"}
-    | {"delete_dir", "move", "set_modified", "exchange"}
+    | {"delete_dir", "move", "copy_file", "set_modified", "exchange"}
 )
 """Names of the calls that change files; the others only read."""
 
@@ -134,6 +134,10 @@ class RecordingStorage(Storage):
     def delete_dir(self, path: str) -> bool:
         """See ``Storage``."""
         return self._run("delete_dir", path, lambda: Storage.delete_dir(self, path), lambda: self._delete_some(path))
+
+    def copy_file(self, path: str, target: str) -> None:
+        """See ``Storage``."""
+        self._run("copy_file", target, lambda: Storage.copy_file(self, path, target))
 
     def move(self, source: str, target: str) -> None:
         """See ``Storage``."""

@@ -56,7 +56,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.hfile.writes.allow.duplicates hoodie.bulkinsert.schema.ddl
         hoodie.bulkinsert.are.partitioner.records.sorted hoodie.record.size.estimator.class
         hoodie.write.application.id hoodie.write.ignore.failed hoodie.block.writes.on.speculative.execution
-        hoodie.skip.default.partition.validation hoodie.sensitive.config.keys hoodie.payload.ordering.field
+        hoodie.sensitive.config.keys hoodie.payload.ordering.field
         hoodie.payload.event.time.field hoodie.is.update.record.for.mor hoodie.write.track.event.time.watermark
         hoodie.auto.commit
         hoodie.datasource.partition_extractor_class

@@ -190,8 +190,14 @@ TABLE_OPTIONS = (
         9,
         "Table version of a new table; existing tables keep their version.",
         aliases=("hoodie.table.version",),
-        supported=(6, 8, 9),
+        supported=(5, 6, 8, 9),
         minimum=0,
+    ),
+    Option(
+        "hoodie.skip.default.partition.validation",
+        Kind.BOOL,
+        False,
+        "Upgrade a table of version 4 or older although it has the partition `default`, which means null there only.",
     ),
     Option(
         "hoodie.populate.meta.fields",

@@ -13,11 +13,13 @@ import hashlib
 import io
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro.record_writer import compile_writer
 from hudi_fast.formats.avro.types import parse_record, walk_program
 from hudi_fast.storage.stored_json import stored_json
 
@@ -38,17 +40,53 @@ def is_avro_container(data: bytes) -> bool:
 
 
 def write_single_record(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
-    """Write an uncompressed container file with one record; missing fields take the schema's defaults."""
+    """Write an uncompressed container file with one record; missing fields take the schema's defaults.
+
+    ``schema`` must not change afterwards: its parsed form is kept.
+    """
+    prepared = _PREPARED.get(id(schema))
+    if prepared is None or prepared.schema is not schema:
+        prepared = _prepare(schema)
+    body = prepared.write(dict(record))
+    marker = hashlib.blake2b(prepared.text + body, digest_size=16).digest()
+    return b"".join((AVRO_MAGIC, prepared.header, marker, _long(1), _long(len(body)), body, marker))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A schema for writing: the function that encodes a record, its text, and the header of a file."""
+
+    schema: Mapping[str, Any]
+    write: Callable[[Any], bytes]
+    text: bytes
+    header: bytes
+
+
+_PREPARED: dict[int, _Prepared] = {}
+"""By the identity of the schema; few, because schemas of instants are constants."""
+
+
+def _prepare(schema: Mapping[str, Any]) -> _Prepared:
+    text = json.dumps(schema, separators=(",", ":")).encode()
+    header = b"".join((_long(1), _bytes(b"avro.schema"), _bytes(text), _long(0)))
+    prepared = _Prepared(schema, compile_writer(schema) or _by_fastavro(schema), text, header)
+    if len(_PREPARED) >= _CACHED:
+        _PREPARED.clear()
+    _PREPARED[id(schema)] = prepared
+    return prepared
+
+
+def _by_fastavro(schema: Mapping[str, Any]) -> Callable[[Any], bytes]:
     import fastavro
 
     parsed = fastavro.parse_schema(dict(schema))
-    encoded = io.BytesIO()
-    fastavro.schemaless_writer(encoded, parsed, dict(record))
-    body = encoded.getvalue()
-    text = json.dumps(schema, separators=(",", ":")).encode()
-    marker = hashlib.blake2b(text + body, digest_size=16).digest()
-    header = b"".join((_long(1), _bytes(b"avro.schema"), _bytes(text), _long(0)))
-    return b"".join((AVRO_MAGIC, header, marker, _long(1), _long(len(body)), body, marker))
+
+    def write(record: Any) -> bytes:
+        encoded = io.BytesIO()
+        fastavro.schemaless_writer(encoded, parsed, record)
+        return encoded.getvalue()
+
+    return write
 
 
 def read_single_record(data: bytes, path: str | None = None) -> dict[str, Any]:

@@ -287,9 +287,11 @@ def _files_group(storage: Storage, config: TableConfig, timeline: Timeline) -> G
 
     If a compaction is pending, that is the slice that it starts: it merges the files of its plan only.
     """
-    file_id, entries = group_file_id("files", 0), storage.list_dir("files")
+    entries = storage.list_dir("files")
     logs = [log for log in map(parse_log_file, entries) if log is not None]
-    bases = {base.instant: base.name for base in map(parse_base_file, entries) if base is not None}
+    stored = [base for base in map(parse_base_file, entries) if base is not None]
+    bases = {base.instant: base.name for base in stored}
+    file_id = next((one.file_id for one in (*logs, *stored)), group_file_id("files", 0))
     begins = [*bases, *(log.instant for log in logs)]
     if not begins:
         return None

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from hudi_fast.errors import ServiceTakenError
+from hudi_fast.errors import ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import scan_log_blocks
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.services.compaction.plan import (
@@ -50,6 +50,8 @@ from hudi_fast.writing.transaction import Transaction, recover, rolled_back_on_f
 __all__ = ["run_log_compaction", "run_pending_log_compactions", "schedule_log_compaction"]
 
 _ACTION = "logcompaction"
+_FIRST_VERSION = 6
+"""Release 0.13 writes version 5 and knows log compactions; release 0.12 does not."""
 _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _MAKES_SLICES = frozenset({"compaction", "commit", "replacecommit"})
 
@@ -70,6 +72,11 @@ def schedule_log_compaction(session: TableSession, if_due: bool) -> ScheduledCom
     settings = session.settings
     with session.locked() as state:
         require_merge_on_read(state)
+        if state.config.version < _FIRST_VERSION:
+            raise UnsupportedFeatureError(
+                f"Log compaction of {session.storage.uri}, a table of version {state.config.version}: release 0.12 "
+                "does not know it. Compact the table, or upgrade it with services.upgrade()."
+            )
         recovered_state(session)
         state = _without_abandoned(session)
         threshold = settings.compaction.log_blocks_threshold

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
-from hudi_fast.formats.log.delete_block import encode_delete_block
+from hudi_fast.formats.log.kryo_delete_writing import delete_block_of
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries
@@ -107,7 +107,9 @@ def _write(
             entries.default_ordering[gone],
         )
         names = headers | {HeaderKey.SCHEMA: plan.avro_schema}
-        output.append(BlockType.DELETE, names, [encode_delete_block(records)], BlockCounts(deletes=len(gone)))
+        output.append(
+            BlockType.DELETE, names, [delete_block_of(plan.config.version, records)], BlockCounts(deletes=len(gone))
+        )
 
 
 def _by_columns(entries: LogEntries) -> Iterator[tuple[frozenset[str] | None, Rows]]:

@@ -16,7 +16,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.config.metadata_options import FIRST_WITH_METADATA, MetadataOptions
 from hudi_fast.config.option_names import INDEX_KINDS
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
@@ -186,6 +186,11 @@ def _check_words(request: IndexRequest, config: TableConfig) -> None:
 
 
 def _check_table(kind: str, config: TableConfig, options: MetadataOptions) -> None:
+    if config.version < FIRST_WITH_METADATA:
+        raise ConfigError(
+            f"Table {config.name} is of version {config.version}, whose metadata table hudi_fast does not write. "
+            "Upgrade the table with services.upgrade()."
+        )
     if kind in _LATER_KINDS and config.version < _FIRST_WITH_LAYOUT_2:
         raise ConfigError(
             f"The index {kind} needs table version 8 or later; table {config.name} is of version {config.version}. "

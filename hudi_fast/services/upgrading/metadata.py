@@ -16,25 +16,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.config.metadata_options import FIRST_WITH_METADATA, MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
-from hudi_fast.metadata_table.updates.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
+from hudi_fast.metadata_table.updates.bookkeeping import (
+    PARTITIONS_KEY,
+    drop_metadata,
+    drop_partitions,
+    has_metadata_folder,
+    write_definitions,
+)
 from hudi_fast.metadata_table.updates.maintain import compact_metadata
 from hudi_fast.services.running import file_plan
 from hudi_fast.services.upgrading.move import move_table, sweep
-from hudi_fast.services.upgrading.plan import leaving_partitions
-from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints
+from hudi_fast.services.upgrading.plan import leaving_partitions, needs_compaction
+from hudi_fast.services.upgrading.properties import PropertyHints
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending
 from hudi_fast.writing.session import TableSession
 
 __all__ = ["as_it_is", "check_metadata", "drop_leaving", "move_metadata", "opened", "version_definitions"]
+
+_FIRST_WITH_NAMES = 4
+"""Properties name the partitions of the metadata table."""
 
 
 def opened(storage: Storage) -> TableState:
@@ -69,14 +78,21 @@ def as_it_is(config: TableConfig, options: MetadataOptions) -> MetadataOptions:
     )
 
 
-def drop_leaving(session: TableSession, version: int) -> TableState:
+def drop_leaving(session: TableSession, version: int, hints: PropertyHints) -> TableState:
     """Drop the metadata partitions that the version does not support; returns the table afterwards.
+
+    The metadata table of a version 2 or 3 table, which its properties do not name, is deleted unless it is kept.
 
     Args:
         session: the call, under the table's lock.
         version: the new version.
+        hints: about the table.
     """
     state = session.state
+    if state.config.version < _FIRST_WITH_NAMES:
+        if not hints.has_files_partition and drop_metadata(state.storage, state.config):
+            return session.set_state(opened(state.storage))
+        return state
     leaving = leaving_partitions(state, version)
     if not leaving:
         return state
@@ -108,15 +124,19 @@ def move_metadata(session: TableSession, version: int, new_layout: bool) -> None
         new_layout: whether the timeline layout changes.
     """
     storage, state = session.storage, session.state
-    if not state.config.metadata_partitions or not has_metadata_folder(storage):
+    if not has_metadata_folder(storage):
+        return
+    if not (state.config.metadata_partitions or state.config.version < _FIRST_WITH_NAMES):
         return
     inner = metadata_storage(storage)
     own = TableConfig.from_properties(load_properties(inner), inner.uri)
     if own.version == version:
         sweep(inner, own)
         return  # an earlier attempt moved it
-    if own.version not in VERSIONS:
-        return  # it is not trusted
+    if not needs_compaction(state.config.version, version):
+        if own.layout_version == state.config.layout_version:
+            move_table(inner, version, PropertyHints(), session.settings.archive)
+        return
     if metadata_of(state) is None or (table := metadata_without_pending(session, compactions=True)) is None:
         return  # it is built again afterwards
     if new_layout:
@@ -130,6 +150,14 @@ def check_metadata(session: TableSession) -> None:
     Args:
         session: the call, under the table's lock.
     """
+    if not load_properties(session.storage).get(PARTITIONS_KEY):
+        session.changed()
+        return
     state = session.set_state(opened(session.storage))
-    if state.config.metadata_partitions and metadata_of(state) is None:
+    if not state.config.metadata_partitions or metadata_of(state) is not None:
+        return
+    if state.config.version < FIRST_WITH_METADATA:
+        drop_metadata(session.storage, state.config)
+        session.changed()
+    else:
         ensure_metadata(session, file_plan(session), as_it_is(state.config, session.settings.write.metadata))

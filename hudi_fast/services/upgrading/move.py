@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_fast.config.archive_options import ArchiveOptions
-from hudi_fast.config.properties_file import load_properties, update_properties
-from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.properties_file import UPDATED_PATH, load_properties, update_properties
+from hudi_fast.config.table_config import TableConfig, other_layout
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder
 from hudi_fast.services.upgrading.history import archive_files, copy_archive, holds_archive, remove_archive
@@ -26,9 +26,8 @@ from hudi_fast.services.upgrading.timeline import SCHEMA_FOLDER, copy_timeline, 
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instant import parse_instant_file
 
-__all__ = ["both_tables", "leftovers", "move_table", "other_layout", "sweep", "target_config"]
+__all__ = ["both_tables", "leftovers", "move_table", "sweep", "target_config"]
 
-_LAYOUT_2_FROM = 8
 _LAYOUT_2 = 2
 
 
@@ -83,8 +82,8 @@ def move_table(storage: Storage, version: int, hints: PropertyHints, archive: Ar
         copy_archive(storage, source, target, archive)
     changes: dict[str, str | None] = {**dict.fromkeys(props), **target.raw}
     update_properties(storage, {key: value for key, value in changes.items() if value != props.get(key)})
+    storage.delete_file(UPDATED_PATH)
     if moves:
-        remove_timeline(storage, source.timeline_folder, source.layout_version)
         remove_archive(storage, source)
         sweep(storage, target)
     return target
@@ -93,7 +92,9 @@ def move_table(storage: Storage, version: int, hints: PropertyHints, archive: Ar
 def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
     """Files of a timeline in the other layout, from a failed move.
 
-    They include an archive if the table's own archive holds all of its instants: Apache Hudi does not delete archives.
+    They include the new properties of an upgrade to version 1 or 2 that failed (``hoodie.properties.updated``), which
+    the table has not taken over, and an archive if the table's own archive holds all of its instants: Apache Hudi does
+    not delete archives.
 
     Args:
         storage: of the data table or of its metadata table.
@@ -103,6 +104,8 @@ def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
     found = [one for one in storage.list_dir(other.timeline_folder) if _is_instant(one, other.layout_version)]
     if config.layout_version < 2:
         found += [one for one in storage.list_dir(SCHEMA_FOLDER) if not _is_instant(one, 1) and _is_instant(one, 2)]
+    if storage.exists(UPDATED_PATH):
+        found.append(storage.stat(UPDATED_PATH))
     archive = archive_files(storage, other)
     return found + archive if archive and holds_archive(storage, config, other) else found
 
@@ -117,19 +120,6 @@ def sweep(storage: Storage, config: TableConfig) -> int:
     found = leftovers(storage, config)
     storage.delete_files([entry.path for entry in found])
     return len(found)
-
-
-def other_layout(config: TableConfig, where: str) -> TableConfig:
-    """The configuration with the timeline folders of the other layout.
-
-    Args:
-        config: of the table.
-        where: the table, for messages.
-    """
-    old = config.layout_version < _LAYOUT_2
-    version, layout = (8, "2") if old else (6, "1")
-    raw = {**config.raw, "hoodie.table.version": str(version), "hoodie.timeline.layout.version": layout}
-    return TableConfig.from_properties(raw, where)
 
 
 def _make_room(storage: Storage, target: TableConfig) -> None:

@@ -3,6 +3,11 @@
 The changes of each step (the metadata table's own properties get the same changes):
 
 ==========  ============================================================================================================
+2 to 3      the style and encoding of partition paths, the key generator's class: from the options, else from the table
+3 to 4      the checksum; the metadata table's partition ``files``, if the table has one
+4 to 5,     the version alone
+5 to 6
+6 to 5      no metadata table; key generator's class and ordering field under the names that old releases know
 6 to 8      version 8, timeline layout 2, ``timeline.path``, ``initial.version``; the merge mode by payload class, table
             type and ordering field (a MERGE_ON_READ table with an ordering field becomes event time, because its log
             files were merged that way), with the matching payload class and strategy id; the key generator by class
@@ -15,16 +20,20 @@ The changes of each step (the metadata table's own properties get the same chang
             fields without types
 ==========  ============================================================================================================
 
-Version 7 is between 6 and 8 and changes only the number. A step keeps the keys that it does not list, even if the
-version does not know them, as in Apache Hudi. A strategy id is also written in its old spelling; only the new spelling
-is removed.
+A table of version 7, which differs from one of version 6 in the number alone, goes to version 6 first. A step keeps the
+keys that it does not list, even if the version does not know them, as in Apache Hudi. A strategy id is also written in
+its old spelling; only the new spelling is removed.
 
 hudi_fast keeps some facts that Apache Hudi 1.2.0 loses. Going to version 6, a table without payload class gets the one
 of its mode, and an ordering field that has only its new name gets the old name too (releases before 1.0 know no other
 and would merge by arrival). Going to version 8, ``EventTimeAvroPayload`` means event time on COPY_ON_WRITE too.
 
-Sources: SevenToEightUpgradeHandler, EightToNineUpgradeHandler, NineToEightDowngradeHandler,
-EightToSevenDowngradeHandler, release 1.2.0, and tables that this release converted.
+Going to version 3, Apache Hudi names ``SimpleKeyGenerator`` if the options name no class. hudi_fast names the one that
+fits the key and partition columns, and reads the style of partition paths from the paths.
+
+Sources: TwoToThreeUpgradeHandler, ThreeToFourUpgradeHandler, SixToFiveDowngradeHandler, release 0.15.0;
+SevenToEightUpgradeHandler, EightToNineUpgradeHandler, NineToEightDowngradeHandler, EightToSevenDowngradeHandler,
+release 1.2.0; and tables that these releases converted.
 """
 
 from __future__ import annotations
@@ -33,7 +42,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hudi_fast.config.key_generators import class_of_key_generator, key_generator_of_class, key_generator_of_type
+from hudi_fast.config.key_generators import (
+    class_of_key_generator,
+    infer_key_generator,
+    key_generator_of_class,
+    key_generator_of_type,
+)
 from hudi_fast.config.merge_mode import (
     BUILT_IN_PAYLOADS,
     COMMIT_TIME,
@@ -46,11 +60,17 @@ from hudi_fast.config.merge_mode import (
     OVERWRITE_PAYLOAD,
     PAYLOAD_STRATEGY,
 )
+from hudi_fast.config.properties_file import CHECKSUM_KEY, table_checksum
 
-__all__ = ["VERSIONS", "PropertyHints", "changed_properties", "path_between"]
+__all__ = ["TARGETS", "VERSIONS", "PropertyHints", "changed_properties", "path_between"]
 
-VERSIONS = (6, 8, 9)
-"""Supported table versions, in order."""
+VERSIONS = (2, 3, 4, 5, 6, 7, 8, 9)
+TARGETS = (5, 6, 8, 9)
+"""Table versions that an upgrade or downgrade can begin with, and those that it can end with."""
+
+_NEXT = {2: 3, 3: 4, 4: 5, 5: 6, 6: 8, 8: 9}
+_PREVIOUS = {9: 8, 8: 6, 6: 5}
+_BRIDGE = 7
 
 _VERSION = "hoodie.table.version"
 _LAYOUT = "hoodie.timeline.layout.version"
@@ -65,6 +85,11 @@ _PRECOMBINE = "hoodie.table.precombine.field"
 _GENERATOR_CLASS = "hoodie.table.keygenerator.class"
 _GENERATOR_TYPE = "hoodie.table.keygenerator.type"
 _PARTITION_FIELDS = "hoodie.table.partition.fields"
+_KEY_FIELDS = "hoodie.table.recordkey.fields"
+_HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+_URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+_DATABASE = "hoodie.database.name"
+_METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 _DELETE_FIELD = "hoodie.payload.delete.field"
 _DELETE_MARKER = "hoodie.payload.delete.marker"
 
@@ -83,9 +108,14 @@ Properties = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PropertyHints:
-    """Facts that only the options of the call have.
+    """Facts that the properties of older versions lack, from the options of the call or from the table's files.
 
     Attributes:
+        hive_style: whether partition paths are ``field=value``, for a table of version 2.
+        url_encode: whether their values are escaped, likewise.
+        key_generator_class: Java class of the key generator, likewise; None for the one that fits the columns.
+        database: name of the database, for a table of version 3 or older that has none; or None.
+        has_files_partition: whether a table of version 3 has a metadata table that is kept.
         partition_fields: ``field:TYPE`` list of a custom key generator: version 6 does not store the types.
         delete_field: column that marks deletes; becomes a merge property on version 9, with ``delete_marker``.
         delete_marker: the value that marks deletes.
@@ -94,6 +124,11 @@ class PropertyHints:
     partition_fields: str | None = None
     delete_field: str | None = None
     delete_marker: str | None = None
+    hive_style: bool = False
+    url_encode: bool = False
+    key_generator_class: str | None = None
+    database: str | None = None
+    has_files_partition: bool = False
 
 
 def path_between(before: int, after: int) -> tuple[tuple[int, int], ...]:
@@ -101,10 +136,12 @@ def path_between(before: int, after: int) -> tuple[tuple[int, int], ...]:
 
     Args:
         before: one of :data:`VERSIONS`.
-        after: likewise.
+        after: one of :data:`TARGETS`.
     """
-    first, last = VERSIONS.index(before), VERSIONS.index(after)
-    way = VERSIONS[first : last + 1] if last >= first else VERSIONS[last : first + 1][::-1]
+    way = [before, 6] if before == _BRIDGE else [before]
+    following = _NEXT if after > way[-1] else _PREVIOUS
+    while way[-1] != after:
+        way.append(following[way[-1]])
     return tuple(pairwise(way))
 
 
@@ -113,7 +150,7 @@ def changed_properties(props: Mapping[str, str], after: int, hints: PropertyHint
 
     Args:
         props: its properties now; their version is one of :data:`VERSIONS`.
-        after: the new version, one of :data:`VERSIONS`.
+        after: the new version, one of :data:`TARGETS`.
         hints: from the options.
     """
     changed = dict(props)
@@ -121,6 +158,44 @@ def changed_properties(props: Mapping[str, str], after: int, hints: PropertyHint
         changed = _STEPS[step](changed, hints)
         changed[_VERSION] = str(step[1])
     return changed
+
+
+# ---- 2 to 6, and back to 5
+
+
+def _two_to_three(props: Properties, hints: PropertyHints) -> Properties:
+    keys, partitions = (
+        props.get(key, "").split(",") if props.get(key) else [] for key in (_KEY_FIELDS, _PARTITION_FIELDS)
+    )
+    fitting = class_of_key_generator(infer_key_generator(keys, partitions)) or ""
+    return {
+        _HIVE_STYLE: str(hints.hive_style).lower(),
+        _URL_ENCODE: str(hints.url_encode).lower(),
+        _GENERATOR_CLASS: hints.key_generator_class or fitting,
+        **props,
+    }
+
+
+def _three_to_four(props: Properties, hints: PropertyHints) -> Properties:
+    changed = dict(props)
+    if hints.database and not props.get(_DATABASE):
+        changed[_DATABASE] = hints.database
+    if hints.has_files_partition:
+        changed[_METADATA_PARTITIONS] = "files"
+    changed[CHECKSUM_KEY] = table_checksum(props["hoodie.table.name"], changed.get(_DATABASE))
+    return changed
+
+
+def _unchanged(props: Properties, _hints: PropertyHints) -> Properties:
+    return dict(props)
+
+
+def _six_to_five(props: Properties, _hints: PropertyHints) -> Properties:
+    changed = {**props, **_generator_keys(props)}
+    ordering = _ordering_of(props)
+    if ordering:
+        changed[_PRECOMBINE] = ordering
+    return changed | {key: "" for key in (_METADATA_PARTITIONS, f"{_METADATA_PARTITIONS}.inflight") if key in props}
 
 
 # ---- 6 to 8
@@ -261,8 +336,14 @@ def _eight_to_six(props: Properties, _hints: PropertyHints) -> Properties:
 
 
 _STEPS: Mapping[tuple[int, int], Callable[[Properties, PropertyHints], Properties]] = {
+    (2, 3): _two_to_three,
+    (3, 4): _three_to_four,
+    (4, 5): _unchanged,
+    (5, 6): _unchanged,
     (6, 8): _six_to_eight,
     (8, 9): _eight_to_nine,
     (9, 8): _nine_to_eight,
     (8, 6): _eight_to_six,
+    (7, 6): _unchanged,
+    (6, 5): _six_to_five,
 }

@@ -7,6 +7,9 @@
     move      the metadata table, then the data table: copy ─► hoodie.properties ─► sweep
     check     the metadata table
 
+A table of version 2 to 5 goes to version 6 first, or no further: there the steps are few, and log files stay as they
+are. One of version 8 or 9 goes to version 5 by way of 6. After a crash in between the table has version 6.
+
 Before the switch of ``hoodie.properties`` the table has the old version, afterwards the new one. A crash leaves unused
 files, and perhaps a metadata table that readers ignore until it is built again. The same call continues after a crash.
 Writers on this machine wait. Stop writers on other machines and Apache Hudi's own, as Apache Hudi requires too. Readers
@@ -21,6 +24,8 @@ import contextlib
 import time
 from dataclasses import replace
 
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.services.compaction.log_run import run_pending_log_compactions
@@ -28,6 +33,7 @@ from hudi_fast.services.compaction.plan import schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
 from hudi_fast.services.liveness import require_abandoned
+from hudi_fast.services.upgrading.halfway import put_back
 from hudi_fast.services.upgrading.metadata import (
     as_it_is,
     check_metadata,
@@ -37,9 +43,20 @@ from hudi_fast.services.upgrading.metadata import (
     version_definitions,
 )
 from hudi_fast.services.upgrading.move import both_tables, move_table, sweep, target_config
-from hudi_fast.services.upgrading.plan import UpgradePlan, UpgradeResult, decide, hints_of, logged_slices, refuse
+from hudi_fast.services.upgrading.plan import (
+    UpgradePlan,
+    UpgradeResult,
+    copied_plans,
+    decide,
+    failed_writes,
+    hints_of,
+    logged_slices,
+    needs_compaction,
+    refuse,
+)
 from hudi_fast.services.upgrading.properties import path_between
 from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.moved_instants import moved_away
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import FailedWrites
 from hudi_fast.writing.session import TableSession
@@ -49,6 +66,8 @@ from hudi_fast.writing.transaction import recover
 __all__ = ["plan_upgrade", "run_upgrade"]
 
 _ROUNDS = 3
+_MIDDLE = 6
+_BRIDGE = 7
 _UNBOUNDED = "UnBoundedCompactionStrategy"
 _LOCKS = (*map(service_lock_path, ("clean", "clustering", "compaction", "logcompaction")), INDEX_LOCK_PATH)
 
@@ -58,11 +77,11 @@ def plan_upgrade(session: TableSession, version: int) -> UpgradePlan:
 
     Args:
         session: the call.
-        version: 6, 8 or 9.
+        version: 5, 6, 8 or 9.
 
     Raises:
         ConfigError: something must be resolved first.
-        CorruptTableError: the table is between two versions.
+        CorruptTableError: a file of the timeline is invalid.
         UnsupportedFeatureError: an unsupported version, or a feature that the other version does not have.
     """
     return decide(session.set_state(opened(session.storage)), version, session.settings)
@@ -73,7 +92,7 @@ def run_upgrade(session: TableSession, version: int, plan: UpgradePlan | None = 
 
     Args:
         session: the call.
-        version: 6, 8 or 9.
+        version: 5, 6, 8 or 9.
         plan: execute exactly this; None to plan now.
 
     Raises:
@@ -93,7 +112,8 @@ def run_upgrade(session: TableSession, version: int, plan: UpgradePlan | None = 
         )
     if planned.steps:
         _require_abandoned(session)
-        _execute(session, version)
+        for stop in _stops(planned.before, version):
+            _execute(session, stop)
     return UpgradeResult(planned.before, planned.after, planned.steps, time.monotonic() - started)
 
 
@@ -103,6 +123,12 @@ def run_upgrade(session: TableSession, version: int, plan: UpgradePlan | None = 
 def _difference(old: UpgradePlan, new: UpgradePlan) -> str:
     ahead = [f"no longer: {step}" for step in old.steps if step not in new.steps]
     return (ahead + [f"new: {step}" for step in new.steps if step not in old.steps] + ["other versions"])[0]
+
+
+def _stops(before: int, after: int) -> tuple[int, ...]:
+    """The versions that the table has on the way, one after the other."""
+    crosses = min(before, after) < _MIDDLE < max(before, after) or before == _BRIDGE
+    return (_MIDDLE, after) if crosses and after != _MIDDLE else (after,)
 
 
 def _require_abandoned(session: TableSession) -> None:
@@ -117,6 +143,7 @@ def _pending(state: TableState) -> list[Instant]:
 
 def _execute(session: TableSession, version: int) -> None:
     for _ in range(_ROUNDS):
+        _put_back(session)
         _prepare(session, version)
         with contextlib.ExitStack() as stack:
             for path in _LOCKS:
@@ -131,17 +158,30 @@ def _execute(session: TableSession, version: int) -> None:
     )
 
 
+def _put_back(session: TableSession) -> None:
+    """Undo the change of version that another program began and did not finish."""
+    storage = session.storage
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    if moved_away(storage, config):
+        with session.section():
+            put_back(storage, config)
+
+
 def _prepare(session: TableSession, version: int) -> None:
-    """Compact the table until nothing is pending and the newest file slices have no log files."""
-    state = opened(session.storage)
-    if state.config.version == version:
+    """Compact the table until nothing is pending and the newest file slices have no log files, if that is required."""
+    storage = session.storage
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    if not config.is_mor or config.version == version or not needs_compaction(config.version, version):
         return
-    neutral = TableSession(session.storage, _neutral(state, session.settings), session.backend)
+    state = opened(storage)
+    neutral = TableSession(storage, _neutral(state, session.settings), session.backend)
     if state.timeline.pending_compactions:
         run_pending_compactions(neutral)
     if state.timeline.pending_log_compactions:
         run_pending_log_compactions(neutral)
-    if logged_slices(opened(session.storage)):
+    if state.timeline.pending_compactions or state.timeline.pending_log_compactions:
+        state = opened(storage)
+    if logged_slices(state):
         scheduled = schedule_compaction(neutral, if_due=False)
         if scheduled is not None:
             run_compaction(neutral, scheduled)
@@ -163,21 +203,28 @@ def _switch(session: TableSession, version: int) -> bool:
         for table in both_tables(storage, state.config):
             sweep(*table)
         return True
-    if _pending(state):
+    before, compacts = state.config, needs_compaction(state.config.version, version)
+    hints = hints_of(state, settings)
+    if _pending(state) if compacts else _has_failed(state):
         _require_abandoned(session)
         recover(session, FailedWrites())
         state = session.set_state(opened(storage))
-    if _pending(state) or logged_slices(state):
+    if (compacts and (_pending(state) or logged_slices(state))) or _has_failed(state):
         return False
-    hints = hints_of(settings)
-    target = target_config(state.config.raw, version, hints, storage.uri)
-    new_layout = target.layout_version != state.config.layout_version
+    steps = path_between(before.version, version)
+    target = target_config(before.raw, version, hints, storage.uri)
     session.require_lock()  # from here on every step changes the table
-    before = drop_leaving(session, version).config
-    move_metadata(session, version, new_layout)
-    if (8, 9) in path_between(state.config.version, version):
+    if (5, 6) in steps:
+        storage.delete_files(copied_plans(state))
+    before = drop_leaving(session, version, hints).config
+    move_metadata(session, version, target.layout_version != before.layout_version)
+    if (8, 9) in steps:
         version_definitions(storage, before)
     session.require_lock()
     move_table(storage, version, hints, settings.archive)
     check_metadata(session)
     return True
+
+
+def _has_failed(state: TableState) -> bool:
+    return bool(failed_writes(state)) or any(one.action == "rollback" for one in state.timeline.pending())

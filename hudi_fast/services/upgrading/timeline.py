@@ -25,14 +25,15 @@ Source: SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata, encode_commit_metadata
 from hudi_fast.timeline.instant import (
+    WRITE_ACTIONS,
     Instant,
     State,
     instant_file_name,
@@ -49,6 +50,7 @@ SCHEMA_FOLDER = ".hoodie/.schema"
 
 _COMMITS = ("commit", "deltacommit")
 _THREADS = 8
+"""In object stores; on a local disk decoding takes longer than reading and writing."""
 _SHORTEST_TIME = 14
 
 
@@ -60,13 +62,16 @@ class _File:
     instant: Instant
 
 
-def copy_timeline(storage: Storage, source: TableConfig, target: TableConfig) -> int:
+def copy_timeline(
+    storage: Storage, source: TableConfig, target: TableConfig, only: Collection[str] | None = None
+) -> int:
     """Write the active timeline into the folder of another layout; overwrites existing files.
 
     Args:
         storage: of the table.
         source: its configuration now.
         target: its configuration in the other layout.
+        only: requested times of the instants to write; None for all.
 
     Returns:
         Number of written files.
@@ -74,11 +79,14 @@ def copy_timeline(storage: Storage, source: TableConfig, target: TableConfig) ->
     Raises:
         CorruptTableError: a commit is invalid; the timeline in use is unchanged.
     """
-    files = list(_files(storage, source.timeline_folder, source))
+    files = [
+        one for one in _files(storage, source.timeline_folder, source) if only is None or one.instant.requested in only
+    ]
     if target.layout_version > 1:
         files = _with_possible_times(_with_clusterings(storage, files), source.is_mor)
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(lambda one: _copy(storage, one, target), files))
+    for rank in range(3):
+        chosen = [one for one in files if _rank(one.instant) == rank]
+        in_threads(lambda one: _copy(storage, one, target), chosen, 1 if storage.is_local else _THREADS)
     if target.layout_version < 2:
         for one in _files(storage, SCHEMA_FOLDER, source):
             if one.entry.name != _name(one.instant, 1):
@@ -103,6 +111,11 @@ def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
 
 
 # ---- files and times
+
+
+def _rank(instant: Instant) -> int:
+    """Pending files before completed ones, and completed writes last: what a crash leaves shows what is missing."""
+    return instant.is_completed + (instant.is_completed and instant.action in WRITE_ACTIONS)
 
 
 def _is_instant(entry: FileStat, layout: int) -> bool:
@@ -151,7 +164,9 @@ def _with_possible_time(instant: Instant, compactions: Sequence[str]) -> Instant
     following = next((time for time in compactions if time > instant.requested), None)
     if following is not None and completion >= following and instant.action in (*_COMMITS, "replacecommit"):
         completion = _moved(following, -1)
-    return replace(instant, completion=max(completion, _moved(instant.requested, 1)))
+    if completion <= instant.requested:
+        completion = max(completion, _moved(instant.requested, 1))
+    return instant if completion == instant.completion else replace(instant, completion=completion)
 
 
 def _moved(time: str, milliseconds: int) -> str:
@@ -162,13 +177,14 @@ def _moved(time: str, milliseconds: int) -> str:
 
 
 def _copy(storage: Storage, file: _File, target: TableConfig) -> None:
-    body = storage.read_bytes(file.entry.path)
     instant, layout = file.instant, target.layout_version
-    if body and _holds_commit_metadata(instant):
-        replaces = instant.action == "replacecommit" and instant.is_completed
-        body = encode_commit_metadata(decode_commit_metadata(body, file.entry.path), layout, replaces)
     path = f"{target.timeline_folder}/{_name(instant, layout)}"
-    storage.write_bytes(path, body)
+    if file.entry.size and _holds_commit_metadata(instant):
+        commit = decode_commit_metadata(storage.read_bytes(file.entry.path), file.entry.path)
+        replaces = instant.action == "replacecommit" and instant.is_completed
+        storage.write_bytes(path, encode_commit_metadata(commit, layout, replaces))
+    else:
+        storage.copy_file(file.entry.path, path)
     if layout < 2 and instant.completion is not None:
         storage.set_modified(path, ms_from_instant(instant.completion, target.timezone))
 
@@ -180,4 +196,5 @@ def _holds_commit_metadata(instant: Instant) -> bool:
 
 
 def _name(instant: Instant, layout: int) -> str:
-    return instant_file_name(replace(instant, file_name=None), layout)
+    plain = Instant(instant.requested, instant.action, instant.state, instant.completion)
+    return instant_file_name(plain, layout)

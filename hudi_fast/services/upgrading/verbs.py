@@ -18,7 +18,7 @@ class UpgradeVerbs(ServiceVerbs):
         """List the steps of :meth:`upgrade`; nothing is written.
 
         Args:
-            version: 6, 8 or 9; a lower one than the table's is a downgrade.
+            version: 5, 6, 8 or 9; a lower one than the table's is a downgrade.
             options: as for :meth:`upgrade`.
 
         Raises:
@@ -30,17 +30,20 @@ class UpgradeVerbs(ServiceVerbs):
     def upgrade(
         self, version: int, options: Options | None = None, *, spark: Any = None, plan: UpgradePlan | None = None
     ) -> UpgradeResult:
-        """Change the table version: up to 8 or 9, or down to 8 or 6. Rows and history do not change.
+        """Change the table version: from 2 or later up to 5, 6, 8 or 9, or down to 8, 6 or 5. Rows and history stay.
 
-        Failed writes are rolled back and log files compacted. After a crash the table has either the old or the new
-        version; run the upgrade again. Stop writers on other machines first. A downgrade to version 6 ends time travel
-        of a MERGE_ON_READ table to before the change: version 6 expects other names of log files.
+        Failed writes are rolled back; from version 6 on, and to version 5, log files are compacted. After a crash the
+        table has the old or the new version, or 6 if that is between them; run the upgrade again. Stop writers on other
+        machines first. A downgrade to version 6 ends time travel of a MERGE_ON_READ table to before the change: version
+        6 expects other names of log files.
 
         Args:
-            version: 6, 8 or 9; nothing happens when the table has it.
-            options: how files are written, locks; ``hoodie.datasource.write.partitionpath.field`` with types to upgrade
-                a table with a custom key generator from version 6; ``hoodie.payload.delete.field`` and ``.marker`` to
-                upgrade to version 9; ``hoodie.write.complex.keygen.validation.enable``.
+            version: 5, 6, 8 or 9; nothing happens when the table has it.
+            options: how files are written, locks; for a table of version 2 what its properties lack
+                (``hoodie.datasource.write.partitionpath.urlencode``, ``hoodie.datasource.write.keygenerator.class``);
+                ``hoodie.skip.default.partition.validation``; ``hoodie.datasource.write.partitionpath.field`` with types
+                to upgrade a table with a custom key generator from version 6; ``hoodie.payload.delete.field`` and
+                ``.marker`` to upgrade to version 9; ``hoodie.write.complex.keygen.validation.enable``.
             spark: a Spark session: its tasks compact log files. Without, threads of this process do.
             plan: a plan of :meth:`plan_upgrade`; the call is refused if it no longer fits the table.
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.keys.partition_path import partition_values
+from hudi_fast.keys.partition_path import stored_values
 from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.schema.history import stored_name
@@ -37,6 +37,8 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["LISTING_TASKS", "PATTERN", "SCAN_OPTIONS", "NarrowSlices", "fields_fit", "native_scan", "readable_by_spark"]
 
 _FOOTER_THREADS = 8
+_FIRST_WITH_HIVE_DEFAULT = 5
+"""Before this table version the folder ``default`` holds nulls."""
 SCAN_OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",  # Hudi's files use the proleptic Gregorian calendar
     "int96RebaseMode": "CORRECTED",
@@ -164,9 +166,10 @@ def _path_columns(config: TableConfig, schema: pa.Schema) -> list[str]:
 
 def _spark_parses(config: TableConfig, partition: str) -> bool:
     """Whether Spark's partition discovery parses the partition values of a path correctly."""
-    values = partition_values(partition, config.partition_fields, config.hive_style, config.url_encode)
+    values = stored_values(partition, config)
     simple = config.key_generator in ("SIMPLE", "COMPLEX") and config.hive_style and values is not None
-    return simple and (config.url_encode or "%" not in partition)
+    old_null = config.version < _FIRST_WITH_HIVE_DEFAULT and values is not None and None in values.values()
+    return simple and not old_null and (config.url_encode or "%" not in partition)
 
 
 def fields_fit(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> bool:

@@ -1,0 +1,170 @@
+"""Content of delete blocks of version 2, as Apache Hudi 0.11 to 0.13 write and read them: Java objects, by Kryo.
+
+::
+
+    int32 version (2) | int32 n | n bytes:
+        DeleteRecord[]: class ─► number of entries + 1 ─► entries
+        DeleteRecord:   class ─► HoodieKey: class ─► partition path ─► record key
+                              └► ordering value: class ─► value
+
+A class is a registered number plus 2 (Java's own), or 1, the number of its name, and the first time the name. An
+object begins with 1 (it is new, not a reference to an earlier one), except for Java's wrappers of numbers. Releases
+before 0.13 register no class of Hudi; later ones read names, too. Writing is a loop over rows: only tables of version 5
+need it.
+
+Source: HoodieDeleteBlock, DeleteRecord, HoodieKey and SerializationUtils, releases 0.12.3 and 0.13.1; Kryo 4.0.2
+(DefaultClassResolver, FieldSerializer, Output).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
+
+__all__ = ["KRYO_DELETE_BLOCK_VERSION", "delete_block_of", "encode_kryo_deletes"]
+
+KRYO_DELETE_BLOCK_VERSION = 2
+"""Version of the blocks that :func:`encode_kryo_deletes` writes."""
+
+_FIRST_WITH_AVRO = 6
+_HEAD = struct.Struct(">ii")
+_PACKAGE = "org.apache.hudi.common.model."
+_NEW = b"\x01"
+_BY_NAME = b"\x01"
+_SHORT = 64
+_DEFAULT = b"\x02\x00"
+"""Hudi's default ordering value: the Integer 0."""
+
+
+def delete_block_of(table_version: int, records: DeleteRecords) -> pa.Buffer:
+    """Content of a delete block that the releases of a table version read.
+
+    Args:
+        table_version: of the table.
+        records: the entries.
+
+    Raises:
+        InvalidDataError: an entry cannot be stored.
+        UnsupportedFeatureError: the ordering values have a type that cannot be stored.
+    """
+    return encode_delete_block(records) if table_version >= _FIRST_WITH_AVRO else encode_kryo_deletes(records)
+
+
+def encode_kryo_deletes(records: DeleteRecords) -> pa.Buffer:
+    """Content of a delete block of version 2.
+
+    Timestamps are written as longs, as in later versions.
+
+    Raises:
+        UnsupportedFeatureError: several ordering columns, or one of another type than numbers, booleans and timestamps:
+            Hudi compares a delete with a row only if both values are of one Java class, and that of text, dates and
+            decimals depends on the release.
+    """
+    ordering = _ordering(records)
+    record, key = (_named(number, f"{_PACKAGE}{name}") for number, name in ((1, "DeleteRecord"), (2, "HoodieKey")))
+    parts = [_named(0, f"[L{_PACKAGE}DeleteRecord;"), _NEW, _count(len(records.keys) + 1)]
+    texts = zip(records.partitions.to_pylist(), records.keys.to_pylist(), ordering, strict=True)
+    for number, (partition, text, value) in enumerate(texts):
+        if number == 1:
+            record, key = _BY_NAME + b"\x01", _BY_NAME + b"\x02"
+        path = b"\x00" if partition is None else _NEW + _text(partition)
+        parts.append(record + _NEW + key + _NEW + path + _NEW + _text(text) + value)
+    body = b"".join(parts)
+    return pa.py_buffer(_HEAD.pack(KRYO_DELETE_BLOCK_VERSION, len(body)) + body)
+
+
+# ---- ordering values
+
+
+def _ordering(records: DeleteRecords) -> list[bytes]:
+    """The class and value of each entry's ordering value."""
+    if not records.ordering:
+        return [_DEFAULT] * len(records.keys)
+    if len(records.ordering) > 1:
+        raise UnsupportedFeatureError("Deletes with several ordering values need table version 9.")
+    column = records.ordering[0]
+    stored, encode = _encoder(column.type)
+    values = pa.array(column).cast(stored).to_pylist() if stored != column.type else column.to_pylist()
+    return [
+        _DEFAULT if default or value is None else encode(value)
+        for value, default in zip(values, records.is_default.tolist(), strict=True)
+    ]
+
+
+def _encoder(kind: pa.DataType) -> tuple[pa.DataType, Callable[[Any], bytes]]:
+    """The Arrow type of which the values are, and the bytes of a value with its class."""
+    if pa.types.is_boolean(kind):
+        return kind, lambda value: b"\x05" + bytes([value])
+    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        return pa.int64(), _long
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return (pa.int64(), _long) if kind in (pa.int64(), pa.uint32()) else (pa.int32(), _int)
+    if pa.types.is_float32(kind):
+        return kind, lambda value: b"\x04" + struct.pack(">f", value)
+    if pa.types.is_float64(kind):
+        return kind, lambda value: b"\x0a" + struct.pack(">d", value)
+    raise UnsupportedFeatureError(
+        f"Deletes in the log of a table of version 5 cannot have an ordering value of type {kind}; upgrade the table "
+        "to version 6 or later with services.upgrade()."
+    )
+
+
+def _int(value: int) -> bytes:
+    return b"\x02" + _count(_zigzag(value))
+
+
+def _long(value: int) -> bytes:
+    zigzag = _zigzag(value)
+    return b"\x09" + (_count(zigzag) if zigzag < 1 << 56 else _long_tail(zigzag))
+
+
+# ---- Kryo's numbers and text
+
+
+def _zigzag(value: int) -> int:
+    return value << 1 if value >= 0 else ~value << 1 | 1
+
+
+def _named(number: int, name: str) -> bytes:
+    return _BY_NAME + _count(number) + _text(name)
+
+
+def _count(value: int) -> bytes:
+    """A number in groups of seven bits, the lowest first; a set high bit means that more follow."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _long_tail(value: int) -> bytes:
+    """A number of more than 56 bits: the ninth byte has eight bits."""
+    head = bytes(value >> 7 * at & 0x7F | 0x80 for at in range(8))
+    return head + bytes([value >> 56])
+
+
+def _text(text: str) -> bytes:
+    """Short ASCII ends with a set high bit; other text begins with its length in UTF-16 units plus 1."""
+    if text.isascii() and 1 < len(text) < _SHORT:
+        data = text.encode("ascii")
+        return data[:-1] + bytes([data[-1] | 0x80])
+    units = text.encode("utf-16-be", "surrogatepass")
+    body = bytearray()
+    for at in range(0, len(units), 2):
+        body += chr(int.from_bytes(units[at : at + 2], "big")).encode("utf-8", "surrogatepass")
+    return _length(len(units) // 2 + 1) + bytes(body)
+
+
+def _length(value: int) -> bytes:
+    """The length of text: six bits and a mark in the first byte, then seven bits a byte."""
+    if value < _SHORT:
+        return bytes([value | 0x80])
+    return bytes([value & 0x3F | 0xC0]) + _count(value >> 6)
