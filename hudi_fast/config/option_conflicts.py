@@ -258,8 +258,19 @@ def _check_index(options: WriteOptions, config: TableConfig) -> None:
             f"A secondary index (hoodie.metadata.index.secondary.column={metadata.secondary_column}) needs a record "
             "index; set hoodie.metadata.global.record.level.index.enable=true."
         )
+    if options.index_type == "INMEMORY" and config.is_mor:
+        raise UnsupportedFeatureError(
+            f"hoodie.index.type=INMEMORY is not supported for MERGE_ON_READ tables such as {config.name}: Apache Hudi "
+            "may have logged new rows, which other processes do not find. Use GLOBAL_RECORD_LEVEL_INDEX, which builds "
+            "an index of all keys, or Apache Hudi."
+        )
     if options.index_type == "BUCKET":
         _check_buckets(options, config)
+    elif options.bucket_expressions:
+        raise ConfigError(
+            f"hoodie.bucket.index.partition.expressions={options.bucket_expressions!r} needs hoodie.index.type=BUCKET; "
+            f"the index of this write is {options.index_type}."
+        )
 
 
 def _refuse_metadata(metadata: MetadataOptions, config: TableConfig) -> None:
@@ -284,6 +295,12 @@ def _check_buckets(options: WriteOptions, config: TableConfig) -> None:
         raise ConfigError(
             "Consistent hashing bucket index does not work with COPY_ON_WRITE tables: table "
             f"{config.name}; use hoodie.index.bucket.engine=SIMPLE or a MERGE_ON_READ table."
+        )
+    if options.bucket_expressions and (options.bucket_engine != "SIMPLE" or not config.is_partitioned):
+        raise ConfigError(
+            f"hoodie.bucket.index.partition.expressions={options.bucket_expressions!r} needs a partitioned table and "
+            f"hoodie.index.bucket.engine=SIMPLE; table {config.name} has "
+            + (f"the engine {options.bucket_engine}." if config.is_partitioned else "no partitions.")
         )
     others = sorted(set(options.bucket_hash_fields or ()) - set(config.record_key_fields))
     if others:

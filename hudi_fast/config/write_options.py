@@ -171,6 +171,8 @@ class WriteOptions:
     bucket_engine: str = option_field("hoodie.index.bucket.engine")
     bucket_count: int = option_field("hoodie.bucket.index.num.buckets")
     bucket_hash_fields: tuple[str, ...] | None = option_field("hoodie.bucket.index.hash.field")
+    bucket_expressions: str = option_field("hoodie.bucket.index.partition.expressions")
+    bucket_rule: str = option_field("hoodie.bucket.index.partition.rule.type")
     bucket_min_count: int | None = option_field("hoodie.bucket.index.min.num.buckets")
     bucket_max_count: int | None = option_field("hoodie.bucket.index.max.num.buckets")
     bucket_split_threshold: float = option_field("hoodie.bucket.index.split.threshold")

@@ -14,8 +14,10 @@ Sources: ``BucketIdentifier``, ``HoodieSimpleBucketIndex``, ``PartitionBucketInd
 from __future__ import annotations
 
 import hashlib
+import json
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +34,15 @@ from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [
+    "BucketCounts",
     "bucket_count",
+    "bucket_counts_path",
     "bucket_file_id",
     "bucket_number",
     "bucket_of_keys",
-    "load_bucket_overrides",
+    "load_bucket_counts",
+    "parse_bucket_expressions",
+    "save_bucket_counts",
     "shared_bucket_file_id",
     "slices_by_bucket",
 ]
@@ -118,8 +124,23 @@ def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dic
     return found
 
 
-def load_bucket_overrides(storage: Storage, timeline: Timeline) -> tuple[tuple[str, int], ...]:
-    """The table's bucket counts for some partitions: patterns and counts, in order of precedence.
+@dataclass(frozen=True, slots=True)
+class BucketCounts:
+    """The bucket counts that a table stores.
+
+    Attributes:
+        expressions: patterns and counts as text: ``pattern,count;pattern,count``.
+        overrides: the same as values, in order of precedence.
+        default: count of partitions that no pattern is found in.
+    """
+
+    expressions: str
+    overrides: tuple[tuple[str, int], ...]
+    default: int
+
+
+def load_bucket_counts(storage: Storage, timeline: Timeline) -> BucketCounts | None:
+    """The table's bucket counts by partition; None if all partitions have the same.
 
     Raises:
         CorruptTableError: the file is invalid.
@@ -128,34 +149,80 @@ def load_bucket_overrides(storage: Storage, timeline: Timeline) -> tuple[tuple[s
     names = [entry.name for entry in storage.list_dir(_CONFIG_FOLDER) if entry.name.endswith(_CONFIG_SUFFIX)]
     complete = [name for name in names if _is_complete(timeline, name.removesuffix(_CONFIG_SUFFIX))]
     if not complete:
-        return ()
+        return None
     path = f"{_CONFIG_FOLDER}/{max(complete)}"
     try:
         stored = stored_json(storage.read_bytes(path))
         rule, expressions = str(stored["rule"]), str(stored["expressions"])
+        default = int(stored["defaultBucketNumber"])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(f"Expected JSON with rule and expressions of bucket counts: {error}", path) from error
-    if rule != "regex":
+    if rule.lower() != "regex":
         raise UnsupportedFeatureError(
             f"Table {storage.uri} has bucket counts by partition with the rule {rule!r} [file {path}]; only "
             "regex is supported."
         )
-    return tuple(_override(text, path) for text in expressions.split(";") if text.strip())
+    try:
+        overrides = parse_bucket_expressions(expressions)
+    except ConfigError as error:
+        raise CorruptTableError(str(error), path) from error
+    except UnsupportedFeatureError as error:
+        raise UnsupportedFeatureError(f"{error} [file {path}]") from error
+    return BucketCounts(expressions, overrides, default)
+
+
+def save_bucket_counts(storage: Storage, expressions: str, default: int, instant: str = _NEVER_PENDING) -> None:
+    """Store bucket counts where Apache Hudi finds them.
+
+    Args:
+        storage: of the table.
+        expressions: patterns and counts as text.
+        default: count of partitions that no pattern is found in.
+        instant: of the replace commit that changes the counts; by default those of a new table.
+
+    Source: ``PartitionBucketIndexHashingConfig#saveHashingConfig`` (Hudi 1.2.0).
+    """
+    stored = {
+        "expressions": expressions,
+        "defaultBucketNumber": default,
+        "rule": "regex",
+        "version": 1,
+        "instant": instant,
+    }
+    content = json.dumps(stored, indent=2, ensure_ascii=False).encode()
+    storage.write_bytes(bucket_counts_path(instant), content)
+
+
+def bucket_counts_path(instant: str) -> str:
+    """Path of the bucket counts that an instant stores."""
+    return f"{_CONFIG_FOLDER}/{instant}{_CONFIG_SUFFIX}"
+
+
+def parse_bucket_expressions(text: str) -> tuple[tuple[str, int], ...]:
+    """Patterns of partition paths and their bucket counts, from ``pattern,count;pattern,count``.
+
+    Raises:
+        ConfigError: the text has another form.
+        UnsupportedFeatureError: a pattern that RE2 does not support.
+    """
+    return tuple(_override(one) for one in text.split(";") if one.strip())
 
 
 def _is_complete(timeline: Timeline, instant: str) -> bool:
     return instant.startswith(_NEVER_PENDING) or timeline.is_completed_or_archived(instant)
 
 
-def _override(text: str, path: str) -> tuple[str, int]:
-    pattern, _, count = text.rpartition(",")
-    if not pattern or not count.strip().isdigit() or int(count) < 1:
-        raise CorruptTableError(f"Expected pattern,count between semicolons, found {text!r}", path)
+def _override(text: str) -> tuple[str, int]:
+    pattern, _, count = (part.strip() for part in text.partition(","))
+    if not pattern or not count.isdecimal() or int(count) < 1:
+        raise ConfigError(
+            f"Expected a pattern of partition paths, a comma and a bucket count, between semicolons; found {text!r}. "
+            "A pattern holds no comma."
+        )
     try:
         _matches(pattern, "")
     except pa.ArrowInvalid as error:
         raise UnsupportedFeatureError(
-            f"The pattern {pattern!r} of partitions with their own bucket count is not supported: {error} "
-            f"[file {path}]."
+            f"The pattern {pattern!r} of partitions with their own bucket count is not supported: {error}"
         ) from error
     return pattern, int(count)

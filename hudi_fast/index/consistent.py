@@ -53,6 +53,7 @@ __all__ = [
     "marker_path",
     "node_of_keys",
     "parse_hashing",
+    "renewed_hashing",
 ]
 
 HASH_RANGE = 2147483647
@@ -119,6 +120,19 @@ def first_hashing(partition: str, count: int) -> HashingMetadata:
     starts = [0, *ends]
     nodes = (HashingNode(end, _first_prefix(partition, start, end)) for start, end in zip(starts, ends, strict=False))
     return HashingMetadata(partition, FIRST_INSTANT, 0, tuple(nodes))
+
+
+def renewed_hashing(before: HashingMetadata, instant: str, table: str) -> HashingMetadata:
+    """The same ranges with new file groups, for the rows that replace those of a partition.
+
+    Args:
+        before: the ranges now.
+        instant: of the write.
+        table: its location; tasks of one write make the same file groups.
+    """
+    seed = f"{table}\n{instant}\n{before.partition}\n"
+    nodes = (HashingNode(one.value, _made_prefix(f"{seed}{one.value}".encode(), 4)) for one in before.nodes)
+    return HashingMetadata(before.partition, instant, before.sequence + 1, tuple(nodes))
 
 
 def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, count: int) -> HashingMetadata:
@@ -216,5 +230,8 @@ def parse_hashing(content: bytes, path: str) -> HashingMetadata:
 
 
 def _first_prefix(partition: str, start: int, end: int) -> str:
-    digest = hashlib.md5(struct.pack(">qq", start, end) + partition.encode()).digest()
-    return str(uuid.UUID(bytes=digest, version=3))
+    return _made_prefix(struct.pack(">qq", start, end) + partition.encode(), 3)
+
+
+def _made_prefix(seed: bytes, version: int) -> str:
+    return str(uuid.UUID(bytes=hashlib.md5(seed).digest(), version=version))

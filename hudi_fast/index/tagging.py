@@ -64,6 +64,7 @@ class BucketSettings:
         min_count: consistent hashing: minimum number of buckets after merging.
         max_count: consistent hashing: maximum number of buckets after splitting.
         overrides: (pattern, number of buckets) for partition paths; the first pattern found in the path applies.
+        is_count_given: whether the caller gave ``count``.
         key_rule: how a key of several fields is parsed, see :mod:`hudi_fast.kernels.bucket_hash`.
         shared_buckets: whether several writers may create a bucket concurrently. Its file group then has a fixed id and
             starts with log files.
@@ -75,6 +76,7 @@ class BucketSettings:
     min_count: int = 256
     max_count: int = 256
     overrides: tuple[tuple[str, int], ...] = ()
+    is_count_given: bool = True
     key_rule: int = COMMA_AND_COLON
     shared_buckets: bool = False
 

@@ -17,7 +17,6 @@ from hudi_fast.sql_text.references import references_in
 from hudi_fast.sql_text.statements import (
     AlterColumn,
     Call,
-    CreateIndex,
     CreateTable,
     CreateView,
     NotSupported,
@@ -75,8 +74,6 @@ def refusal(statement: Statement) -> str:
         return f"{said} is not supported for Hudi tables."
     if isinstance(statement, CreateView) and statement.temporary == "global":
         return "Global temporary views over Hudi tables are not supported; use a view of the session or of the catalog."
-    if isinstance(statement, CreateIndex) and (statement.using or "").lower() == "bloom_filters":
-        return "Expression indexes by bloom filters are not supported; use column_stats."
     if isinstance(statement, NotSupported):
         return f"{statement.what} of a Hudi table is not supported. {statement.advice}"
     if isinstance(statement, AlterColumn) and statement.nullable is False:

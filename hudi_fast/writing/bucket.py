@@ -12,7 +12,8 @@
     ==========================  ==================================  =============================================
 
 Rows of an ``insert`` are written like those of an ``upsert``, without lookup, as in Apache Hudi's releases. An
-``insert_overwrite`` creates new file groups for the same buckets. Bucket files are neither split nor filled.
+``insert_overwrite`` creates new file groups for the same buckets, as base files; with consistent hashing also new
+ranges, see :mod:`hudi_fast.writing.bucket_ranges`. Bucket files are neither split nor filled.
 
 Sources: ``HoodieBucketIndex``, ``SparkBucketIndexPartitioner``, ``HoodieConsistentBucketIndex`` (Hudi 1.2.0).
 """
@@ -28,17 +29,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 from hudi_fast.index.bucket import (
+    BucketCounts,
     bucket_count,
     bucket_file_id,
     bucket_number,
     bucket_of_keys,
-    load_bucket_overrides,
+    load_bucket_counts,
     shared_bucket_file_id,
     slices_by_bucket,
 )
-from hudi_fast.index.consistent import has_hashing, load_or_make_hashing, node_of_keys
+from hudi_fast.index.consistent import HashingMetadata, first_hashing, has_hashing, load_or_make_hashing, node_of_keys
 from hudi_fast.index.tagging import (
     BucketSettings,
     IncomingKeys,
@@ -53,6 +55,7 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.bucket_ranges import overwritten_ranges
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.plan import Incoming, WritePlan
 
@@ -119,7 +122,7 @@ def assign_to_buckets(
         CorruptTableError: two file groups for one bucket, or unreadable ranges of consistent hashing.
     """
     settings = _settings(plan)
-    slices = [] if plan.operation in _OVERWRITES else slices
+    slices = [] if plan.committed_as in _OVERWRITES else slices
     buckets = _consistent if settings.engine == _CONSISTENT else _fixed
     dealt = run(
         lambda one: _share(plan, incoming, one), buckets(plan, settings, partition, _Keyed(incoming, rows), slices)
@@ -140,8 +143,7 @@ def bucket_numbers(plan: WritePlan, partition: str, keys: pa.Array) -> npt.NDArr
     """
     settings = _settings(plan)
     if settings.engine == _CONSISTENT:
-        hashing = load_or_make_hashing(plan.storage, plan.view.timeline, partition, settings.count)
-        return node_of_keys(keys, settings, hashing)
+        return node_of_keys(keys, settings, _ranges(plan, settings, partition))
     return bucket_of_keys(keys, settings, partition)
 
 
@@ -179,7 +181,7 @@ def _fixed(
 def _consistent(
     plan: WritePlan, settings: BucketSettings, partition: str, keyed: _Keyed, slices: Sequence[FileSlice]
 ) -> Iterator[_Bucket]:
-    hashing = load_or_make_hashing(plan.storage, plan.view.timeline, partition, settings.count)
+    hashing = _ranges(plan, settings, partition)
     by_id = {one.file_id: one for one in slices}
     strange = sorted(by_id.keys() - {node.file_id for node in hashing.nodes})
     if strange:
@@ -192,10 +194,24 @@ def _consistent(
     for number, rows in keyed.split(numbers, len(hashing.nodes)):
         file_id = hashing.nodes[number].file_id
         slice_ = by_id.get(file_id)
-        if slice_ is None and plan.operation != "bulk_insert":
+        if (partition, file_id) in plan.view.replaced:
+            raise ConfigError(
+                f"The partition {partition!r} of {plan.storage.uri} was deleted or overwritten by a writer that kept "
+                f"its bucket ranges: rows in the replaced file group {file_id} would not be visible. Write its rows "
+                "with insert_overwrite, which gives it new file groups."
+            )
+        if slice_ is None and plan.operation != "bulk_insert" and plan.committed_as not in _OVERWRITES:
             slice_ = FileSlice(partition, file_id, None, (), plan.instant)
             rows = _without_deletes(keyed.incoming, rows)
         yield _Bucket(file_id, slice_, rows)
+
+
+def _ranges(plan: WritePlan, settings: BucketSettings, partition: str) -> HashingMetadata:
+    """The ranges of a partition that the write's rows belong to."""
+    if plan.committed_as in _OVERWRITES:
+        found = overwritten_ranges(plan.storage, plan.view.timeline, partition, plan.instant)
+        return found or first_hashing(partition, settings.count)
+    return load_or_make_hashing(plan.storage, plan.view.timeline, partition, settings.count)
 
 
 # ---- rows of a bucket
@@ -261,7 +277,7 @@ def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> 
     Raises:
         ConfigError: settings that the table does not support, or that contradict its file groups.
         CorruptTableError: a file with the table's bucket ranges is damaged.
-        UnsupportedFeatureError: overwriting partitions of consistent hashing.
+        UnsupportedFeatureError: bucket counts by partition that are not known here.
     """
     settings = index.bucket
     if settings is None:
@@ -278,14 +294,38 @@ def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> 
                 f"Consistent hashing needs a MERGE_ON_READ table; {uri} is COPY_ON_WRITE. Use "
                 "hoodie.index.bucket.engine=SIMPLE."
             )
-        if operation in _OVERWRITES:
-            raise UnsupportedFeatureError(
-                f"{operation} is not supported with consistent hashing ({uri}): new file groups would need new ranges. "
-                "Delete the partition's rows and insert, or use Apache Hudi."
-            )
         return index
-    settings = replace(settings, overrides=load_bucket_overrides(state.storage, state.view.timeline))
-    return replace(index, bucket=_resolve_rule(settings, state))
+    return replace(index, bucket=_with_counts(settings, state, operation == "insert_overwrite_table"))
+
+
+def _with_counts(settings: BucketSettings, state: TableState, rewrites: bool) -> BucketSettings:
+    """The settings with the bucket counts of the table; a write that replaces all rows may give others.
+
+    Raises:
+        ConfigError: another write gives others.
+    """
+    stored = load_bucket_counts(state.storage, state.view.timeline)
+    before = settings if stored is None else replace(settings, count=stored.default, overrides=stored.overrides)
+    if rewrites and settings.overrides:
+        before = before if stored else replace(settings, overrides=())
+        return replace(_resolve_rule(before, state), count=settings.count, overrides=settings.overrides)
+    if stored is not None:
+        _check_counts(settings, stored, state)
+    return _resolve_rule(before, state)
+
+
+def _check_counts(settings: BucketSettings, stored: BucketCounts, state: TableState) -> None:
+    if settings.overrides and settings.overrides != stored.overrides:
+        raise ConfigError(
+            f"{state.storage.uri} has the bucket counts {stored.expressions!r}; found "
+            f"hoodie.bucket.index.partition.expressions with {settings.overrides}. Leave the option out: "
+            "only insert_overwrite_table changes the counts of a table."
+        )
+    if settings.is_count_given and settings.count != stored.default:
+        raise ConfigError(
+            f"{state.storage.uri} has {stored.default} buckets in partitions without a count of their own; found "
+            f"hoodie.bucket.index.num.buckets={settings.count}. Leave the option out, or give {stored.default}."
+        )
 
 
 def _bucket_options(state: TableState) -> str | None:

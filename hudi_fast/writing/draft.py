@@ -22,6 +22,7 @@ from hudi_fast.formats.orc.write import OrcSettings
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.formats.vectors import is_vector
+from hudi_fast.index.bucket import parse_bucket_expressions
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.log_rows import HFILE_KEY_COLUMN
@@ -521,10 +522,12 @@ def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> Index
             options.bucket_hash_fields or config.record_key_fields,
             options.bucket_min_count or options.bucket_count,
             options.bucket_max_count or options.bucket_count,
+            parse_bucket_expressions(options.bucket_expressions),
+            "hoodie.bucket.index.num.buckets" in options.explicit,
             shared_buckets=options.lock.mode == "NON_BLOCKING_CONCURRENCY_CONTROL",
         )
     return IndexSettings(
-        options.index_type,
+        "SIMPLE" if options.index_type == "INMEMORY" else options.index_type,
         options.bloom_index_prune_by_ranges,
         options.update_partition_path,
         options.bloom_index_use_metadata,

@@ -41,12 +41,14 @@ from hudi_fast.errors import (
     TableExistsError,
 )
 from hudi_fast.events import Phase, note
+from hudi_fast.index.consistent import HashingMetadata
 from hudi_fast.index.record_index import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
 from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.timeline.announced_changes import announce, apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.writing.backend import Engine, PlannedEngine
+from hudi_fast.writing.bucket_ranges import change_counts, confirm_ranges, renewed_ranges, save_ranges
 from hudi_fast.writing.conflicts.checks import (
     Pinned,
     check_mode,
@@ -184,7 +186,7 @@ def _write_once(session: TableSession, engine: Engine, mode: str) -> WriteResult
         engine.prepare(draft_plan(session.state, options, engine.input_schema()))
     session.changed()
     try:
-        create_table(target)
+        create_table(target, options)
     except TableExistsError:  # another writer created it in the meantime
         return _write_once(session, engine, mode)
     with session.turn():
@@ -273,7 +275,7 @@ def _write_in(
         plan = _draft(session, engine, new)
     drafted = session.state
     if new is not None:
-        session.set_state(create_table(new))
+        session.set_state(create_table(new, options))
     with session.phase("begin"), session.locked():
         recover(session)
         state = ensure_metadata(session, plan)
@@ -332,6 +334,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
     if options.rolls_back_clustering and plan.allows_clustering_updates:
         release_groups(session, metadata.write_stats())
     recorded: list[Recorded | None] = []
+    ranges = _new_ranges(session, plan, metadata)
 
     def record() -> None:
         if transaction.heartbeat is not None:
@@ -341,12 +344,33 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
 
             validate(session, instant, metadata)
         record_schema(session.state, plan, session.clock)
+        save_ranges(session.storage, plan.instant, ranges)
+        if plan.committed_as == "insert_overwrite_table" and options.bucket_expressions:
+            change_counts(session.storage, plan.instant, options.bucket_expressions, options.bucket_count)
         with session.phase("record_in_metadata"):
             recorded.append(record_in_metadata(session, plan, metadata))
 
     completed = publish(transaction, metadata, record)
+    confirm_ranges(session.storage, plan.instant, [one.partition for one in ranges])
     session.committed(completed, recorded[0])
     maintain_metadata(session, state)
+
+
+def _new_ranges(session: TableSession, plan: WritePlan, metadata: CommitMetadata) -> list[HashingMetadata]:
+    """Consistent hashing: the ranges of partitions whose rows the write replaces."""
+    if plan.committed_as not in REPLACING:
+        return []
+    bucket, written = plan.index.bucket, {}
+    if bucket is not None and bucket.engine != "SIMPLE":
+        written = {name: [one.file_id for one in stats] for name, stats in metadata.partition_to_write_stats.items()}
+    return renewed_ranges(
+        session.storage,
+        session.state.timeline,
+        plan.instant,
+        metadata.partition_to_replace_file_ids or {},
+        written,
+        0 if bucket is None else bucket.count,
+    )
 
 
 def _replace(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:

@@ -22,6 +22,7 @@ from hudi_fast.errors import (
     TableExistsError,
     TableNotFoundError,
 )
+from hudi_fast.index.bucket import save_bucket_counts
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.listing import PARTITION_MARKERS
@@ -124,8 +125,8 @@ def known_mode(storage: Storage, mode: str) -> str:
     return mode
 
 
-def create_table(target: Target) -> TableState:
-    """Create the table; an existing one is deleted first, with all its history.
+def create_table(target: Target, options: WriteOptions) -> TableState:
+    """Create the table, with its bucket counts by partition; an existing one is deleted first, with all its history.
 
     Call it under the lock of the existing table.
 
@@ -137,6 +138,8 @@ def create_table(target: Target) -> TableState:
         empty_table(target.storage)
     layout = int(target.new["hoodie.timeline.layout.version"])
     create_table_layout(target.storage, target.new, layout)
+    if options.bucket_expressions:
+        save_bucket_counts(target.storage, options.bucket_expressions, options.bucket_count)
     return load_state(target.storage)
 
 

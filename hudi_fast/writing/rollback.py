@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError, CorruptTableError
 from hudi_fast.events import Completed, completed
+from hudi_fast.index.bucket import bucket_counts_path
 from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
 from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
@@ -266,6 +267,8 @@ def _unpublish(storage: Storage, config: TableConfig, plan: RollbackPlan) -> Non
     if found is not None:
         drop_lost_partitions(storage, config, (plan.instant,))
         revert_to_inflight(storage, config, found)
+    if comparable_action(plan.action) == "replacecommit":
+        storage.delete_file(bucket_counts_path(plan.instant))
     if comparable_action(plan.action) == "replacecommit" and has_hashing(storage):
         for partition in partitions:
             storage.delete_file(marker_path(partition, plan.instant))

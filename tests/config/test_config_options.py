@@ -93,8 +93,6 @@ def test_a_value_that_means_nothing_is_refused_by_key(key, value, said):
     ("key", "value"),
     [
         ("hoodie.index.type", "HBASE"),
-        ("hoodie.bucket.index.partition.expressions", "2026.*,8"),
-        ("hoodie.expression.index.type", "bloom_filters"),
         ("hoodie.index.class", "com.example.Index"),
         ("hoodie.datasource.write.operation", "bootstrap"),
         ("hoodie.write.lock.provider", "com.example.LockProvider"),

@@ -13,7 +13,7 @@ from hudi_fast.index.bucket import (
     bucket_file_id,
     bucket_number,
     bucket_of_keys,
-    load_bucket_overrides,
+    load_bucket_counts,
     slices_by_bucket,
 )
 from hudi_fast.index.tagging import BucketSettings
@@ -60,7 +60,8 @@ def overrides(folder, files: dict[str, object], timeline: Timeline = NOBODY) -> 
     for name, content in files.items():
         text = content if isinstance(content, str) else json.dumps(content)
         Storage(folder).write_bytes(f"{FOLDER}/{name}.hashing_config", text.encode())
-    return load_bucket_overrides(Storage(folder), timeline)
+    found = load_bucket_counts(Storage(folder), timeline)
+    return () if found is None else found.overrides
 
 
 def counts(expressions: str, rule: str = "regex") -> dict[str, object]:
@@ -91,7 +92,7 @@ def test_numbers_of_buckets_of_a_change_that_is_not_complete_do_not_count(tmp_pa
     [
         (counts("a,2", rule="range"), UnsupportedFeatureError, "the rule 'range'"),
         (counts("(?<x>a)*+(?,2"), UnsupportedFeatureError, "pattern"),
-        (counts("a;b"), CorruptTableError, "Expected pattern,count"),
+        (counts("a;b"), CorruptTableError, "Expected a pattern of partition paths"),
         ("{", CorruptTableError, "Expected JSON"),
     ],
 )

@@ -175,10 +175,10 @@ def test_a_key_that_is_twice_in_a_file_is_refused(tmp_path: Path) -> None:
         (
             "secondary_index_x",
             IndexDefinition("x", "secondary_index", "identity", ("absent",)),
-            "not a top-level column",
+            "not a column stored in files",
         ),
         ("expr_index_x", None, "no definition"),
-        ("expr_index_x", IndexDefinition("x", "bloom_filters", "upper", ("id",)), "kind bloom_filters"),
+        ("expr_index_x", IndexDefinition("x", "record_index", "upper", ("id",)), "kind record_index"),
         ("expr_index_x", IndexDefinition("x", "column_stats", "split", ("id",)), "function 'split'"),
         ("expr_index_x", IndexDefinition("x", "column_stats", "upper", ("absent",)), "not a top-level column"),
     ],

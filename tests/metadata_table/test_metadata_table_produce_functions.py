@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.metadata_table.updates.produce_functions import Unknown, apply_function, check_function
+from hudi_fast.metadata_table.updates.produce_functions import (
+    Unknown,
+    apply_function,
+    check_function,
+    has_texts,
+    result_texts,
+)
 
 TEXTS = pa.array(["  aBc ", "straße", "ǆ", "İ", "ΑΣ", "", None, "a€b𝄞c"], pa.string())
 MOMENTS = pa.array([datetime(2024, 2, 29, 23, 59, 59, 999999), datetime(1969, 12, 31, 0, 30), None])
@@ -47,6 +53,18 @@ CASES: list[tuple[str, pa.Array, dict[str, str], list[Any]]] = [
     ("date_format", DATES, {"format": "dd'of'MM.yyyy"}, ["29of02.2024", "03of01.0001", None]),
     ("date_format", INSTANTS, {"format": "yyyy'T'HH:mm:ss"}, ["2024T01:59:59", "1969T02:30:00", None]),
     ("from_unixtime", pa.array([1709251199, -1, None]), {}, ["2024-03-01 01:59:59", "1970-01-01 01:59:59", None]),
+    ("upper", pa.array([True, None]), {}, ["TRUE", None]),
+    ("substring", pa.array([12345]), {"pos": "2", "len": "3"}, ["234"]),
+    ("regexp_extract", TEXTS.slice(0, 1), {"pattern": "a(B)", "idx": "1"}, ["B"]),
+    ("regexp_replace", TEXTS.slice(4, 3), {"pattern": "^", "replacement": "-"}, ["-ΑΣ", "-", None]),
+    ("split", TEXTS.slice(5), {"pattern": "[€𝄞]"}, [[""], None, ["a", "b", "c"]]),
+    ("year", pa.array(["2024-2-29", "x", None]), {}, [2024, None, None]),
+    ("date_add", pa.array(["2024-02-29 12:00:00"]), {"days": "1"}, [date(2024, 3, 1)]),
+    ("hour", pa.array(["2024-02-29 12:00:00+00:00"]), {}, [14]),
+    ("to_timestamp", DATES.slice(0, 1), {}, [datetime(2024, 2, 28, 22, tzinfo=UTC)]),
+    ("to_timestamp", pa.array(["29.02.2024"]), {"format": "dd.MM.yyyy"}, [datetime(2024, 2, 28, 22, tzinfo=UTC)]),
+    ("unix_timestamp", pa.array(["1970-01-01 02:00:01", None]), {}, [1, None]),
+    ("to_date", pa.array(["29.02.2024", "none"]), {"format": "dd.MM.yyyy"}, [date(2024, 2, 29), None]),
     ("from_unixtime", pa.array([0], pa.int32()), {"format": "yyyy-MM"}, ["1970-01"]),
 ]
 
@@ -63,14 +81,17 @@ def test_results(name: str, values: pa.Array, options: dict[str, str], expected:
 @pytest.mark.parametrize(
     ("name", "kind", "options"),
     [
-        ("regexp_replace", pa.string(), {"pattern": "a", "replacement": "b"}),
+        ("regexp_replace", pa.string(), {"pattern": r"\p{L}", "replacement": "b"}),
+        ("regexp_extract", pa.string(), {"pattern": "a", "idx": "1"}),
         ("split", pa.string(), {}),
-        ("upper", pa.int32(), {}),
-        ("year", pa.string(), {}),
+        ("upper", pa.float64(), {}),
+        ("upper", pa.string(), {"format": "x"}),
+        ("year", pa.int32(), {}),
+        ("to_date", pa.string(), {"format": "MMM yyyy"}),
         ("substring", pa.string(), {"pos": "1"}),
         ("substring", pa.string(), {"pos": "one", "len": "1"}),
-        ("date_format", pa.date32(), {"format": "EEE"}),
-        ("date_format", pa.date32(), {"format": "yy"}),
+        ("date_format", pa.date32(), {"format": "w"}),
+        ("date_format", pa.date32(), {"format": "yyyyy"}),
         ("date_add", pa.date32(), {}),
     ],
 )
@@ -102,3 +123,17 @@ def test_moments_in_a_zone(moment: datetime) -> None:
     assert apply_function("hour", values, {}, zone).to_pylist() == [local.hour]
     pattern = f"{local.year:04}-{local.month:02}-{local.day:02} {local.hour:02}:{local.minute:02}:{local.second:02}"
     assert apply_function("date_format", values, {"format": "yyyy-MM-dd HH:mm:ss"}, zone).to_pylist() == [pattern]
+
+
+def test_results_as_java_prints_them() -> None:
+    cases: list[tuple[pa.Array, list[str | None]]] = [
+        (pa.array([True, None]), ["true", None]),
+        (pa.array([1e10, -0.5]), ["1.0E10", "-0.5"]),
+        (DATES, ["2024-02-29", "0001-01-03", None]),
+        (INSTANTS, ["2024-03-01 01:59:59.999999", "1969-12-31 02:30:00.0", None]),
+        (pa.array([["a", "b"], [], None]), ["WrappedArray(a, b)", "WrappedArray()", None]),
+    ]
+    for results, texts in cases:
+        assert has_texts(results.type)
+        assert result_texts(results, ZoneInfo("Europe/Athens")).to_pylist() == texts
+    assert not any(has_texts(kind) for kind in (pa.binary(), pa.timestamp("us"), pa.struct([])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyarrow.compute import field
 
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.reading.conditions import parse_filter
-from hudi_fast.reading.skipping.expressions import indexed_expressions
+from hudi_fast.reading.skipping.expressions import filtered_expressions, indexed_expressions
 
 SCHEMA = pa.schema({"text": pa.string(), "day": pa.date32(), "n": pa.int64()})
 NAME = "expr_index_x"
@@ -57,6 +58,33 @@ def test_a_slice_applies_with_the_same_bounds() -> None:
     assert applies("substring", filter_, pos="2", len="3") is not None
     assert applies("substring", filter_, pos="1", len="3") is None
     assert applies("substring", filter_) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "filter_", "column", "expected"),
+    [
+        ("upper", pc.utf8_upper(field("text")).isin(["AB", "C"]), "text", ["AB", "C"]),
+        ("upper", pc.utf8_upper(field("text")) > "AB", "text", None),
+        ("upper", pc.utf8_upper(field("text")) == "", "text", None),
+        ("upper", pc.utf8_upper(field("text")) == "Ä", "text", None),
+        ("identity", field("text") == "ab", "text", ["ab"]),
+        ("identity", pc.scalar(7) == field("n"), "n", ["7"]),
+        ("identity", field("day") == pc.scalar(datetime.date(2024, 1, 1)), "day", None),
+        ("identity", field("text") != "ab", "text", None),
+        ("length", pc.utf8_length(field("text")) == 3, "text", ["3"]),
+        ("year", (pc.year(field("day")) == 2024) & (field("n") > 1), "day", ["2024"]),
+        ("year", (pc.year(field("day")) == 2024) | (field("n") > 1), "day", None),
+        ("to_date", field("text") == "ab", "text", None),
+    ],
+)
+def test_filters_are_asked_for_the_texts_of_equal_results(
+    function: str, filter_: pc.Expression, column: str, expected: list[str] | None
+) -> None:
+    definition = IndexDefinition(NAME, "bloom_filters", function, (column,), {"expr": function})
+    table: Any = SimpleNamespace(partitions=(NAME, "files"), definitions={NAME: definition})
+    assert indexed_expressions(table, parse_filter(filter_), SCHEMA) == []
+    found = filtered_expressions(table, parse_filter(filter_), SCHEMA)
+    assert [one.texts.to_pylist() for one in found] == ([] if expected is None else [expected])
 
 
 def test_conjuncts_on_other_columns_are_left_out() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -61,6 +64,39 @@ def test_a_key_of_several_columns_needs_all_of_them() -> None:
     wanted = (field("id").isin(["a", "b"])) & (field("n") == 7)
     assert keys_of(wanted, table) == ["id:a,n:7", "id:b,n:7"]
     assert keys_of(field("id") == "a", table) is None
+
+
+NESTED = pa.schema(
+    {
+        "place": pa.struct({"city": pa.string(), "at": pa.struct({"zip": pa.int64()})}),
+        "price": pa.decimal128(9, 2),
+        "day": pa.date32(),
+        "moment": pa.timestamp("us", "UTC"),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "keys", "expected"),
+    [
+        (field("price") == Decimal("1.5"), "price", ["1.50"]),
+        (field("price") == Decimal("1.501"), "price", None),
+        (field("day") == date(2024, 1, 2), "day", ["2024-01-02"]),
+        (field("moment") == datetime(2024, 1, 2, tzinfo=UTC), "moment", None),
+        (field("place", "city") == "Oslo", "place.city", ["Oslo"]),
+        (
+            (field("place", "city") == "Oslo") & (field("place", "at", "zip") == 7),
+            "place.city,place.at.zip",
+            ["place.city:Oslo,place.at.zip:7"],
+        ),
+    ],
+)
+def test_keys_of_other_types_and_of_fields_of_structs(
+    filter_: pc.Expression, keys: str, expected: list[str] | None
+) -> None:
+    kind = {"hoodie.table.keygenerator.type": "COMPLEX"} if "," in keys else {}
+    found = record_key_texts(parse_filter(filter_), NESTED, config(keys, **kind))
+    assert (None if found is None else found.to_pylist()) == expected
 
 
 def test_too_many_keys_are_not_looked_up() -> None:

@@ -443,7 +443,6 @@ def test_an_index_built_late_leaves_those_that_rest_on_archived_compactions(tmp_
         ({"kind": "record_index", "name": "x"}, "no name of its own"),
         ({"kind": "expr_index", "columns": ["text"]}, "give function="),
         ({"kind": "secondary_index", "columns": ["text"], "function": "upper"}, "Only an expr_index"),
-        ({"kind": "expr_index", "columns": ["ts"], "function": "f", "function_options": {"a": "b,c"}}, "comma"),
     ],
 )
 def test_requests_that_make_no_sense_say_why(arguments: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -479,3 +478,126 @@ def test_rows_with_one_key_stop_a_record_index(tmp_path: Path) -> None:
         services(tmp_path).index("record_index")
     assert states(tmp_path) == {"files": "ready"}
     assert metadata_storage(Storage(tmp_path)).list_dir("record_index") == []
+
+
+def found_by(path: Path, text: str) -> tuple[list[str], bool]:
+    """Keys of rows by the index, and whether it left out a file slice."""
+    where = pc.utf8_upper(pc.field("text")) == text
+    table = hf.HudiTable.open(path)
+    steps = [one for one in table.explain(where).to_pylist() if str(one["index"]).startswith("expr_index")]
+    keys = table.to_arrow(columns=["id"], filter=where)["id"].to_pylist()
+    return sorted(keys), bool(steps) and steps[0]["after"] < steps[0]["before"]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_filters_of_a_function_follow_the_rows(kind: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, kind=kind, **{"hoodie.parquet.small.file.limit": 0, "hoodie.compact.inline": False})
+    filters = {"hoodie.expression.index.type": "bloom_filters"}
+    sizes = {"numentries": "500", "fpp": "0.000001", "filtertype": "SIMPLE"}
+    built = services(tmp_path).index("expr_index", ["text"], "loud", "upper", sizes, filters)
+    assert (built.partition, built.records) == ("expr_index_loud", 2)
+    assert found_by(tmp_path, "A4") == (["k00004"], True)
+    rows = plain_rows(range(4, 30), ts=2, text="b")
+    texts = ["", None, *rows["text"].to_pylist()[2:]]
+    steps: list[tuple[pa.Table, str]] = [
+        (rows.set_column(rows.column_names.index("text"), "text", pa.array(texts)), "upsert"),
+        (plain_rows([8, 10], ts=3, text="c"), "upsert"),
+        (plain_rows([6]), "delete"),
+    ]
+    for new, operation in steps:
+        hf.write(new, tmp_path, {**settings, "hoodie.datasource.write.operation": operation})
+        assert_valid(tmp_path)
+    assert [found_by(tmp_path, text)[0] for text in ("B6", "B7", "B8", "C8", "")] == [
+        *([], ["k00007"], [], ["k00008"], ["k00004"])
+    ]
+    assert found_by(tmp_path, "NONE") == ([], True)
+    if kind == "MERGE_ON_READ":
+        services(tmp_path).compact({"hoodie.compact.inline.max.delta.commits": 1})
+    services(tmp_path).cluster()
+    assert_valid(tmp_path)
+    hf.write(
+        plain_rows([2, 4], text="d"), tmp_path, {**settings, "hoodie.datasource.write.operation": "insert_overwrite"}
+    )
+    services(tmp_path).clean({"hoodie.clean.commits.retained": 1})
+    assert_valid(tmp_path)
+    assert found_by(tmp_path, "D4") == (["k00004"], True)
+    assert services(tmp_path).drop_index("loud") == ("expr_index_loud",)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "says"),
+    [
+        ("to_date", {}, "Apache Hudi looks for their number"),
+        ("regexp_replace", {"pattern": r"\bx", "replacement": ""}, r"the form \\b"),
+        ("upper", {"numentries": "many"}, "numentries"),
+        ("upper", {"format": "x"}, "which Apache Hudi refuses"),
+        ("soundex", {}, "supported are identity"),
+    ],
+)
+def test_filters_that_would_be_of_no_use_are_refused(
+    function: str, arguments: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    make(tmp_path)
+    before = load_properties(Storage(tmp_path))
+    filters = {"hoodie.expression.index.type": "bloom_filters"}
+    with pytest.raises(hf.HudiError, match=says):
+        services(tmp_path).index("expr_index", ["text"], None, function, arguments, filters)
+    assert load_properties(Storage(tmp_path)) == before
+    assert not [one for one in indexings(tmp_path) if not one.is_completed]
+
+
+def test_statistics_of_lists_are_refused(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(hf.UnsupportedFeatureError, match="whose results are lists"):
+        services(tmp_path).index("expr_index", ["text"], None, "split", {"pattern": ","})
+    filters = {"hoodie.expression.index.type": "bloom_filters"}
+    services(tmp_path).index("expr_index", ["text"], None, "split", {"pattern": ","}, filters)
+    assert_valid(tmp_path)
+
+
+def test_a_pair_of_rows_in_two_partitions_goes_with_the_last_of_them(tmp_path: Path) -> None:
+    names = ["id", "part", "ts", "text"]
+    rows = pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in (("a", "p0", 1, "x"), ("a", "p1", 1, "x"), ("b", "p0", 1, "y"))]
+    )
+    by_partition = {
+        "hoodie.metadata.record.level.index.enable": True,
+        "hoodie.index.type": "RECORD_LEVEL_INDEX",
+        "hoodie.metadata.index.column.stats.enable": False,
+    }
+    settings = {**options(), **by_partition}
+    hf.write(rows, tmp_path, settings)
+    services(tmp_path).index("secondary_index", ["text"])
+    changes = [(rows.slice(0, 1), "delete"), (rows.slice(0, 1), "upsert"), (rows.slice(0, 2), "delete")]
+    for new, operation in changes:
+        hf.write(new, tmp_path, {**settings, "hoodie.datasource.write.operation": operation})
+        assert_valid(tmp_path)
+    changed = rows.set_column(3, "text", pa.array(["z", "x", "y"]))
+    for new in (rows, changed):
+        hf.write(new, tmp_path, settings)
+        assert_valid(tmp_path)
+
+
+def test_a_secondary_index_of_a_field_in_a_struct(tmp_path: Path) -> None:
+    rows = plain_rows(range(20))
+    place = pa.array([{"city": f"c{n}", "at": {"day": n}} for n in range(20)])
+    rows = rows.append_column("place", place)
+    hf.write(rows, tmp_path, {**options(), **FILES_ONLY})
+    for name, where in (
+        ("place.city", pc.field("place", "city") == "c3"),
+        ("place.at.day", pc.field("place", "at", "day") == 3),
+    ):
+        done = services(tmp_path).index("secondary_index", [name])
+        assert done.partition == f"secondary_index_{name.replace('.', '_')}"
+        table = hf.HudiTable.open(tmp_path)
+        assert table.to_arrow(columns=["id"], filter=where)["id"].to_pylist() == ["k00003"]
+        assert done.partition in table.explain(where).column("index").to_pylist()
+    hf.write(
+        rows.slice(3, 5).drop_columns("place").append_column("place", place.slice(0, 5)),
+        tmp_path,
+        {**options(), **FILES_ONLY},
+    )
+    assert_valid(tmp_path)
+    for wrong in ("place", "place.town", "id.city"):
+        with pytest.raises(hf.UnsupportedFeatureError, match=f"over '{wrong}'"):
+            services(tmp_path).index("secondary_index", [wrong], name="wrong")

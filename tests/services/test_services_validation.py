@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -214,6 +215,21 @@ def test_a_filter_that_is_missing_stale_or_lacks_keys(table: Path) -> None:
         ],
         key=str,
     )
+
+
+def test_a_filter_of_a_function_that_lacks_results(table: Path) -> None:
+    name, index = base_file(table, "p0"), "expr_index_heard"
+    services = hf.HudiTable.open(table).services
+    services.index("expr_index", ["text"], "heard", "upper", options={"hoodie.expression.index.type": "bloom_filters"})
+    (stored,) = [row for row in rows_of(table, index) if row["key"] == bloom_key("p0", name)]
+    other = BloomFilter.create(50)
+    other.add(pa.array([f"A{number}" for number in range(20)]))
+    plant(table, index, [{**stored, "filter": other.to_base64().encode()}])
+    assert validate(table).ok
+    plant(table, index, [{**stored, "filter": BloomFilter.create(10).to_base64().encode()}])
+    assert told(table, index) == [
+        ("filter", f"p0/{name}", "a filter of all keys of the file", "one without 10 of them")
+    ]
 
 
 def test_another_filter_that_knows_all_keys_is_none_the_worse(table: Path) -> None:

@@ -11,6 +11,7 @@ from hudi_fast.index.consistent import first_hashing
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.spark.writing.bucketed import lanes_of_buckets
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
+from tests.support.rows import assert_same_rows
 
 TABLE = {
     "hoodie.table.name": "t",
@@ -58,6 +59,31 @@ def test_large_input_goes_by_bucket_until_there_are_table_partitions_for_all_tas
     ran = [hf.write(frame(spark, batch(range(start, start + 8))), tmp_path, options).plan for start in (0, 8)]
     assert ran == ["bucketed", "fused"]
     assert hf.HudiTable.open(tmp_path).to_arrow().num_rows == 16
+
+
+def test_ranges_are_split_and_merged_by_tasks_and_get_new_groups_when_they_are_overwritten(spark, tmp_path):
+    options = {**PARTITIONED, **CONSISTENT, "hoodie.bucket.index.max.num.buckets": "20"}
+    rows = batch(range(80))
+    hf.write(frame(spark, rows), tmp_path, options)
+    table = hf.HudiTable.open(tmp_path)
+    before, there = groups(tmp_path), table.to_arrow()
+    small = {**options, "hoodie.parquet.max.file.size": "100"}
+    tracker = spark.sparkContext.statusTracker()
+    jobs = len(tracker.getJobIdsForGroup(None))
+    done = table.services.cluster(small, spark=spark)
+    assert done.rows == 80
+    assert len(tracker.getJobIdsForGroup(None)) > jobs
+    assert len(groups(tmp_path)) > len(before)
+    assert not groups(tmp_path) & before
+    assert_same_rows(hf.HudiTable.open(tmp_path).to_arrow(), there, ignore=["_hoodie_file_name"])
+    split = groups(tmp_path)
+    new = batch([1, 2, 3, 4], ts=9)
+    part = new["part"].to_pylist()
+    hf.write(frame(spark, new), tmp_path, {**options, "hoodie.datasource.write.operation": "insert_overwrite"})
+    assert not {one for one in groups(tmp_path) if one[0] in part} & split
+    hf.write(frame(spark, batch([2, 90], ts=10)), tmp_path, options)
+    found = hf.HudiTable.open(tmp_path).to_arrow()["id"].to_pylist()
+    assert sorted(found) == ["k0001", "k0002", "k0003", "k0004", "k0090"]  # each partition got one of the new rows
 
 
 def test_a_bucket_has_one_lane_and_lanes_share_the_buckets():

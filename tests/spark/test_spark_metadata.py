@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from functools import partial
+from itertools import compress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.errors import InvalidDataError
@@ -21,7 +23,7 @@ from hudi_fast.metadata_table.stat_values import indexed_columns
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter
 from hudi_fast.metadata_table.updates.maintain import compact_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_table
-from hudi_fast.metadata_table.updates.produce_functions import apply_function
+from hudi_fast.metadata_table.updates.produce_functions import Unknown, apply_function
 from hudi_fast.metadata_table.updates.runner import run_in_threads
 from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.spark.services.metadata import write_records
@@ -119,32 +121,106 @@ def test_little_work_stays_with_the_driver(spark: Any, tmp_path: Path) -> None:
     assert len(tracker.getJobIdsForGroup(None)) == before
 
 
+TEXTS = ["  aBc ", "xxyx", "a€b𝄞c", "", None, "Straße", "a1-b22-", "line\r\n", "12", "2024-2-9", "2024-02-29 23:59:59"]
+MOMENTS = [
+    *("2024-02-29", "2024-3", "2024", "2023-02-29", "2024-02-29T01:02:03.1234567", "2024-02-29 1:2:3", "+2024-02-29"),
+    *("2024-02-29 01:02:03Z", "2024-02-29 01:02:03 UTC", "2024-02-29 01:02:03+05:30", "2024-02-29 01:02:03-18:01"),
+    *("2024-02-29 24:00:00", "2024-02-29 01:02", " 2024-02-29 ", "2024-02-29x", "2024-02-29 x", "24-02-29", "now", ""),
+    *("2024-10-27 02:30:00", "1950-06-01 12:00:00", "2024-02-29 01:02:03.", "2024-02-29T", "2024-02-29 +01:00"),
+    *("02024-01-01", "2024-001-01", "2024-1-1 1:1:1.1 GMT", "9999-12-31 23:59:59", "0001-01-01", "12:30:00", "a-b"),
+    "epoch",
+]
+PATTERNS = {
+    "dd.MM.yyyy HH:mm:ss": ["29.02.2024 23:59:59", "01.01.1950 00:00:00", ""],
+    "yyyyMMdd": ["20240229", "19700101"],
+    "yyyy-MM-dd'T'HH:mm:ss.SSS": ["2024-02-29T01:02:03.045"],
+    "HH:mm": ["13:05"],
+}
+READS = ("to_timestamp", "to_date", "unix_timestamp")
+PRINTED = ["yyyy-MM-dd HH:mm:ss", "dd'of'MM.yy", "E EEEE d MMM MMMM", "h:m:s a", "SSS SSSSSS D", "y yyy M H"]
+
+
+def ours(name: str, values: pa.Array, options: dict[str, str], zone: ZoneInfo) -> list[Any]:
+    """Results one by one; "unknown" where they are not computed."""
+    found = []
+    for at in range(len(values)):
+        try:
+            results = apply_function(name, values.slice(at, 1), options, zone)
+            if pa.types.is_timestamp(results.type):
+                results = results.cast(pa.int64())
+            found += results.to_pylist()
+        except Unknown:
+            found.append("unknown")
+    return found
+
+
 def test_functions_of_expression_indexes_give_what_spark_gives(spark: Any) -> None:
-    texts = ["  aBc ", "xxyx", "a€b𝄞c", "", None, "Straße"]
-    days = [0, -400_000, 19_782, None, 1, 2]
-    seconds = [0, -1, 1_709_251_199, None, 5, 6]
-    calls: list[tuple[str, str, dict[str, str], Any]] = [
-        ("lower", "t", {}, F.lower("t")),
-        ("upper", "t", {}, F.upper("t")),
-        ("length", "t", {}, F.length("t")),
-        ("trim", "t", {}, F.trim("t")),
-        ("rtrim", "t", {}, F.rtrim("t")),
-        ("ltrim", "t", {}, F.ltrim("t")),
-        ("year", "d", {}, F.year("d")),
-        ("month", "d", {}, F.month("d")),
-        ("day", "d", {}, F.dayofmonth("d")),
-        ("date_add", "d", {"days": "3"}, F.date_add("d", 3)),
-        ("from_unixtime", "s", {}, F.from_unixtime("s")),
-        ("from_unixtime", "s", {"format": "dd.MM.yyyy"}, F.from_unixtime("s", "dd.MM.yyyy")),
+    days = [0, -400_000, 19_782, None, 1, -1]
+    seconds = [0, -1, 1_709_251_199, None, 1_711_846_800, -1_000_000_000]
+    micros = [0, -1, 1_709_251_199_999_999, None, 1_711_846_800_000_001, -500_000]
+    zone = ZoneInfo("Europe/Berlin")
+    columns = {
+        "t": pa.array(TEXTS),
+        "m": pa.array(MOMENTS),
+        "d": pa.array(days, pa.int32()).cast(pa.date32()),
+        "s": pa.array(seconds),
+        "u": pa.array(micros).cast(pa.timestamp("us", "UTC")),
+        "l": pa.array(micros).cast(pa.timestamp("us")),
+    }
+    calls: list[tuple[str, str, dict[str, str], str]] = [
+        (name, "t", {}, f"{name}(t)") for name in ("lower", "upper", "length", "trim", "ltrim", "rtrim")
     ]
-    for at in (-7, -2, 0, 1, 3):
-        calls += [
-            ("substring", "t", {"pos": str(at), "len": str(count)}, F.substring("t", at, count)) for count in (0, 2, 9)
-        ]
-    columns = {"t": pa.array(texts), "d": pa.array(days, pa.int32()).cast(pa.date32()), "s": pa.array(seconds)}
-    frame = spark.createDataFrame(list(zip(texts, days, seconds, strict=True)), "t string, n int, s bigint")
-    frame = frame.withColumn("d", F.date_add(F.lit("1970-01-01").cast("date"), "n"))
-    rows = frame.select(*[call[3].alias(f"c{number}") for number, call in enumerate(calls)]).collect()
-    for number, (name, column, options, _) in enumerate(calls):
-        found = apply_function(name, columns[column], options).to_pylist()
-        assert found == [row[number] for row in rows], (name, options)
+    calls += [
+        ("substring", "t", {"pos": str(at), "len": str(count)}, f"substring(t, {at}, {count})")
+        for at in (-7, -2, 0, 3)
+        for count in (0, 2)
+    ]
+    for pattern in ("x*", "([a-z])([0-9]+)?", "^.*$", r"\d+|\s", "(?i)B", "a$|\r"):
+        text = pattern.replace("\\", "\\\\").replace("\r", "\\r")
+        calls.append(("split", "t", {"pattern": pattern}, f"split(t, '{text}')"))
+        calls.append(("regexp_extract", "t", {"pattern": pattern, "idx": "0"}, f"regexp_extract(t, '{text}', 0)"))
+        replaced = {"pattern": pattern, "replacement": "<$0>"}
+        calls.append(("regexp_replace", "t", replaced, f"regexp_replace(t, '{text}', '<$0>')"))
+    for name in ("year", "month", "day", "to_date", "hour", "to_timestamp", "unix_timestamp"):
+        calls += [(name, column, {}, f"{name}({column})") for column in "mdul" if (name, column) != ("hour", "d")]
+    calls += [(name, "d", {"days": "40"}, f"{name}(d, 40)") for name in ("date_add", "date_sub")]
+    for pattern in PRINTED:
+        quoted = pattern.replace("'", "\\'")
+        calls.append(("date_format", "u", {"format": pattern}, f"date_format(u, '{quoted}')"))
+        calls.append(("from_unixtime", "s", {"format": pattern}, f"from_unixtime(s, '{quoted}')"))
+    calls.append(("from_unixtime", "s", {}, "from_unixtime(s)"))
+    number = max(map(len, columns.values()))
+    padded = [[*column.to_pylist(), *[None] * (number - len(column))] for column in columns.values()]
+    settings = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.sql.ansi.enabled": "false"} | {
+        "spark.sql.codegen.wholeStage": "false",  # compiling so many expressions takes longer than computing them
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        rows = list(zip(*padded, range(number), strict=True))
+        frame = spark.createDataFrame(rows, "t string, m string, d date, s bigint, u timestamp, l timestamp_ntz, n int")
+        made = [f"{_number(call)} AS c{at}" for at, call in enumerate(calls)]
+        found = sorted(frame.coalesce(1).selectExpr("n", *made).collect(), key=itemgetter(0))
+        for at, (name, column, options, text) in enumerate(calls):
+            expected = [row[at + 1] for row in found][: len(columns[column])]
+            got = ours(name, columns[column], options, zone)
+            known = [mine != "unknown" for mine in got]
+            assert list(compress(got, known)) == list(compress(expected, known)), text
+            assert sum(known) > 3, text
+        for pattern, texts in PATTERNS.items():
+            quoted = pattern.replace("'", "\\'")
+            calls = [(name, "m", {"format": pattern}, f"{name}(m, '{quoted}')") for name in READS]
+            read = spark.createDataFrame([(text,) for text in texts], "m string").selectExpr(*map(_number, calls))
+            rows = read.collect()
+            for place, (name, _, options, text) in enumerate(calls):
+                assert ours(name, pa.array(texts), options, zone) == [row[place] for row in rows], text
+    finally:
+        for name, was in before.items():
+            spark.conf.unset(name) if was is None else spark.conf.set(name, was)
+
+
+def _number(call: tuple[str, str, dict[str, str], str]) -> str:
+    """The expression; timestamps as numbers, which do not depend on the zone of this process."""
+    return f"unix_micros({call[3]})" if call[0] == "to_timestamp" else call[3]

@@ -182,8 +182,11 @@ def test_indexes(fast):
         fast.sql("DROP INDEX by_name ON t")
     with pytest.raises(hf.ConfigError, match="needs an expression"):
         fast.sql("CREATE INDEX plain ON t USING column_stats(ts)")
-    with pytest.raises(hf.UnsupportedFeatureError, match="bloom"):
-        fast.sql("CREATE INDEX plain ON t USING bloom_filters(name) OPTIONS (expr = 'lower')")
+    fast.sql("CREATE INDEX heard ON t USING bloom_filters(name) OPTIONS (expr = 'lower', numentries = '100')")
+    assert ("heard", "expression_index", "name") in [tuple(row)[:3] for row in listed(fast, "SHOW INDEXES FROM t")]
+    assert listed(fast, "SELECT id FROM t WHERE lower(name) = 'b'") == [(2,)]
+    with pytest.raises(hf.UnsupportedFeatureError, match="zorder"):
+        fast.sql("CREATE INDEX plain ON t USING zorder(name)")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ def test_a_script_is_split_at_semicolons_outside_of_quotes_and_comments() -> Non
         ("CALL show_file_status(table => 't', file => 'f')", "show_file_status is not supported"),
         ("CREATE OR REPLACE TABLE t (a int) USING hudi", "OR REPLACE"),
         ("CREATE GLOBAL TEMP VIEW v AS SELECT 1", "Global temporary views"),
-        ("CREATE INDEX i ON t USING bloom_filters(a) OPTIONS (expr = 'lower')", "column_stats"),
         ("ALTER TABLE t ALTER COLUMN a SET NOT NULL", "NOT NULL"),
         ("SELECT * FROM hudi_vector_search_batch('t', 'c', 'q', 'c', 5)", "hudi_vector_search_batch is not supported"),
         ("SELECT * FROM hudi_table_changes('t', 'cdc', 'earliest')", ""),

@@ -1,4 +1,7 @@
-"""Writing by a bucket index: which file groups rows go to, what commits say of it, and what is refused."""
+"""Writing by a bucket index: which file groups rows go to, what commits say of it, and what is refused.
+
+Modules: hudi_fast.writing.bucket_ranges.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.index.bucket import bucket_number, bucket_of_keys
-from hudi_fast.index.consistent import first_hashing
+from hudi_fast.index.consistent import first_hashing, load_hashing
 from hudi_fast.index.tagging import BucketSettings
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import VERSIONS, log_files, stats_of
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
@@ -229,9 +234,122 @@ def test_what_a_bucket_index_cannot_do_is_refused_by_name(tmp_path):
         write(tmp_path / "cow", plain_rows([1]), settings_of(COW, CONSISTENT))
     with pytest.raises(ConfigError, match="auto generation of record keys"):
         write(tmp_path / "keyless", plain_rows([1]), settings_of(COW, SIMPLE, key=None, ordering=None), "insert")
-    write(tmp_path, plain_rows([1]), settings_of(MOR, CONSISTENT))
-    with pytest.raises(UnsupportedFeatureError, match="insert_overwrite is not supported with consistent hashing"):
-        write(tmp_path, plain_rows([1]), settings_of(MOR, CONSISTENT), "insert_overwrite")
+    with pytest.raises(UnsupportedFeatureError, match="INMEMORY is not supported for MERGE_ON_READ"):
+        write(tmp_path / "memory", plain_rows([1]), settings_of(MOR, {"hoodie.index.type": "INMEMORY"}))
+    counts = {"hoodie.bucket.index.partition.expressions": "p0,4"}
+    for index, says in ((CONSISTENT, "engine CONSISTENT_HASHING"), ({"hoodie.index.type": "BLOOM"}, "BLOOM")):
+        with pytest.raises(ConfigError, match=says):
+            write(tmp_path / "counts", plain_rows([1]), settings_of(MOR, {**index, **counts}))
+    for text, error in (("p0", ConfigError), ("p0,none", ConfigError), ("(?=p),4", UnsupportedFeatureError)):
+        given = {**SIMPLE, "hoodie.bucket.index.partition.expressions": text}
+        with pytest.raises(error, match="pattern"):
+            write(tmp_path / "counts", plain_rows([1]), settings_of(COW, given))
+    assert not (tmp_path / "counts").exists()
+
+
+def ranges(path: Path, partition: str) -> set[str]:
+    state = load_state(Storage(path))
+    found = load_hashing(state.storage, state.timeline, partition)
+    assert found is not None
+    return {node.file_id for node in found.nodes}
+
+
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table", "delete_partition"])
+def test_partitions_whose_rows_are_replaced_get_new_file_groups_for_their_ranges(operation, tmp_path):
+    settings = settings_of(MOR, CONSISTENT)
+    write(tmp_path, plain_rows(range(20)), settings)
+    before = ranges(tmp_path, "p0") | ranges(tmp_path, "p1")
+    new = plain_rows([2, 4, 100], ts=3)
+    write(tmp_path, new, settings, operation)
+    kept = {} if operation.endswith("table") else expected((plain_rows(range(1, 20, 2)), ""))
+    left = {**kept, **({} if operation == "delete_partition" else expected((new, "")))}
+    assert table_rows(tmp_path) == left
+    assert not ranges(tmp_path, "p0") & before
+    assert bool(ranges(tmp_path, "p1") & before) == bool(kept)
+    more = plain_rows([2, 3, 6, 8], ts=5)
+    write(tmp_path, more, settings)
+    assert table_rows(tmp_path) == {**left, **expected((more, ""))}
+    files = hf.HudiTable.open(tmp_path).files().to_pylist()
+    assert {one["file_id"] for one in files if one["partition"] == "p0"} <= ranges(tmp_path, "p0")
+    assert_tidy(tmp_path)
+
+
+def test_rows_are_not_written_to_file_groups_that_another_writer_replaced(tmp_path, monkeypatch):
+    settings = settings_of(MOR, CONSISTENT)
+    write(tmp_path, plain_rows(range(20)), settings)
+    with monkeypatch.context() as patched:
+        patched.setattr("hudi_fast.writing.flow.renewed_ranges", lambda *_: [])  # as Apache Hudi does
+        write(tmp_path, plain_rows([2]), settings, "delete_partition")
+    with pytest.raises(ConfigError, match=r"kept its bucket ranges.*insert_overwrite"):
+        write(tmp_path, plain_rows([2, 3], ts=4), settings)
+    write(tmp_path, plain_rows([2], ts=4), settings, "insert_overwrite")
+    write(tmp_path, plain_rows([4], ts=5), settings)
+    left = [*range(1, 20, 2)]
+    assert set(table_rows(tmp_path)) == {f"k{number:05d}" for number in (*left, 2, 4)}
+
+
+def test_an_overwrite_of_ranges_that_fails_leaves_them_as_they_were(tmp_path, monkeypatch):
+    settings = settings_of(MOR, CONSISTENT)
+    write(tmp_path, plain_rows(range(20)), settings)
+    before = ranges(tmp_path, "p0")
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hudi_fast.writing.flow.record_in_metadata", fail)
+        with pytest.raises(hf.HudiError):
+            write(tmp_path, plain_rows([2, 4]), settings, "insert_overwrite")
+    write(tmp_path, plain_rows([2, 30], ts=4), settings)
+    assert ranges(tmp_path, "p0") == before
+    assert table_rows(tmp_path) == expected((plain_rows(range(20)), ""), (plain_rows([2, 30], ts=4), ""))
+    assert not list((tmp_path / ".hoodie/.bucket_index").rglob("2*.hashing_meta"))
+
+
+@pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
+def test_a_new_table_stores_its_bucket_counts(kind, tmp_path):
+    sized = {**SIMPLE, "hoodie.bucket.index.partition.expressions": "p0$,40;x,1"}
+    settings = settings_of(kind, sized)
+    write(tmp_path, plain_rows(range(80)), settings)
+    stored = tmp_path / ".hoodie/.bucket_index/partition_bucket_index_meta/configs/00000000000000.hashing_config"
+    assert json.loads(stored.read_text()) == {
+        "expressions": "p0$,40;x,1",
+        "defaultBucketNumber": BUCKETS,
+        "rule": "regex",
+        "version": 1,
+        "instant": "00000000000000",
+    }
+    write(tmp_path, plain_rows(range(80), ts=2), settings_of(kind, {"hoodie.index.type": "BUCKET"}))
+    files = hf.HudiTable.open(tmp_path).files().to_pylist()
+    numbers = {part: {bucket_number(f["file_id"]) for f in files if f["partition"] == part} for part in ("p0", "p1")}
+    assert max(numbers["p0"]) > 30
+    assert numbers["p1"] == set(range(BUCKETS))
+    assert table_rows(tmp_path) == expected((plain_rows(range(80), ts=2), ""))
+    others = ({"hoodie.bucket.index.partition.expressions": "p0,8"}, {"hoodie.bucket.index.num.buckets": "8"})
+    for other, says in zip(others, ("bucket counts 'p0", "3 buckets in partitions without"), strict=True):
+        with pytest.raises(ConfigError, match=says):
+            write(tmp_path, plain_rows([1], ts=3), settings_of(kind, {**sized, **other}))
+
+
+def test_a_write_that_replaces_all_rows_may_change_the_bucket_counts(tmp_path):
+    folder = tmp_path / ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+    settings = settings_of(COW, SIMPLE)
+    write(tmp_path, plain_rows(range(40)), settings)
+    for counts in ("p0,20;p1,1", "p0,2"):
+        sized = {**settings, "hoodie.bucket.index.partition.expressions": counts}
+        done = write(tmp_path, plain_rows(range(40), ts=2), sized, "insert_overwrite_table")
+        assert (folder / f"{done.instant}.hashing_config").exists()
+        last = write(tmp_path, plain_rows(range(50), ts=3), settings)
+        assert table_rows(tmp_path) == expected((plain_rows(range(50), ts=3), ""))
+    files = hf.HudiTable.open(tmp_path).files().to_pylist()
+    numbers = {part: {bucket_number(f["file_id"]) for f in files if f["partition"] == part} for part in ("p0", "p1")}
+    assert numbers == {"p0": {0, 1}, "p1": set(range(BUCKETS))}
+    services = hf.HudiTable.open(tmp_path).services
+    for instant in (last.instant, done.instant):
+        assert services.rollback(instant).rolled_back == (instant,)
+    assert not (folder / f"{done.instant}.hashing_config").exists()
+    write(tmp_path, plain_rows([3], ts=9), settings)
+    assert table_rows(tmp_path) == expected((plain_rows(range(50), ts=3), ""), (plain_rows([3], ts=9), ""))
 
 
 def test_partitions_with_their_own_number_of_buckets(tmp_path):

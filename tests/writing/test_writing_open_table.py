@@ -49,11 +49,11 @@ def test_a_new_table_is_created_with_its_properties(tmp_path: Path) -> None:
     target = find_target(Storage(tmp_path / "new"), OPTIONS, "errorifexists")
     assert target is not None
     assert target.new_state().view.lister.partitions() == []
-    state = create_table(target)
+    state = create_table(target, OPTIONS)
     assert state.config.name == "t"
     assert table_exists(target.storage, False)
     with pytest.raises(TableExistsError):
-        create_table(target)
+        create_table(target, OPTIONS)
 
 
 def test_a_delete_needs_a_table(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_broken_table_exists_only_to_be_replaced(table: Storage) -> None:
 def test_a_table_that_nothing_was_written_to_is_removed(table: Storage, tmp_path: Path) -> None:
     target = find_target(Storage(tmp_path / "new"), OPTIONS, "append")
     assert target is not None
-    create_table(target)
+    create_table(target, OPTIONS)
     remove_if_unused(target.storage, shared=True)
     assert not (tmp_path / "new").exists()
     remove_if_unused(table, shared=False)

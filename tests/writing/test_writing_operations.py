@@ -403,7 +403,7 @@ def test_keys_are_unique_in_a_table_and_rows_move(index: str, table: Path) -> No
     assert_tidy(table)
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("index", ["SIMPLE", "INMEMORY", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("ranges", ["true", "false"])
 def test_every_index_finds_every_key(index: str, ranges: str, tmp_path: Path) -> None:
     settings = {

@@ -154,7 +154,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.global.simple.index.parallelism hoodie.simple.index.input.storage.level
         hoodie.global.index.reconcile.parallelism hoodie.record.index.use.caching
         hoodie.record.index.input.storage.level hoodie.bucket.index.remote.partitioner.enable
-        hoodie.bucket.index.partition.rule.type hoodie.bucket.index.query.pruning
+        hoodie.bucket.index.query.pruning
         hoodie.expression.index.range.metadata.storage.level
         """,
     ),

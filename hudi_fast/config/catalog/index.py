@@ -18,9 +18,12 @@ INDEX_OPTIONS = (
         Kind.ENUM,
         "SIMPLE",
         "Index that finds the file group of a record key. GLOBAL_ indexes search all partitions. RECORD_INDEX is the "
-        "old name of GLOBAL_RECORD_LEVEL_INDEX.",
+        "old name of GLOBAL_RECORD_LEVEL_INDEX. INMEMORY (COPY_ON_WRITE only) means SIMPLE, since Apache "
+        "Hudi keeps it in memory only.",
         choices=INDEX_TYPES,
         supported=SUPPORTED_INDEX_TYPES,
+        instead="The keys of such a table are also in its files: GLOBAL_SIMPLE and GLOBAL_BLOOM look them up there, "
+        "GLOBAL_RECORD_LEVEL_INDEX builds an index in the table. Use one of these, or Apache Hudi.",
     ),
     Option(
         "hoodie.simple.index.update.partition.path",
@@ -108,8 +111,17 @@ INDEX_OPTIONS = (
         "hoodie.bucket.index.partition.expressions",
         Kind.TEXT,
         "",
-        "BUCKET: different numbers of buckets for selected partitions.",
-        supported=("",),
+        "BUCKET with the engine SIMPLE: numbers of buckets for selected partitions: `pattern,count;pattern,count`. The "
+        "first pattern, a regular expression, that is found in the partition path applies; "
+        "`hoodie.bucket.index.num.buckets` applies to the others. A new table stores both; only "
+        "`insert_overwrite_table` changes them.",
+    ),
+    Option(
+        "hoodie.bucket.index.partition.rule.type",
+        Kind.TEXT,
+        "regex",
+        "BUCKET: how `hoodie.bucket.index.partition.expressions` selects partitions.",
+        choices=("regex",),
     ),
     Option(
         "hudi_fast.index.fallback.max.bytes",
@@ -217,7 +229,6 @@ _WHAT = (
         "column_stats",
         "Contents of the expression index.",
         choices=("column_stats", "bloom_filters"),
-        supported=("column_stats",),
     ),
     Option(
         "hoodie.expression.index.function",

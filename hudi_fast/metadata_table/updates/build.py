@@ -40,6 +40,7 @@ from hudi_fast.metadata_table.updates.bookkeeping import (
 from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log
 from hudi_fast.metadata_table.updates.produce import ProducerContext, record_counts, sources_of_table
+from hudi_fast.metadata_table.updates.produce_expression import require_readable_filters
 from hudi_fast.metadata_table.updates.runner import WriteRecords
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
@@ -209,7 +210,12 @@ def open_groups(
 
     Returns:
         The groups by number; for a partitioned record index also the group numbers of each data partition.
+
+    Raises:
+        UnsupportedFeatureError: an expression index that Apache Hudi could not use.
     """
+    if kind_of(partition) is PartitionKind.EXPRESSION_INDEX:
+        require_readable_filters(context, partition)
     _make_marker(storage, partition, instant)
     groups, places = _groups(context, partition, options)
     for one in groups:

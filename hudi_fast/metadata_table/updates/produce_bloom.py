@@ -10,8 +10,9 @@ Source: metadata reference 3.7; HoodieTableMetadataUtil#convertMetadataToBloomFi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -22,7 +23,10 @@ from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext, removals
 from hudi_fast.view.base_files import open_file
 
-__all__ = ["BloomOfFiles", "BloomOfRemoved"]
+__all__ = ["BloomOfFiles", "BloomOfRemoved", "FilterRow", "filter_records"]
+
+FilterRow: TypeAlias = tuple[str, str, str, bytes, bool]
+"""A filter's key, its type, its instant, the filter as Base64, and whether it is deleted."""
 
 _SIMPLE = "SIMPLE"
 _FOOTER_BYTES = 1 << 19
@@ -52,7 +56,7 @@ class BloomOfFiles:
                 text = footer.bloom_filter.encode()
                 rows.append((bloom_key(one.partition, one.name), kind, one.instant, text, False))
         if rows:
-            yield _encoded(rows, schema)
+            yield filter_records(PartitionKind.BLOOM_FILTERS, rows, schema)
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class BloomOfRemoved:
         yield from removals(PartitionKind.BLOOM_FILTERS, [bloom_key(partition, name) for partition, name in self.files])
 
 
-def _encoded(rows: list[tuple[str, str, str, bytes, bool]], schema: str) -> EncodedRecords:
+def filter_records(partition: str, rows: Sequence[FilterRow], schema: str) -> EncodedRecords:
+    """Records of bloom filters in a partition of the metadata table; ``rows`` is not empty."""
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), BLOOM, strict=True)]
     keys, values = encode_records(PartitionKind.BLOOM_FILTERS, pa.Table.from_arrays(columns, schema=BLOOM), schema)
-    return EncodedRecords(PartitionKind.BLOOM_FILTERS, keys, values)
+    return EncodedRecords(partition, keys, values)

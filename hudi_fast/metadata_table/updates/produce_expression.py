@@ -1,24 +1,30 @@
-"""Records of statistics in ``expr_index_<name>``: the range of a function's results in each file and partition.
+"""Records of ``expr_index_<name>``: statistics, or bloom filters, of a function's results in each file.
 
 ::
 
-    files written ─► source column ─► function ─► range of results ─► a record per file
-                                                        │
-    other files of the partition's newest slices ─ MDT ─┴─► merged ─► a record per partition
+    files written ─► source column ─► function ─► results ─┬─► range ──► a record per file
+                                                           │     │
+    other files of the partition's newest slices ─ MDT ────┼─────┴─► merged ─► a record per partition
+                                                           └─► their text ─► bloom filter ─► a record per file
 
-Sizes are those of files, not of columns, as in Hudi. A file with an unknown range gets no record, and neither does its
-partition. Source: metadata reference 3.4 and 3.10; SparkMetadataWriterUtils, Hudi 1.2.0.
+Sizes are those of files, not of columns, as in Hudi. A file with unknown results gets no record, and neither does its
+partition. A file without rows, such as a log of deletes, has no filter. Readers keep files without a record.
+
+Source: metadata reference 3.4 and 3.10; SparkMetadataWriterUtils, HoodieExpressionIndex, Hudi 1.2.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.parquet.column_ranges import ColumnRange, merge_ranges, ranges_of_rows
 from hudi_fast.formats.varlen import single_chunk
@@ -26,6 +32,7 @@ from hudi_fast.merging.log_rows import LogRowReader
 from hudi_fast.merging.log_scan import blocks_of_file
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.keys import (
+    bloom_key,
     column_hash,
     column_stats_key,
     expression_partition_key,
@@ -43,24 +50,52 @@ from hudi_fast.metadata_table.updates.produce_base import (
     removals,
     stored_schema,
 )
-from hudi_fast.metadata_table.updates.produce_functions import Unknown, apply_function, check_function
+from hudi_fast.metadata_table.updates.produce_bloom import filter_records
+from hudi_fast.metadata_table.updates.produce_functions import (
+    Unknown,
+    apply_function,
+    check_function,
+    has_texts,
+    result_texts,
+)
 from hudi_fast.metadata_table.updates.produce_stats import stats_version
 from hudi_fast.schema.conform import plan_conform
 
-__all__ = ["ExpressionOfPartition", "ExpressionOfRemoved", "check_expression"]
+__all__ = [
+    "Expression",
+    "ExpressionFilters",
+    "ExpressionOfPartition",
+    "ExpressionOfRemoved",
+    "check_expression",
+    "require_readable_filters",
+    "texts_of_file",
+]
 
-_STATISTICS = "column_stats"
+_STATISTICS, _FILTERS = "column_stats", "bloom_filters"
+_FILTER_OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "filtertype": ("kind", str),
+    "numentries": ("entries", int),
+    "fpp": ("error_rate", float),
+    "maxentries": ("max_entries", int),
+}
+"""Options of an index: the argument of :meth:`BloomFilter.create`, and how it is read from text."""
+
 _THREADS = 4
 _UNKNOWN = ColumnRange(None, None, 0, 1)
 
 
 @dataclass(frozen=True)
-class _Expression:
+class Expression:
     """The computation of an expression index: a function of a table column, and the type of its results."""
 
     definition: IndexDefinition
     column: pa.Field
     result: pa.DataType
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether its records are bloom filters; otherwise statistics."""
+        return self.definition.kind == _FILTERS
 
 
 @dataclass(frozen=True)
@@ -106,7 +141,7 @@ class ExpressionOfPartition:
             yield EncodedRecords(self.partition, *stat_records(PartitionKind.EXPRESSION_INDEX, rows, version, schema))
         yield from removals(self.partition, [] if known_of_all else [key])
 
-    def _recorded(self, expression: _Expression) -> dict[str, ColumnRange]:
+    def _recorded(self, expression: Expression) -> dict[str, ColumnRange]:
         """Ranges in the metadata table of files that the action did not write."""
         table = self.context.metadata
         if table is None or self.partition not in table.partitions or self.written.issuperset(self._names()):
@@ -145,36 +180,135 @@ class ExpressionOfRemoved:
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """One batch of records."""
-        column = check_expression(self.context, self.partition).column.name
-        yield from removals(self.partition, [column_stats_key(column, where, name) for where, name in self.files])
+        expression = check_expression(self.context, self.partition)
+        if expression.has_filters:
+            keys = [bloom_key(where, name) for where, name in self.files]
+        else:
+            keys = [column_stats_key(expression.column.name, where, name) for where, name in self.files]
+        yield from removals(self.partition, keys)
 
 
-def check_expression(context: ProducerContext, partition: str) -> _Expression:
+@dataclass(frozen=True)
+class ExpressionFilters:
+    """The bloom filters of files, base files and log files.
+
+    Attributes:
+        instant: stored with each filter.
+    """
+
+    context: ProducerContext
+    partition: str
+    files: tuple[AddedFile, ...]
+    instant: str
+
+    @property
+    def weight(self) -> int:
+        """Size of the files."""
+        return sum(one.size for one in self.files)
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        expression = check_expression(self.context, self.partition)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(lambda one: _filter(self.context, expression, one), self.files))
+        rows = [
+            (bloom_key(one.partition, one.name), made.type_code, self.instant, made.to_base64().encode(), False)
+            for one, made in zip(self.files, found, strict=True)
+            if made is not None
+        ]
+        if rows:
+            yield filter_records(self.partition, rows, schema)
+
+
+def texts_of_file(context: ProducerContext, expression: Expression, one: AddedFile) -> Iterator[pa.Array]:
+    """The text of a function's results in a file, string[n] by batches of its rows; null and empty ones are left out.
+
+    Raises:
+        Unknown: results that cannot be computed here.
+    """
+    definition = expression.definition
+    for values in _column(context, expression.column, one):
+        texts = result_texts(apply_function(definition.function, values, definition.options))
+        yield texts.filter(pc.fill_null(pc.not_equal(texts, ""), False))
+
+
+def require_readable_filters(context: ProducerContext, partition: str) -> None:
+    """Refuse to build bloom filters of results in which Apache Hudi finds nothing.
+
+    Raises:
+        UnsupportedFeatureError: the results are dates or timestamps: Hudi stores their text and looks for their number.
+    """
+    expression = check_expression(context, partition)
+    if expression.has_filters and pa.types.is_temporal(expression.result):
+        raise UnsupportedFeatureError(
+            f"The expression index {partition} of {context.storage.uri} is to hold bloom filters of "
+            f"{expression.definition.function!r}, whose results are of type {expression.result}. Apache Hudi looks for "
+            "their number in filters of their text and loses rows, so the index is not built. Use column_stats."
+        )
+
+
+def check_expression(context: ProducerContext, partition: str) -> Expression:
     """The computation of an expression index.
 
     Raises:
-        UnsupportedFeatureError: it is an index of bloom filters, its function is not supported, or it is not over one
-            top-level column that files store.
+        UnsupportedFeatureError: its function or its kind is not supported, or it is not over one top-level column that
+            files store.
     """
     definition = context.definitions.get(partition)
     where = f"The expression index {partition} of {context.storage.uri}"
-    if definition is None or definition.kind != _STATISTICS or len(definition.source_fields) != 1:
+    known = definition is not None and definition.kind in (_STATISTICS, _FILTERS)
+    if definition is None or not known or len(definition.source_fields) != 1:
         what = (
             "no definition" if definition is None else f"kind {definition.kind} over {list(definition.source_fields)}"
         )
         raise UnsupportedFeatureError(
-            f"{where} has {what}; supported are indexes of {_STATISTICS} over one column. Drop the index, or write the "
-            "table with Apache Hudi."
+            f"{where} has {what}; supported are {_STATISTICS} and {_FILTERS} over one column. Drop the index, or write "
+            "the table with Apache Hudi."
         )
     schema, name = stored_schema(context), definition.source_fields[0]
     dropped = context.config.drop_partition_columns and name in context.config.partition_fields
     if name not in schema.names or dropped:
         raise UnsupportedFeatureError(f"{where} is over {name!r}, which is not a top-level column stored in files.")
     column = schema.field(name).with_nullable(True)
-    return _Expression(definition, column, check_function(definition.function, column.type, definition.options, where))
+    filters = _FILTER_OPTIONS if definition.kind == _FILTERS else ()
+    options = {option: text for option, text in definition.options.items() if option not in filters}
+    result = check_function(definition.function, column.type, options, where)
+    if definition.kind == _STATISTICS and pa.types.is_nested(result):
+        raise UnsupportedFeatureError(f"{where} is of statistics of {definition.function!r}, whose results are lists.")
+    if definition.kind == _FILTERS:
+        _empty_filter(definition, where)
+        if not has_texts(result):
+            raise UnsupportedFeatureError(f"{where} has bloom filters of results of type {result}; use column_stats.")
+    return Expression(definition, column, result)
 
 
-def _range(context: ProducerContext, expression: _Expression, one: AddedFile) -> ColumnRange:
+def _empty_filter(definition: IndexDefinition, where: str) -> BloomFilter:
+    """A filter with the settings of the index, by default Hudi's."""
+    shown = {name: definition.options[name] for name in _FILTER_OPTIONS if name in definition.options}
+    given: dict[str, Any] = {}
+    try:
+        for name, text in shown.items():
+            argument, parse = _FILTER_OPTIONS[name]
+            given[argument] = parse(text)
+        return BloomFilter.create(**given)
+    except (ValueError, ConfigError) as error:
+        raise UnsupportedFeatureError(f"{where} has bloom filters with the settings {shown}: {error}") from error
+
+
+def _filter(context: ProducerContext, expression: Expression, one: AddedFile) -> BloomFilter | None:
+    """The filter of a file's results; None for a file without rows, or with unknown results."""
+    made = _empty_filter(expression.definition, expression.definition.name)
+    rows = 0
+    try:
+        for texts in texts_of_file(context, expression, one):
+            made.add(pc.unique(texts))
+            rows += len(texts)
+    except Unknown:
+        return None
+    return made if rows else None
+
+
+def _range(context: ProducerContext, expression: Expression, one: AddedFile) -> ColumnRange:
     """The range of the results in one file."""
     name, definition = expression.column.name, expression.definition
     parts = []

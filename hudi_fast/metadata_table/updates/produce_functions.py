@@ -1,23 +1,25 @@
 """The functions of expression indexes, with Spark's results: a column in, a column of results out.
 
 =============================================  ====================================================================
-identity                                       any column
-upper, lower, length, trim, ltrim, rtrim,      text; letters beyond ASCII by Unicode's full mappings
-substring
-year, month, day, to_date, date_add,           dates and timestamps; timestamps with a zone are converted to the
-date_sub, date_format                          time zone of this process (Spark: the session's)
-hour, to_timestamp, unix_timestamp             timestamps
+identity                                       any column but a nested one
+upper, lower, length, trim, ltrim, rtrim,      text, whole numbers and booleans; letters beyond ASCII by Unicode's full
+substring, regexp_extract, regexp_replace      mappings
+split                                          the same; its results are lists
+year, month, day, to_date, date_add,           dates, timestamps, and text that Spark reads as a date; timestamps with
+date_sub                                       a zone are converted to that of this process (Spark: of the session)
+hour, to_timestamp, unix_timestamp,            timestamps, and text that Spark reads as one; all but ``hour`` also dates
+date_format
 from_unixtime                                  whole seconds, converted to the same zone
 =============================================  ====================================================================
 
-Others are not supported: ``regexp_replace`` and ``regexp_extract`` use Java's expressions, ``split`` has no statistics,
-and Spark parses times in text by its own rules. Source: ExpressionIndexSparkFunctions, Hudi 1.2.0.
+These are all the functions of Hudi 1.2.0. Source: ExpressionIndexSparkFunctions, Hudi 1.2.0; their results are Spark's,
+with ``spark.sql.ansi.enabled=false``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TypeAlias
 
@@ -26,21 +28,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.keys.zones import DAY_MS, MAX_MILLIS, MIN_MILLIS, default_zone, utc_offsets
+from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
+from hudi_fast.keys.value_text import divide_towards_zero, to_text
+from hudi_fast.keys.zones import DAY_MS, MAX_MILLIS, MIN_MILLIS, default_zone, local_to_utc, utc_offsets
+from hudi_fast.metadata_table.updates.java_regex import extract, java_pattern, replace, split
+from hudi_fast.metadata_table.updates.spark_times import (
+    Unknown,
+    print_pattern,
+    read_dates,
+    read_moments,
+    read_pattern,
+)
 
-__all__ = ["FUNCTIONS", "Unknown", "apply_function", "check_function"]
+__all__ = ["FUNCTIONS", "Function", "Unknown", "apply_function", "check_function", "has_texts", "result_texts"]
 
 Options: TypeAlias = Mapping[str, str]
 _Function: TypeAlias = Callable[[pa.Array, Options, tzinfo], pa.Array]
 
+_EXPRESSION = "expr"
+"""The option that repeats the name of the function."""
+
 _FORMAT = "yyyy-MM-dd HH:mm:ss"
-_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
-_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
-
-
-class Unknown(Exception):
-    """Results cannot be computed here, for example for years beyond 9999: the file's range is unknown."""
+_INSTANT = pa.timestamp("us", "UTC")
 
 
 def apply_function(name: str, values: pa.Array, options: Options, zone: tzinfo | None = None) -> pa.Array:
@@ -51,7 +60,7 @@ def apply_function(name: str, values: pa.Array, options: Options, zone: tzinfo |
     Raises:
         Unknown: a value outside the supported range.
     """
-    return FUNCTIONS[name][1](values, options, zone or default_zone())
+    return FUNCTIONS[name].compute(values, options, zone or default_zone())
 
 
 def check_function(name: str, kind: pa.DataType, options: Options, where: str) -> pa.DataType:
@@ -65,17 +74,51 @@ def check_function(name: str, kind: pa.DataType, options: Options, where: str) -
             f"{where} uses the function {name!r}; supported are {', '.join(FUNCTIONS)}. Drop the index, or write the "
             "table with Apache Hudi."
         )
-    takes, compute = FUNCTIONS[name]
-    if not takes(kind):
+    function = FUNCTIONS[name]
+    strange = sorted(set(options) - {_EXPRESSION, *function.options})
+    if strange:
+        raise UnsupportedFeatureError(
+            f"{where} uses the function {name!r} with the options {strange}, which Apache Hudi refuses; it takes "
+            f"{', '.join(function.options) or 'none'}."
+        )
+    if not function.takes(kind):
         raise UnsupportedFeatureError(
             f"{where} uses the function {name!r} on a column of type {kind}, which is not supported."
         )
     try:
-        return compute(pa.array([], kind), options, default_zone()).type
+        return function.compute(pa.array([], kind), options, default_zone()).type
     except (KeyError, ValueError) as error:
         raise UnsupportedFeatureError(
             f"{where} uses the function {name!r} with the options {dict(options)}, which is not supported: {error}."
         ) from error
+
+
+def has_texts(kind: pa.DataType) -> bool:
+    """Whether results of this type have a text that bloom filters hold."""
+    if pa.types.is_list(kind):
+        return True
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_time(kind)) and not (
+        pa.types.is_timestamp(kind) and kind.tz is None
+    )
+
+
+def result_texts(results: pa.Array, zone: tzinfo | None = None) -> pa.Array:
+    """Results as Java prints the values of a Spark row, which is what bloom filters hold: string[n].
+
+    Raises:
+        Unknown: dates outside the years 0 to 9999.
+    """
+    kind = results.type
+    if pa.types.is_list(kind):  # as Scala 2.12 prints them
+        rows = results.to_pylist()
+        return pa.array([None if row is None else f"WrappedArray({', '.join(row)})" for row in rows], pa.string())
+    if pa.types.is_timestamp(kind):
+        text = print_pattern(_moments(results, zone or default_zone()), f"{_FORMAT}.SSSSSS")
+        return pc.replace_substring_regex(text, r"(\.\d+?)0+$", r"\1")
+    try:
+        return to_text(results)
+    except InvalidDataError as error:
+        raise Unknown from error
 
 
 def _as_it_is(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
@@ -85,10 +128,26 @@ def _as_it_is(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
 # ---- text
 
 
+def _on_text(function: _Function) -> _Function:
+    """The function of the text of whole numbers and booleans too."""
+    return lambda values, options, zone: function(
+        values if pa.types.is_string(values.type) else values.cast(pa.string()), options, zone
+    )
+
+
+def _by_text(values: pa.Array, of: Callable[[str], object], kind: pa.DataType) -> pa.Array:
+    """A function of each distinct text."""
+    texts = values.dictionary_encode()
+    found = [None if one is None else of(one) for one in texts.dictionary.to_pylist()]
+    return pa.array(found, kind).take(texts.indices)
+
+
+@_on_text
 def _upper(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
     return _cased(values, pc.utf8_upper, str.upper)
 
 
+@_on_text
 def _lower(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
     return _cased(values, pc.utf8_lower, str.lower)
 
@@ -98,21 +157,20 @@ def _cased(values: pa.Array, simple: Callable[[pa.Array], pa.Array], full: Calla
     plain = pc.string_is_ascii(values)
     if pc.all(plain).as_py() is not False:
         return simple(values)
-    texts = values.dictionary_encode()
-    mapped = pa.array([None if one is None else full(one) for one in texts.dictionary.to_pylist()], pa.string())
-    return mapped.take(texts.indices)
+    return _by_text(values, full, pa.string())
 
 
 def _length(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
     if pa.types.is_binary(values.type):
         return pc.binary_length(values)
-    return pc.utf8_length(values)
+    return pc.utf8_length(values if pa.types.is_string(values.type) else values.cast(pa.string()))
 
 
 def _trimmed(side: Callable[..., pa.Array]) -> _Function:
-    return lambda values, options, _: side(values, characters=options.get("trimString", " "))
+    return _on_text(lambda values, options, _: side(values, characters=options.get("trimString", " ")))
 
 
+@_on_text
 def _substring(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
     """Positions count from 1, 0 also means the first character, negative ones count from the end."""
     first, length = int(options["pos"]), int(options["len"])
@@ -123,12 +181,29 @@ def _substring(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
     return pc.utf8_slice_codeunits(values, start, None if start < 0 <= end else end)
 
 
+@_on_text
+def _regexp_extract(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
+    return _by_text(values, extract(java_pattern(options["pattern"]), int(options["idx"])), pa.string())
+
+
+@_on_text
+def _regexp_replace(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
+    return _by_text(values, replace(java_pattern(options["pattern"]), options["replacement"]), pa.string())
+
+
+@_on_text
+def _split(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
+    return _by_text(values, split(java_pattern(options["pattern"])), pa.list_(pa.string()))
+
+
 # ---- times
 
 
 def _moments(values: pa.Array, zone: tzinfo) -> pa.Array:
-    """Dates and timestamps as local time without a zone, in microseconds."""
+    """Dates, timestamps and their text as local time without a zone, in microseconds."""
     kind = values.type
+    if pa.types.is_string(kind):
+        return _moments(read_moments(values, zone), zone)
     if pa.types.is_date(kind):
         return values.cast(pa.timestamp("s")).cast(pa.timestamp("us"))
     numbers = values.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
@@ -136,6 +211,33 @@ def _moments(values: pa.Array, zone: tzinfo) -> pa.Array:
     if kind.tz is not None:
         micros = micros + utc_offsets(micros // 1000, zone) * 1000
     return _masked(micros, numbers).cast(pa.timestamp("us"))
+
+
+def _days(values: pa.Array, zone: tzinfo) -> pa.Array:
+    """Dates, timestamps and their text as dates."""
+    if pa.types.is_string(values.type):
+        return read_dates(values)
+    if pa.types.is_date(values.type):
+        return values.cast(pa.date32())
+    return pc.floor_temporal(_moments(values, zone), unit="day").cast(pa.date32())
+
+
+def _instants(values: pa.Array, options: Options, zone: tzinfo, pattern: str | None) -> pa.Array:
+    """Dates, timestamps and their text as instants; local time as Spark casts it, with ``pattern`` as it parses it."""
+    kind = values.type
+    pattern = options.get("format", pattern)
+    if pa.types.is_string(kind):
+        if pattern is None:
+            return read_moments(values, zone)
+        values = read_pattern(values, pattern)
+    elif pa.types.is_timestamp(kind) and kind.tz is not None:
+        return values.cast(_INSTANT, safe=False)
+    local = _moments(values, zone)
+    micros = _checked(local.cast(pa.int64()), 1000)
+    millis, skipped = local_to_utc(micros // 1000, zone)
+    if skipped.any():
+        raise Unknown
+    return _masked(millis * 1000 + micros % 1000, local).cast(_INSTANT)
 
 
 def _checked(numbers: pa.Array, per_millisecond: int) -> npt.NDArray[np.int64]:
@@ -149,29 +251,45 @@ def _masked(numbers: npt.NDArray[np.int64], like: pa.Array) -> pa.Array:
     return pa.array(numbers, pa.int64(), mask=like.is_null().to_numpy(zero_copy_only=False))
 
 
-def _part(of: Callable[[pa.Array], pa.Array]) -> _Function:
-    return lambda values, _, zone: of(_moments(values, zone)).cast(pa.int32())
+def _part_of_day(of: Callable[[pa.Array], pa.Array]) -> _Function:
+    return lambda values, _, zone: of(_days(values, zone)).cast(pa.int32())
+
+
+def _hour(values: pa.Array, _: Options, zone: tzinfo) -> pa.Array:
+    return pc.hour(_moments(values, zone)).cast(pa.int32())
 
 
 def _to_date(values: pa.Array, options: Options, zone: tzinfo) -> pa.Array:
-    return pc.floor_temporal(_moments(values, zone), unit="day").cast(pa.date32())
+    if pa.types.is_string(values.type) and "format" in options:
+        return _days(read_pattern(values, options["format"]), zone)
+    return _days(values, zone)
+
+
+def _to_timestamp(values: pa.Array, options: Options, zone: tzinfo) -> pa.Array:
+    if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+        return values
+    return _instants(values, options, zone, None)
 
 
 def _unix_timestamp(values: pa.Array, options: Options, zone: tzinfo) -> pa.Array:
-    micros = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.int64())
-    return _masked(_checked(micros, 1000) // 1_000_000, micros)
+    if pa.types.is_timestamp(values.type) and values.type.tz is None:
+        instants = values.cast(pa.timestamp("us"), safe=False)
+    else:
+        instants = _instants(values, options, zone, _FORMAT)
+    micros = instants.cast(pa.int64())
+    return _masked(divide_towards_zero(_checked(micros, 1000), 1_000_000), micros)
 
 
 def _shifted(sign: int) -> _Function:
     def shift(values: pa.Array, options: Options, zone: tzinfo) -> pa.Array:
-        days = _to_date(values, options, zone).cast(pa.int32())
+        days = _days(values, zone).cast(pa.int32())
         return pc.add(days, pa.scalar(sign * int(options["days"]), pa.int32())).cast(pa.date32())
 
     return shift
 
 
 def _date_format(values: pa.Array, options: Options, zone: tzinfo) -> pa.Array:
-    return _printed(_moments(values, zone), options["format"])
+    return print_pattern(_moments(values, zone), options["format"])
 
 
 def _from_unixtime(values: pa.Array, options: Options, zone: tzinfo) -> pa.Array:
@@ -181,49 +299,26 @@ def _from_unixtime(values: pa.Array, options: Options, zone: tzinfo) -> pa.Array
         raise Unknown
     millis = seconds * 1000
     local = _masked((millis + utc_offsets(millis, zone)) * 1000, numbers).cast(pa.timestamp("us"))
-    return _printed(local, options.get("format", _FORMAT))
-
-
-def _printed(moments: pa.Array, pattern: str) -> pa.Array:
-    return pc.strftime(pc.floor_temporal(moments, unit="second").cast(pa.timestamp("s")), _strftime(pattern))
-
-
-def _strftime(pattern: str) -> str:
-    """Translate Java's date pattern to C's."""
-    parts, at = [], 0
-    while at < len(pattern):
-        match = _TOKEN.match(pattern, at)
-        if match is None or (match[2] and match[0] not in _LETTERS):
-            raise ValueError(f"the format {pattern!r} has parts other than {', '.join(_LETTERS)}")
-        text = match[0]
-        if match[1] is not None:
-            text = match[1].replace("''", "'") or "'"
-        parts.append(_LETTERS[text] if match[2] else text.replace("%", "%%"))
-        at = match.end()
-    return "".join(parts)
+    return print_pattern(local, options.get("format", _FORMAT))
 
 
 # ---- column types
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind))
 
 
 def _is_text_or_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+    return _is_text(kind) or bool(pa.types.is_binary(kind))
 
 
 def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+    return bool(pa.types.is_date32(kind) or _is_timestamp(kind))
 
 
 def _is_timestamp(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind))
-
-
-def _is_instant(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_string(kind))
 
 
 def _is_integer(kind: pa.DataType) -> bool:
@@ -234,25 +329,43 @@ def _is_plain(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind)
 
 
-FUNCTIONS: Mapping[str, tuple[Callable[[pa.DataType], bool], _Function]] = {
-    "identity": (_is_plain, _as_it_is),
-    "upper": (_is_text, _upper),
-    "lower": (_is_text, _lower),
-    "length": (_is_text_or_bytes, _length),
-    "trim": (_is_text, _trimmed(pc.utf8_trim)),
-    "ltrim": (_is_text, _trimmed(pc.utf8_ltrim)),
-    "rtrim": (_is_text, _trimmed(pc.utf8_rtrim)),
-    "substring": (_is_text, _substring),
-    "year": (_is_time, _part(pc.year)),
-    "month": (_is_time, _part(pc.month)),
-    "day": (_is_time, _part(pc.day)),
-    "hour": (_is_timestamp, _part(pc.hour)),
-    "to_date": (_is_time, _to_date),
-    "to_timestamp": (_is_timestamp, _as_it_is),
-    "unix_timestamp": (_is_instant, _unix_timestamp),
-    "date_add": (_is_time, _shifted(1)),
-    "date_sub": (_is_time, _shifted(-1)),
-    "date_format": (_is_time, _date_format),
-    "from_unixtime": (_is_integer, _from_unixtime),
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of one column.
+
+    Attributes:
+        takes: whether it takes a column of a type.
+        compute: the results of values.
+        options: names of its options.
+    """
+
+    takes: Callable[[pa.DataType], bool]
+    compute: _Function
+    options: tuple[str, ...] = ()
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "identity": Function(_is_plain, _as_it_is),
+    "upper": Function(_is_text, _upper),
+    "lower": Function(_is_text, _lower),
+    "length": Function(_is_text_or_bytes, _length),
+    "trim": Function(_is_text, _trimmed(pc.utf8_trim), ("trimString",)),
+    "ltrim": Function(_is_text, _trimmed(pc.utf8_ltrim), ("trimString",)),
+    "rtrim": Function(_is_text, _trimmed(pc.utf8_rtrim), ("trimString",)),
+    "substring": Function(_is_text, _substring, ("pos", "len")),
+    "regexp_extract": Function(_is_text, _regexp_extract, ("pattern", "idx")),
+    "regexp_replace": Function(_is_text, _regexp_replace, ("pattern", "replacement")),
+    "split": Function(_is_text, _split, ("pattern",)),
+    "year": Function(_is_time, _part_of_day(pc.year)),
+    "month": Function(_is_time, _part_of_day(pc.month)),
+    "day": Function(_is_time, _part_of_day(pc.day)),
+    "hour": Function(_is_timestamp, _hour),
+    "to_date": Function(_is_time, _to_date, ("format",)),
+    "to_timestamp": Function(_is_time, _to_timestamp, ("format",)),
+    "unix_timestamp": Function(_is_time, _unix_timestamp, ("format",)),
+    "date_add": Function(_is_time, _shifted(1), ("days",)),
+    "date_sub": Function(_is_time, _shifted(-1), ("days",)),
+    "date_format": Function(_is_time, _date_format, ("format",)),
+    "from_unixtime": Function(_is_integer, _from_unixtime, ("format",)),
 }
-"""By name: the test of a supported column type, and the computation."""
+"""The functions by name."""

@@ -5,8 +5,9 @@
     slice before ─► value$key ... ─┐
     slice after ──► value$key ... ─┴─► added: put      removed: delete      others: unchanged
 
-A change that keeps a row's value produces no record. Since version 2 of the index all records of a value are in one
-file group. Source: metadata reference 2.3 and 3.9; SecondaryIndexRecordGenerationUtils, Hudi 1.2.0.
+A change that keeps a row's value produces no record. Rows of two data partitions that share a value and a key share the
+record; the last of them to go deletes it. Since version 2 of the index all records of a value are in one file group.
+Source: metadata reference 2.3 and 3.9; SecondaryIndexRecordGenerationUtils, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.value_text import to_text
 from hudi_fast.merging.slice_merge import key_columns
 from hudi_fast.metadata_table.definitions import index_version
-from hudi_fast.metadata_table.keys import secondary_keys, secondary_routing
+from hudi_fast.metadata_table.keys import secondary_keys, secondary_routing, split_secondary_keys
 from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.read import lookup
 from hudi_fast.metadata_table.records import SECONDARY, encode_records
 from hudi_fast.metadata_table.updates.produce_base import (
     EncodedRecords,
@@ -34,7 +36,7 @@ from hudi_fast.metadata_table.updates.produce_base import (
     stored_schema,
 )
 from hudi_fast.metadata_table.updates.produce_records import keys_of
-from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.slices import FileSlice, latest_slices
 
 __all__ = ["PairsOfGroup", "PairsOfSlice", "check_secondary"]
 
@@ -78,10 +80,31 @@ class PairsOfGroup:
         new = _all_pairs(self.after, self.partition, self.change.after)
         added = new.filter(pc.invert(pc.is_in(new, old))) if len(old) else new
         removed = old.filter(pc.invert(pc.is_in(old, new))) if len(new) else old
+        removed = self._unshared(removed)
         if len(added):
             yield _records(self.after, self.partition, added, schema)
         if len(removed):
             yield _records(self.after, self.partition, removed, None)
+
+    def _unshared(self, removed: pa.Array) -> pa.Array:
+        """Those of the pairs that no row of another data partition has.
+
+        Only beside a record index by partition: there rows of several partitions may share a key.
+        """
+        table = self.before.metadata
+        index = PartitionKind.RECORD_INDEX.value
+        if table is None or not len(removed) or index not in table.partitions or not table.is_by_partition(index):
+            return removed
+        for path in self.after.view.lister.partitions():
+            if path == self.change.partition or not len(removed):
+                continue
+            keys = pc.unique(split_secondary_keys(removed)[1])
+            holding = set(lookup(table, index, keys, data_partition=path).column("file_id").to_pylist())
+            for slice_ in latest_slices(self.after.view, path) if holding else ():
+                if slice_.file_id in holding:
+                    shared = pc.is_in(removed, _all_pairs(self.after, self.partition, slice_))
+                    removed = removed.filter(pc.invert(shared))
+        return removed
 
 
 def check_secondary(context: ProducerContext, partition: str) -> str:
@@ -98,12 +121,12 @@ def check_secondary(context: ProducerContext, partition: str) -> str:
             f"The secondary index {partition} of {context.storage.uri} is over {list(fields)}; one column is supported."
         )
     schema, name = stored_schema(context), fields[0]
-    if name not in schema.names or (context.config.drop_partition_columns and name in context.config.partition_fields):
+    root, kind = _root(schema, name), _type_of(schema, name)
+    if kind is None or (context.config.drop_partition_columns and root in context.config.partition_fields):
         raise UnsupportedFeatureError(
-            f"The secondary index {partition} of {context.storage.uri} is over {name!r}, which is not a top-level "
-            f"column stored in files; these are {schema.names}."
+            f"The secondary index {partition} of {context.storage.uri} is over {name!r}, which is not a column stored "
+            f"in files; these are {schema.names}. A field of a struct is named struct.field."
         )
-    kind = schema.field(name).type
     takes = (
         pa.types.is_string(kind)
         or pa.types.is_integer(kind)
@@ -114,9 +137,27 @@ def check_secondary(context: ProducerContext, partition: str) -> str:
     if not takes:
         raise UnsupportedFeatureError(
             f"The secondary index {partition} of {context.storage.uri} is over {name!r} of type {kind}; supported are "
-            "strings, integers, floats, booleans, dates, times and timestamps."
+            "strings, integers, floats, booleans, dates, times and timestamps, as in Apache Hudi."
         )
     return name
+
+
+def _root(schema: pa.Schema, name: str) -> str:
+    """The top-level column that holds a field; a column may itself have a dot in its name."""
+    return name if name in schema.names else name.partition(".")[0]
+
+
+def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """The type of a column, or of a field inside structs; None if there is none."""
+    root = _root(schema, name)
+    if root not in schema.names:
+        return None
+    kind = schema.field(root).type
+    for part in name[len(root) + 1 :].split(".") if name != root else ():
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return None
+        kind = kind.field(part).type
+    return kind
 
 
 def _all_pairs(context: ProducerContext, partition: str, slice_: FileSlice | None) -> pa.Array:
@@ -127,9 +168,14 @@ def _all_pairs(context: ProducerContext, partition: str, slice_: FileSlice | Non
 def _pairs(context: ProducerContext, partition: str, slice_: FileSlice) -> Iterator[pa.Array]:
     """The index keys of a slice's rows."""
     name = check_secondary(context, partition)
-    columns = list(dict.fromkeys([name, *key_columns(context.merge)]))
+    root = _root(stored_schema(context), name)
+    path = name[len(root) + 1 :].split(".") if name != root else []
+    columns = list(dict.fromkeys([root, *key_columns(context.merge)]))
     for batch in slice_rows(context, slice_, columns):
-        yield secondary_keys(_text(single_chunk(batch.column(name)), name), keys_of(context, batch))
+        values = single_chunk(batch.column(root))
+        for part in path:
+            values = pc.struct_field(values, part)
+        yield secondary_keys(_text(values, name), keys_of(context, batch))
 
 
 def _text(values: pa.Array, name: str) -> pa.Array:

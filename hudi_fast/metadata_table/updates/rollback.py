@@ -291,7 +291,8 @@ def _files_group(storage: Storage, config: TableConfig, timeline: Timeline) -> G
     logs = [log for log in map(parse_log_file, entries) if log is not None]
     stored = [base for base in map(parse_base_file, entries) if base is not None]
     bases = {base.instant: base.name for base in stored}
-    file_id = next((one.file_id for one in (*logs, *stored)), group_file_id("files", 0))
+    ids = [*(one.file_id for one in logs), *(one.file_id for one in stored)]
+    file_id = ids[0] if ids else group_file_id("files", 0)
     begins = [*bases, *(log.instant for log in logs)]
     if not begins:
         return None

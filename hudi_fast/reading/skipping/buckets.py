@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.index.bucket import bucket_count, bucket_number, bucket_of_keys, load_bucket_overrides
+from hudi_fast.index.bucket import bucket_count, bucket_number, bucket_of_keys, load_bucket_counts
 from hudi_fast.index.consistent import has_hashing, load_hashing, node_of_keys
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
@@ -57,7 +57,8 @@ def bucket_matches(
     fields = state.config.record_key_fields
     partitions = {one.partition for one in slices}
     if settings is not None:
-        overrides = load_bucket_overrides(state.storage, state.timeline)
+        stored = load_bucket_counts(state.storage, state.timeline)
+        overrides = () if stored is None else stored.overrides
         given = replace(settings, hash_fields=settings.hash_fields or fields, overrides=overrides)
         wanted = {path: _simple(path, slices, keys, given) for path in partitions}
     elif state.config.is_mor and len(fields) == 1 and has_hashing(state.storage):

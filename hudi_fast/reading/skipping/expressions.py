@@ -1,9 +1,10 @@
-"""Expression indexes: conditions on a function of a column, checked against statistics of the function's results.
+"""Expression indexes: conditions on a function of a column, checked against what is stored about its results.
 
 ::
 
     Condition ─► conjuncts that compare an indexed function of a column with literals
-        ─► the same comparisons of a stand-in column, and the statistics that bound it
+        ─► statistics: the same comparisons of a stand-in column, and the statistics that bound it
+        ─► bloom filters: the text of the literals, of which each matching row's result has one
 
 An index is used only where the filter's function and the index's give the same results for every value. Functions that
 depend on a time zone do not: the zone of the index is not stored. ``upper`` and ``lower`` of Java and of Arrow differ
@@ -12,10 +13,11 @@ beyond ASCII, but agree on the values that map to a given ASCII text (except Arr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.layout import PartitionKind
@@ -33,15 +35,20 @@ from hudi_fast.reading.conditions import (
 )
 from hudi_fast.reading.skipping.stats import StatsColumn, column_type
 
-__all__ = ["SPARK", "IndexedExpression", "indexed_expressions"]
+__all__ = ["SPARK", "FilteredExpression", "IndexedExpression", "filtered_expressions", "indexed_expressions"]
 
 SPARK = "spark."
 """Prefix of function names with Spark's own semantics, which the index shares."""
 
+_IDENTITY = "identity"
 _TO_UPPER = frozenset({"utf8_upper", "ascii_upper"})
 _TO_LOWER = frozenset({"utf8_lower", "ascii_lower"})
 _DATE_PARTS = {"year": "year", "month": "month", "day": "day", "dayofmonth": "day"}
 _TRIMS = {"trim": "utf8_trim", "ltrim": "utf8_ltrim", "rtrim": "utf8_rtrim"}
+_DATES = frozenset({"date_add", "date_sub"})
+_TEXTS = frozenset({"upper", "lower", "substring", "regexp_extract", "regexp_replace", *_TRIMS})
+_ARGUMENTS = frozenset({"trimString", "pos", "len", "days", "pattern", "idx", "replacement"})
+"""Options of an index that are arguments of its function."""
 _LENGTHS = frozenset({"length", "char_length", "character_length"})
 
 
@@ -60,18 +67,38 @@ class IndexedExpression:
     column: StatsColumn
 
 
+@dataclass(frozen=True)
+class FilteredExpression:
+    """An expression index of bloom filters that applies to a filter.
+
+    Attributes:
+        partition: of the metadata table.
+        texts: string[n], not empty: the result of each matching row has one of these texts.
+    """
+
+    partition: str
+    texts: pa.Array
+
+
+def filtered_expressions(table: MetadataTable, condition: Condition, schema: pa.Schema) -> list[FilteredExpression]:
+    """The expression indexes of bloom filters that apply to the condition."""
+    found = []
+    for partition, definition, source, kind in _indexes(table, schema, PartitionKind.BLOOM_FILTERS):
+        result = kind if definition.function == _IDENTITY else _result_type(definition, kind)
+        if result is None or not (pa.types.is_string(result) or pa.types.is_integer(result)):
+            continue
+        for part in conjuncts(condition):
+            texts = _texts(_equal_to(part, source, definition), result)
+            if texts is not None:
+                found.append(FilteredExpression(partition, texts))
+    return found
+
+
 def indexed_expressions(table: MetadataTable, condition: Condition, schema: pa.Schema) -> list[IndexedExpression]:
     """The expression indexes of statistics that apply to the condition, with their conditions."""
     found = []
-    for partition in table.partitions:
-        definition = table.definitions.get(partition)
-        if definition is None or not partition.startswith(PartitionKind.EXPRESSION_INDEX.value):
-            continue
-        if definition.kind != PartitionKind.COLUMN_STATS.value or len(definition.source_fields) != 1:
-            continue
-        source = Column((definition.source_fields[0],))
-        kind = column_type(schema, source)
-        result = None if kind is None else _result_type(definition, kind)
+    for partition, definition, source, kind in _indexes(table, schema, PartitionKind.COLUMN_STATS):
+        result = _result_type(definition, kind)
         if result is None:
             continue
         stand_in = Column((partition,))
@@ -85,21 +112,64 @@ def indexed_expressions(table: MetadataTable, condition: Condition, schema: pa.S
     return found
 
 
+def _indexes(
+    table: MetadataTable, schema: pa.Schema, holding: PartitionKind
+) -> Iterator[tuple[str, IndexDefinition, Column, pa.DataType]]:
+    """The expression indexes that hold this, with their column and its type."""
+    for partition in table.partitions:
+        definition = table.definitions.get(partition)
+        if definition is None or not partition.startswith(PartitionKind.EXPRESSION_INDEX.value):
+            continue
+        if definition.kind != holding.value or len(definition.source_fields) != 1:
+            continue
+        source = Column((definition.source_fields[0],))
+        kind = column_type(schema, source)
+        if kind is not None:
+            yield partition, definition, source, kind
+
+
+def _equal_to(part: Condition, source: Column, definition: IndexDefinition) -> pa.Array | None:
+    """The literals, one of which a conjunct wants the function's result to equal; None when it wants something else."""
+    if isinstance(part, In) and part.null_is is not True:
+        value, literals = part.value, part.values
+    elif isinstance(part, Compare) and part.sign == "==":
+        sides = (part.left, part.right) if isinstance(part.right, Constant) else (part.right, part.left)
+        if not isinstance(sides[1], Constant):
+            return None
+        value, literals = sides[0], pa.array([sides[1].value.as_py()], sides[1].value.type)
+    else:
+        return None
+    if definition.function == _IDENTITY:
+        return literals if value == source else None
+    return literals if _is_indexed(value, source, definition, literals.to_pylist(), True) else None
+
+
+def _texts(literals: pa.Array | None, result: pa.DataType) -> pa.Array | None:
+    """The text of literals as filters hold it; None where they may lack it."""
+    alike = (pa.types.is_string, pa.types.is_integer)
+    if literals is None or not any(one(literals.type) and one(result) for one in alike):
+        return None
+    texts = literals.drop_null().cast(pa.string())
+    return texts if len(texts) and pc.all(pc.not_equal(texts, "")).as_py() else None
+
+
 def _result_type(definition: IndexDefinition, kind: pa.DataType) -> pa.DataType | None:
     """The type of an index's values on a column of that type; None for unsupported functions."""
     name = definition.function
     if name in _DATE_PARTS:
         return pa.int32() if pa.types.is_date32(kind) else None
+    if name in _DATES:
+        return kind if pa.types.is_date32(kind) else None
     if not pa.types.is_string(kind):
         return None
     if name in _LENGTHS:
         return pa.int32()
-    return pa.string() if name in ("upper", "lower", "substring", *_TRIMS) else None
+    return pa.string() if name in _TEXTS else None
 
 
 def _replaced(part: Condition, source: Column, definition: IndexDefinition, stand_in: Column) -> Condition | None:
     """The condition on the index's values that a conjunct implies; None when it does not concern the index."""
-    if isinstance(part, In) and part.null_is is False:
+    if isinstance(part, In) and part.null_is is not True:
         texts = part.values.to_pylist()
         return In(stand_in, part.values) if _is_indexed(part.value, source, definition, texts, True) else None
     if not isinstance(part, Compare):
@@ -120,7 +190,8 @@ def _is_indexed(
         return False
     name, given, options = definition.function, value.name, value.options
     if given.startswith(SPARK):
-        return given in (f"{SPARK}{name}", f"{SPARK}{_DATE_PARTS.get(name, name)}") and name not in _TRIMS
+        arguments = {key: one for key, one in definition.options.items() if key in _ARGUMENTS}
+        return given in (f"{SPARK}{name}", f"{SPARK}{_DATE_PARTS.get(name, name)}") and arguments == options
     if name in ("upper", "lower"):
         plain = equality and all(isinstance(one, str) and one.isascii() for one in literals)
         if name == "upper":

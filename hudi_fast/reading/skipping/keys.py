@@ -13,7 +13,7 @@ current rows, so only queries of these may use them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeAlias
@@ -35,12 +35,15 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, prefix
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.conditions import Column, Compare, Condition, Constant, In, IsNull, conjuncts
+from hudi_fast.reading.skipping.stats import column_type
+from hudi_fast.schema.history import SchemaHistory, altered_columns
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [
     "Groups",
     "SecondaryLookup",
     "bloom_matches",
+    "expression_matches",
     "groups_of_keys",
     "keys_by_secondary",
     "record_key_texts",
@@ -54,6 +57,10 @@ Groups: TypeAlias = frozenset[tuple[str, str]]
 _RECORD_KEY = "_hoodie_record_key"
 _MOST_KEYS = 10_000
 _MOST_PARTITIONS = 64
+_EXACT = (
+    *(pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32),
+    *(pa.types.is_timestamp, pa.types.is_decimal),
+)
 _BLOOM_FILES = 64
 """Filters in memory at once; one may take 430 kB."""
 
@@ -61,14 +68,11 @@ _BLOOM_FILES = 64
 def wanted_values(condition: Condition, schema: pa.Schema, column: Column) -> pa.Array | None:
     """Values, in the column's type, of which each matching row has one; None when unknown.
 
-    Only for columns of strings, integers, booleans and dates, whose values and texts are equal in the same cases.
+    Only for types whose values and texts are equal in the same cases: strings, integers, booleans, dates, timestamps
+    and decimals.
     """
-    if len(column.path) != 1 or column.name not in schema.names:
-        return None
-    kind = schema.field(column.name).type
-    if not (
-        pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
-    ):
+    kind = column_type(schema, column)
+    if kind is None or not any(is_kind(kind) for is_kind in (pa.types.is_string, *_EXACT)):
         return None
     for part in conjuncts(condition):
         values = _listed(part, column)
@@ -89,13 +93,14 @@ def record_key_texts(condition: Condition, schema: pa.Schema, config: TableConfi
     names = config.record_key_fields
     if not names or config.key_generator not in KINDS or config.key_generator == "AUTO_RECORD":
         return None
-    listed = [wanted_values(condition, schema, Column((name,))) for name in names]
+    listed = [_key_values(condition, schema, name) for name in names]
     columns = [values for values in listed if values is not None]
     if len(columns) < len(names) or np.prod([float(len(values)) for values in columns]) > _MOST_KEYS:
         return None
     rows = list(product(*(values.to_pylist() for values in columns)))
     arrays = [pa.array([row[at] for row in rows], values.type) for at, values in enumerate(columns)]
-    table = pa.table(dict(zip(names, arrays, strict=True)))
+    paths = [(name,) if name in schema.names else tuple(name.split(".")) for name in names]
+    table = pa.Table.from_struct_array(_nested(dict(zip(paths, arrays, strict=True)))) if rows else pa.table({})
     return _texts_of(table.filter(_storable(arrays)), config) if rows else pa.array([], pa.string())
 
 
@@ -161,16 +166,59 @@ def bloom_matches(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Ar
         HudiError: a filter cannot be read.
     """
     keep = np.ones(len(slices), dtype=np.bool_)
-    asked = [number for number, one in enumerate(slices) if one.base_file is not None and not one.log_files]
-    for first in range(0, len(asked), _BLOOM_FILES):
-        numbers = {_bloom_key(slices[number]): number for number in asked[first : first + _BLOOM_FILES]}
-        found = lookup(table, PartitionKind.BLOOM_FILTERS.value, pa.array(list(numbers), pa.string()))
-        for row in found.to_pylist():
-            if not row["deleted"] and row["key"] in numbers:
-                name = f"the bloom filter {row['key']} of the metadata table"
-                filter_ = BloomFilter.from_base64(row["filter"].decode("ascii"), row["kind"], where=name)
-                keep[numbers[row["key"]]] = bool(filter_.might_contain(keys).any())
+    asked = {
+        _bloom_key(one): number for number, one in enumerate(slices) if one.base_file is not None and not one.log_files
+    }
+    for key, holds in _holding(table, PartitionKind.BLOOM_FILTERS.value, list(asked), keys):
+        keep[asked[key]] = holds
     return keep
+
+
+def expression_matches(
+    table: MetadataTable,
+    partition: str,
+    slices: Sequence[FileSlice],
+    texts: pa.Array,
+    history: SchemaHistory | None,
+    column: str,
+) -> npt.NDArray[np.bool_]:
+    """bool[n]: slices that may hold a row whose result of a function has one of the texts.
+
+    Args:
+        table: the metadata table.
+        partition: an expression index of bloom filters: of base files and of log files.
+        slices: n slices.
+        texts: string[k].
+        history: earlier columns of the table.
+        column: that the function is of; files in which it had another name or type are not asked.
+
+    Raises:
+        HudiError: a filter cannot be read.
+    """
+    asked: dict[str, int] = {}
+    open_files = np.zeros(len(slices), dtype=np.int64)
+    altered: dict[str, bool] = {}
+    for number, one in enumerate(slices):
+        open_files[number] = len(one.files)
+        for file in one.files:
+            if file.instant not in altered:
+                altered[file.instant] = column in altered_columns(history, file.instant)
+            if not altered[file.instant]:
+                asked[bloom_key(one.partition, file.name)] = number
+    for key, holds in _holding(table, partition, list(asked), texts):
+        open_files[asked[key]] -= not holds
+    return open_files > 0
+
+
+def _holding(table: MetadataTable, partition: str, names: Sequence[str], keys: pa.Array) -> Iterator[tuple[str, bool]]:
+    """The stored filters among those named, and whether they may hold one of the keys."""
+    for first in range(0, len(names), _BLOOM_FILES):
+        wanted = names[first : first + _BLOOM_FILES]
+        for row in lookup(table, partition, pa.array(wanted, pa.string())).to_pylist():
+            if not row["deleted"] and row["key"] in wanted:
+                where = f"the bloom filter {row['key']} of {partition} of the metadata table"
+                filter_ = BloomFilter.from_base64(row["filter"].decode("ascii"), row["kind"], where=where)
+                yield row["key"], bool(filter_.might_contain(keys).any())
 
 
 # ---- values
@@ -192,12 +240,28 @@ def _array(constant: Constant) -> pa.Array:
 
 def _same_family(one: pa.DataType, other: pa.DataType) -> bool:
     """Whether values of these types are equal exactly if they are equal after a lossless cast."""
-    kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
     strings = all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in (one, other))
-    return strings or any(is_kind(one) and is_kind(other) for is_kind in kinds)
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and (one.tz is None) != (other.tz is None):
+        return False
+    return strings or any(is_kind(one) and is_kind(other) for is_kind in _EXACT)
 
 
 # ---- keys
+
+
+def _key_values(condition: Condition, schema: pa.Schema, name: str) -> pa.Array | None:
+    """Values of a key field; None for timestamps too, whose text depends on options of the writer."""
+    values = wanted_values(condition, schema, Column(tuple(name.split(".")) if name not in schema.names else (name,)))
+    return None if values is None or pa.types.is_timestamp(values.type) else values
+
+
+def _nested(fields: Mapping[tuple[str, ...], pa.Array]) -> pa.StructArray:
+    """Rows of fields, each in the structs of its path."""
+    outer: dict[str, dict[tuple[str, ...], pa.Array]] = {}
+    for path, array in fields.items():
+        outer.setdefault(path[0], {})[path[1:]] = array
+    columns = {name: inner[()] if () in inner else _nested(inner) for name, inner in outer.items()}
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
 
 def _storable(arrays: Iterable[pa.Array]) -> pa.Array:
@@ -224,12 +288,15 @@ def _texts_of(rows: pa.Table, config: TableConfig) -> pa.Array | None:
 def _secondary_prefixes(condition: Condition, schema: pa.Schema, definition: IndexDefinition) -> list[str] | None:
     if len(definition.source_fields) != 1:
         return None
-    column = Column((definition.source_fields[0],))
+    name = definition.source_fields[0]
+    column = Column((name,) if name in schema.names else tuple(name.split(".")))
     if any(isinstance(part, IsNull) and part.value == column and not part.or_nan for part in conjuncts(condition)):
         return [secondary_prefix(None)]
     values = wanted_values(condition, schema, column)
-    if values is None or not (pa.types.is_string(values.type) or pa.types.is_integer(values.type)):
+    if values is None or pa.types.is_decimal(values.type):
         return None
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
     return [secondary_prefix(text) for text in to_text(values).to_pylist()]
 
 

@@ -16,11 +16,12 @@ Source for the order: ``HoodieFileIndex``, Hudi 1.2.0, where bloom filters prece
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,10 +34,11 @@ from hudi_fast.reading.conditions import Anything, Column, Condition, columns_of
 from hudi_fast.reading.prune import matching_partitions, partition_columns
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
 from hudi_fast.reading.skipping.buckets import bucket_matches
-from hudi_fast.reading.skipping.expressions import indexed_expressions
+from hudi_fast.reading.skipping.expressions import filtered_expressions, indexed_expressions
 from hudi_fast.reading.skipping.keys import (
     Groups,
     bloom_matches,
+    expression_matches,
     groups_of_keys,
     keys_by_secondary,
     record_key_texts,
@@ -339,7 +341,16 @@ def _by_expressions(
             continue
         with steps.reading(one.partition, _SLICES, len(slices)):
             bounds = slice_bounds(table, one.partition, slices, [one.column], request.state.view.history)
-            slices = _matching(request, one.condition, bounds, slices, one.partition, steps)
+            slices = _kept(request, may_match(one.condition, bounds, len(slices)), slices, one.partition, steps)
+    definitions = table.definitions
+    for filters in filtered_expressions(table, request.condition, request.schema):
+        name, history = filters.partition, request.state.view.history
+        if not slices or not steps.usable(table, name, _SLICES, len(slices)):
+            continue
+        with steps.reading(name, _SLICES, len(slices)):
+            column = definitions[name].source_fields[0]
+            keep = expression_matches(table, name, slices, filters.texts, history, column)
+            slices = _kept(request, keep, slices, name, steps)
     return slices
 
 
@@ -352,19 +363,14 @@ def _by_column_stats(
         return slices
     with steps.reading(index, _SLICES, len(slices)):
         bounds = slice_bounds(table, index, slices, columns, request.state.view.history)
-        return _matching(request, request.condition, bounds, slices, index, steps)
+        return _kept(request, may_match(request.condition, bounds, len(slices)), slices, index, steps)
     return slices
 
 
-def _matching(
-    request: SkipRequest,
-    condition: Condition,
-    bounds: Mapping[Column, Bounds],
-    slices: list[FileSlice],
-    index: str,
-    steps: _Steps,
+def _kept(
+    request: SkipRequest, keep: npt.NDArray[np.bool_], slices: list[FileSlice], index: str, steps: _Steps
 ) -> list[FileSlice]:
-    keep = may_match(condition, bounds, len(slices))
+    """The slices that may match; with a user's merge function all that have log files."""
     if request.mixes_rows:
         keep |= np.array([bool(one.log_files) for one in slices])
     left = [one for one, kept in zip(slices, keep, strict=True) if kept]

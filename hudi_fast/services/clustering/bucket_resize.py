@@ -5,7 +5,7 @@
     the table's lock
       plan     per partition: ranges and sizes of their groups ─► groups to rewrite, the ranges afterwards
       begin    a replace commit: requested ─► inflight
-      rewrite  slices, merged ─► a base file for each new range; rows keep commit time and sequence number
+      rewrite  slices, merged ─► a base file for each new range, in threads or Spark tasks; rows keep their commit time
       commit   the new ranges ─► the metadata table ─► completed instant (visible) ─► marks: ranges are valid
 
 Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.bucket_plans`. This replace commit
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +33,8 @@ from hudi_fast.index.consistent import (
     FIRST_INSTANT,
     HashingMetadata,
     HashingNode,
-    encode_hashing,
     has_hashing,
-    hashing_path,
     load_hashing,
-    marker_path,
     node_of_keys,
 )
 from hudi_fast.index.tagging import BucketSettings
@@ -45,7 +42,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.merging.gather import gather
-from hudi_fast.merging.slice_merge import merge_schema
+from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
 from hudi_fast.services.clustering.work import Finished
@@ -55,9 +52,9 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.bucket_ranges import confirm_ranges, save_ranges
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
-from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.metadata_commit import record_in_metadata
 from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.output_file import OutputFile
@@ -110,7 +107,7 @@ def execute_resizes(transaction: Transaction, resizes: Sequence[PartitionResize]
     session, instant = transaction.session, transaction.instant.requested
     with rolled_back_on_failure(transaction):
         plan = file_plan(session, instant)
-        resizing = _Resizing(session.state, plan, _hashed(session.settings.write, session.state))
+        resizing = _Resizing(plan, plan.merge_of(session.state), _hashed(session.settings.write, session.state))
         stats = _execute(transaction, resizing, resizes)
     ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
     return Finished(instant, ended, tuple(stats))
@@ -141,10 +138,10 @@ def _require_consistent_hashing(storage: Storage) -> None:
 
 @dataclass(frozen=True)
 class _Resizing:
-    """The state that all groups share: the pinned table, how files are written, hash fields."""
+    """The state that all groups share: how files are written, how slices merge, hash fields. Picklable."""
 
-    state: TableState
     plan: FilePlan
+    merge: SliceMerge
     hashed: BucketSettings
 
 
@@ -156,34 +153,21 @@ def _hashed(options: WriteOptions, state: TableState) -> BucketSettings:
 def _execute(transaction: Transaction, resizing: _Resizing, resizes: Sequence[PartitionResize]) -> list[WriteStat]:
     session, storage, instant = transaction.session, transaction.storage, transaction.instant.requested
     work = [(resize, group) for resize in resizes for group in resize.groups]
-    with ThreadPoolExecutor(resizing.plan.files.threads, thread_name_prefix="hudi_fast") as pool:
-        tokens = [TaskToken(number) for number in range(len(work))]
-        written = pool.map(lambda one, token: _rewrite(resizing, one[0], one[1], token), work, tokens)
-        stats = [stat for some in written for stat in some]
+    weights = [sum(one.weight for one in group.slices) for _, group in work]
+    stats = session.backend.map_units(resizing.plan, work, weights, partial(_rewrite, resizing))
     metadata = _commit_metadata(resizing, resizes, stats)
+    ranges = [HashingMetadata(one.before.partition, instant, one.before.sequence + 1, one.nodes) for one in resizes]
 
     def record() -> None:
-        _save_ranges(resizes, storage, instant)
+        save_ranges(storage, instant, ranges)
         record_in_metadata(session, resizing.plan, metadata)
 
     before = session.state
     publish(transaction, metadata, record)
-    for resize in resizes:
-        with contextlib.suppress(OSError):  # the completed instant says the same
-            storage.write_bytes(marker_path(resize.before.partition, instant), b"")
+    confirm_ranges(storage, instant, [one.partition for one in ranges])
     session.changed()
     maintain_metadata(session, before)
     return stats
-
-
-def _save_ranges(resizes: Sequence[PartitionResize], storage: Storage, instant: str) -> None:
-    """Write the new ranges, with a marker as for a data file, so that a rollback deletes them."""
-    for resize in resizes:
-        before = resize.before
-        after = HashingMetadata(before.partition, instant, before.sequence + 1, resize.nodes)
-        path = hashing_path(before.partition, instant)
-        create_marker(storage, instant, path, "CREATE")
-        storage.write_bytes(path, encode_hashing(after))
 
 
 def _commit_metadata(
@@ -196,8 +180,9 @@ def _commit_metadata(
     return CommitMetadata(stats_by_partition(stats), schema, "CLUSTER", partition_to_replace_file_ids=replaced)
 
 
-def _rewrite(resizing: _Resizing, resize: PartitionResize, group: ResizeGroup, token: TaskToken) -> list[WriteStat]:
+def _rewrite(resizing: _Resizing, work: tuple[PartitionResize, ResizeGroup], token: TaskToken) -> list[WriteStat]:
     """Write the rows of a group's slices into one base file for each new range that has rows."""
+    resize, group = work
     ranges = HashingMetadata(resize.before.partition, FIRST_INSTANT, 0, group.nodes)
     with contextlib.ExitStack() as stack:
         files: dict[int, _RangeFile] = {}
@@ -218,7 +203,7 @@ def _rewrite(resizing: _Resizing, resize: PartitionResize, group: ResizeGroup, t
 def _rows(resizing: _Resizing, group: ResizeGroup) -> Iterator[tuple[FileSlice, pa.RecordBatch]]:
     plan = resizing.plan
     wanted = carried_schema(plan)
-    merge = plan.merge_of(resizing.state)
+    merge = resizing.merge
     columns = merge_schema(merge, wanted, plan.file_schema)
     scan = SliceScan(plan.storage, plan.config, wanted, wanted, None, merge=merge, merge_columns=columns)
     for slice_ in group.slices:

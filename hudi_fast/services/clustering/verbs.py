@@ -48,7 +48,7 @@ class ClusteringVerbs(ServiceVerbs):
 
         Pending clusterings are executed first, then a new one is planned and executed. A pending clustering whose file
         groups writers have changed is rolled back. With consistent hashing, large buckets are split and neighbouring
-        small ones merged, without a plan and in threads of this process; writers wait until that is done.
+        small ones merged, without a plan; writers wait until that is done.
 
         Args:
             options: as for :meth:`plan_cluster`, and options for base files; for consistent hashing

@@ -96,7 +96,10 @@ def wanted_indexes(request: IndexRequest, config: TableConfig, options: Metadata
     if kind in _NAMED:
         options = _options_of_named(request, options)
         definitions = requested_indexes(options, config)
-        partition = next(iter(definitions))
+        partition, made = next(iter(definitions.items()))
+        if kind == "expr_index":
+            settings = {"expr": request.function or "", **request.function_options}
+            definitions = {partition: replace(made, options=settings)}
     else:
         definitions, partition = {}, kind
         if request.columns:
@@ -180,9 +183,6 @@ def _check_words(request: IndexRequest, config: TableConfig) -> None:
         raise ConfigError(f"Only an expr_index has a function; {kind} got {request.function!r}.")
     if kind == "expr_index" and not request.function:
         raise ConfigError("An expr_index is over a function of a column: give function='upper', or another.")
-    for name, value in request.function_options.items():
-        if "," in name + value or "=" in name:
-            raise ConfigError(f"The function option {name}={value!r} holds a comma or equals sign.")
 
 
 def _check_table(kind: str, config: TableConfig, options: MetadataOptions) -> None:
@@ -214,15 +214,13 @@ def _options_of_named(request: IndexRequest, options: MetadataOptions) -> Metada
     column = request.columns[0]
     if request.kind == "secondary_index":
         return replace(options, enabled=True, secondary_column=column, expression_column=None, index_name=request.name)
-    settings = ",".join(f"{name}={value}" for name, value in request.function_options.items())
     return replace(
         options,
         enabled=True,
         secondary_column=None,
         expression_column=column,
-        expression_settings=settings,
+        expression_settings="",
         expression_function=request.function,
-        expression_type="COLUMN_STATS",
         index_name=request.name,
     )
 

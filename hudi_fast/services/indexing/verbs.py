@@ -45,9 +45,11 @@ class IndexVerbs(ServiceVerbs):
                 a secondary or expression index.
             name: of a secondary or expression index; default: the name of its column.
             function: of an expression index: ``lower``, ``year``, ``from_unixtime`` ...
-            function_options: of the function, such as ``{"format": "yyyy-MM-dd"}``.
+            function_options: of the function, such as ``{"format": "yyyy-MM-dd"}``; of bloom filters ``numentries``,
+                ``fpp``, ``filtertype`` and ``maxentries``.
             options: numbers of file groups, ``hoodie.metadata.record.level.index.enable`` for a record index whose
-                keys are unique in their partition, locks.
+                keys are unique in their partition, ``hoodie.expression.index.type=bloom_filters`` for an expression
+                index of bloom filters, locks.
             spark: a Spark session: its tasks read the table and write the index. Without, threads of this process do.
             plan: execute this plan; leave out ``kind`` and the arguments that describe an index.
 

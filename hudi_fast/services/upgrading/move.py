@@ -104,8 +104,9 @@ def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
     found = [one for one in storage.list_dir(other.timeline_folder) if _is_instant(one, other.layout_version)]
     if config.layout_version < 2:
         found += [one for one in storage.list_dir(SCHEMA_FOLDER) if not _is_instant(one, 1) and _is_instant(one, 2)]
-    if storage.exists(UPDATED_PATH):
-        found.append(storage.stat(UPDATED_PATH))
+    updated = storage.stat(UPDATED_PATH)
+    if updated is not None:
+        found.append(updated)
     archive = archive_files(storage, other)
     return found + archive if archive and holds_archive(storage, config, other) else found
 

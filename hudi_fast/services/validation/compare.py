@@ -20,12 +20,16 @@ import pyarrow.compute as pc
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.keys import NON_PARTITIONED, bloom_key
-from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.layout import PartitionKind, kind_of
+from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.produce import ProducerContext
+from hudi_fast.metadata_table.updates.produce_expression import check_expression, texts_of_file
+from hudi_fast.metadata_table.updates.produce_functions import Unknown
 from hudi_fast.services.validation.stats import compare_stats
 from hudi_fast.services.validation.text import difference, differences
+from hudi_fast.storage.base import FileStat
 from hudi_fast.view.base_files import open_file
-from hudi_fast.view.file_names import parse_base_file
+from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.listing import StorageLister
 
 __all__ = ["Stored", "compare_rows", "difference", "stored_files"]
@@ -42,31 +46,31 @@ class Stored:
         partitions: partition paths as records write them, string[p].
         files: partition path, slash, file name of each file, string[n].
         names: file names and partition paths that statistics may belong to.
-        bases: key of the bloom filter to path, for each base file.
+        by_filter: each file by the key of its bloom filter.
     """
 
     partitions: pa.Array
     files: pa.Array
     names: pa.Array
-    bases: dict[str, str]
+    by_filter: dict[str, FileStat]
 
 
 def stored_files(context: ProducerContext) -> Stored:
     """List the table's folders."""
     lister = StorageLister(context.storage)
     paths = lister.partitions()
-    files, names, bases = [], set(paths), {}
+    files, names, by_filter = [], set(paths), {}
     for path in paths:
         for entry in lister.files(path):
             files.append(f"{path or NON_PARTITIONED}/{entry.name}")
             names.add(entry.name)
-            if parse_base_file(entry) is not None:
-                bases[bloom_key(path, entry.name)] = entry.path
+            by_filter[bloom_key(path, entry.name)] = entry
     partitions = pa.array([path or NON_PARTITIONED for path in paths], pa.string())
-    return Stored(partitions, pa.array(files, pa.string()), pa.array(sorted(names), pa.string()), bases)
+    return Stored(partitions, pa.array(files, pa.string()), pa.array(sorted(names), pa.string()), by_filter)
 
 
 def compare_rows(
+    partition: str,
     kind: PartitionKind,
     context: ProducerContext,
     types: Mapping[str, pa.DataType],
@@ -77,6 +81,7 @@ def compare_rows(
     """The differences of one file group, as tables of :data:`hudi_fast.services.validation.text.ROWS`.
 
     Args:
+        partition: of the metadata table.
         kind: kind of the records.
         context: the table.
         types: types of values that have statistics, by column.
@@ -91,7 +96,7 @@ def compare_rows(
     elif kind is PartitionKind.SECONDARY_INDEX:
         yield from _keys(expected, found)
     elif kind is PartitionKind.BLOOM_FILTERS:
-        yield from _filters(context, stored, expected, found)
+        yield from _filters(partition, context, stored, expected, found)
     else:
         yield from compare_stats(kind, types, stored.names, expected, found)
 
@@ -173,31 +178,45 @@ def _keys(expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
 # ---- bloom filters
 
 
-def _filters(context: ProducerContext, stored: Stored, expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
+def _filters(
+    partition: str, context: ProducerContext, stored: Stored, expected: pa.Table, found: pa.Table
+) -> Iterator[pa.Table]:
     ours, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))
     at = pc.index_in(ours, theirs)
     for key in ours.filter(pc.is_null(at)).to_pylist():
-        yield difference("missing filter", stored.bases.get(key, key))
+        yield difference("missing filter", stored.by_filter[key].path if key in stored.by_filter else key)
     both = pc.is_valid(at)
     filters = single_chunk(found.column("filter")).take(at.filter(both))
     same = pc.equal(single_chunk(expected.column("filter")).filter(both), filters)
     others = pc.or_(pc.is_in(theirs, ours.filter(both).filter(pc.invert(same))), pc.invert(pc.is_in(theirs, ours)))
     for row in found.filter(others).select(["key", "kind", "filter"]).to_pylist():
-        path = stored.bases.get(row["key"])
-        if path is None:
+        file = stored.by_filter.get(row["key"])
+        if file is None:
             yield difference("stale filter", row["key"])
             continue
-        missed = _missed(context, path, row["filter"], row["kind"])
+        missed = _missed(partition, context, file, row["filter"], row["kind"])
         if missed:
-            yield difference("filter", path, "a filter of all keys of the file", f"one without {missed} of them")
+            yield difference("filter", file.path, "a filter of all keys of the file", f"one without {missed} of them")
 
 
-def _missed(context: ProducerContext, path: str, text: bytes, kind: str) -> int:
-    """How many keys of a base file its filter misses."""
-    stored = BloomFilter.from_base64(text.decode("latin-1"), kind, where=path)
-    with open_file(context.storage, path) as reader:
+def _missed(partition: str, context: ProducerContext, file: FileStat, text: bytes, kind: str) -> int:
+    """How many keys of a file its filter misses: record keys, or the text of an expression's results."""
+    stored = BloomFilter.from_base64(text.decode("latin-1"), kind, where=file.path)
+    if kind_of(partition) is PartitionKind.EXPRESSION_INDEX:
+        expression = check_expression(context, partition)
+        try:
+            texts = pa.chunked_array(texts_of_file(context, expression, _as_added(file)), pa.string())
+        except Unknown:
+            return 0
+        return len(texts) - int(stored.might_contain(texts).sum())
+    with open_file(context.storage, file.path) as reader:
         keys = reader.read([_RECORD_KEY]).column(0)
     return len(keys) - int(stored.might_contain(keys).sum())
+
+
+def _as_added(file: FileStat) -> AddedFile:
+    partition, log = file.path.rpartition("/")[0], parse_log_file(file)
+    return AddedFile(partition, file.name, file.size, "", log is not None, "")
 
 
 def _text(values: pa.Array | pa.ChunkedArray) -> pa.Array:

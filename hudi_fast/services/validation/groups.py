@@ -163,7 +163,8 @@ class GroupComparison:
             if self.kind in _STATS:
                 seen.add(expected, found)
             shared = self.validation
-            for every in compare_rows(self.kind, shared.context, self.types, shared.stored, expected, found):
+            tables = (self.types, shared.stored, expected, found)
+            for every in compare_rows(self.partition, self.kind, shared.context, *tables):
                 rows = without_harmless(shared, every)
                 differences += rows.num_rows
                 shown.append(rows.slice(0, left))

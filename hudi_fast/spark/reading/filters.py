@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -74,6 +74,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)$")
 _FUNCTIONS = {"Upper": "upper", "Lower": "lower", "Length": "length", "Year": "year", "Month": "month"} | {
     "DayOfMonth": "day"
 }
+_TRIMS = {"StringTrim": "trim", "StringTrimLeft": "ltrim", "StringTrimRight": "rtrim"}
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,33 @@ def _value(node: Any) -> Value:
         return Cast(_value(node.child()), _type(node))
     if kind in _FUNCTIONS:
         return Function(f"{SPARK}{_FUNCTIONS[kind]}", _value(node.child()))
+    return _with_options(kind, node)
+
+
+def _with_options(kind: str, node: Any) -> Function:
+    """A function with arguments beside its column, which must be literals."""
+    if kind in _TRIMS:
+        given = {} if node.trimStr().isEmpty() else {"trimString": node.trimStr().get()}
+        return _function(_TRIMS[kind], node.srcStr(), given)
+    if kind == "Substring":
+        return _function("substring", node.str(), {"pos": node.pos(), "len": node.len()})
+    if kind in ("DateAdd", "DateSub"):
+        return _function("date_add" if kind == "DateAdd" else "date_sub", node.startDate(), {"days": node.days()})
+    if kind == "RegExpExtract":
+        return _function("regexp_extract", node.subject(), {"pattern": node.regexp(), "idx": node.idx()})
+    if kind == "RegExpReplace" and _literal_text(node.pos()) == "1":
+        return _function("regexp_replace", node.subject(), {"pattern": node.regexp(), "replacement": node.rep()})
     raise _Unknown
+
+
+def _function(name: str, child: Any, options: Mapping[str, Any]) -> Function:
+    return Function(f"{SPARK}{name}", _value(child), {key: _literal_text(one) for key, one in options.items()})
+
+
+def _literal_text(node: Any) -> str:
+    if _name(node) != "Literal" or node.value() is None:
+        raise _Unknown
+    return str(node.value().toString()) if _type(node) == pa.string() else str(node.value())
 
 
 def _inside(node: Any) -> Column:

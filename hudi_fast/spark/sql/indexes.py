@@ -44,10 +44,10 @@ def _create(spark: Any, entry: Entry, statement: CreateIndex) -> None:
     if function is None:
         raise ConfigError(
             f"CREATE INDEX {statement.index} ON {entry}: an index by {using} needs an expression, such as "
-            "OPTIONS (expr = 'lower'). Without one set hoodie.metadata.index.column.stats.enable=true."
+            "OPTIONS (expr = 'lower'). Without one set hoodie.metadata.index.column.stats.enable=true, or "
+            "hoodie.metadata.index.bloom.filter.enable=true."
         )
-    if using == "bloom_filters":
-        raise UnsupportedFeatureError("Expression indexes by bloom filters are not supported; use column_stats.")
+    settings = {**settings, "hoodie.expression.index.type": using}
     services.index("expr_index", columns, statement.index, function, options, options=settings, spark=spark)
 
 
