@@ -17,11 +17,6 @@ def _off(key: str, doc: str, *aliases: str, families: tuple[str, ...] = WRITE) -
     return Option(key, Kind.BOOL, False, doc, aliases=aliases, supported=(False,), families=families)
 
 
-def _on(key: str, doc: str, *aliases: str) -> Option:
-    """A boolean option that must be true."""
-    return Option(key, Kind.BOOL, True, doc, aliases=aliases, supported=(True,))
-
-
 def _never(key: str, doc: str, *aliases: str, instead: str = "") -> Option:
     """An option that is refused whenever it is given."""
     return Option(key, Kind.TEXT, None, doc, aliases=aliases, supported=(), instead=instead)
