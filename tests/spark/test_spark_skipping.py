@@ -78,6 +78,26 @@ CASES: list[tuple[Any, Condition]] = [
     ("price < 1.50", Compare("<", column("price"), constant(1.5))),
     ("paid or not paid", Or((Compare("==", column("paid"), constant(True)),) * 2)),
     ("upper(name) = 'X'", Compare("==", Function("spark.upper", column("name")), constant("X"))),
+    ("trim(name) = 'X'", Compare("==", Function("spark.trim", column("name")), constant("X"))),
+    (
+        "substring(name, 2, 3) = 'X'",
+        Compare("==", Function("spark.substring", column("name"), {"pos": "2", "len": "3"}), constant("X")),
+    ),
+    (
+        "regexp_extract(name, 'a(b)', 1) = 'X'",
+        Compare("==", Function("spark.regexp_extract", column("name"), {"pattern": "a(b)", "idx": "1"}), constant("X")),
+    ),
+    (
+        "regexp_replace(name, 'a', '') = 'X'",
+        Compare(
+            "==", Function("spark.regexp_replace", column("name"), {"pattern": "a", "replacement": ""}), constant("X")
+        ),
+    ),
+    (
+        "date_add(day, 3) >= '2024-02-29'",
+        Compare(">=", Function("spark.date_add", column("day"), {"days": "3"}), constant(dt.date(2024, 2, 29))),
+    ),
+    ("substring(name, small, 3) = 'X'", Anything()),
     ("ratio > 1.5D", Compare(">", column("ratio"), constant(1.5))),
     (
         "id between 1 and 3",
