@@ -239,7 +239,8 @@ def test_an_error_of_the_output_is_raised_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_tail_that_contradicts_itself_is_refused() -> None:
-    for serialized in (b"\x12\x02\x30\x05", b"\x12\x04\x1a\x02\x28\x80", b"\x0a\x01\x08", b"\x13"):
+    wide = bytes.fromhex("1208220608") + b"\x0e\x28\xff\xff\x03"  # a decimal of 65535 digits
+    for serialized in (wide, b"\x12\x02\x30\x05", b"\x12\x04\x1a\x02\x28\x80", b"\x0a\x01\x08", b"\x13"):
         with pytest.raises(CorruptTableError):
             parse_tail(serialized, "a.orc")
     tail = parse_tail(b"\x0a\x02\x10\x04", "a.orc")

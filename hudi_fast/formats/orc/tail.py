@@ -45,8 +45,10 @@ _MOST_MILLIS = 2**63 // 10**6 - 86_400_000
 _STREAMS, _ENCODINGS, _ZONE = 1, 2, 3
 """Fields of ``StripeFooter``."""
 
-_LONG, _TIMESTAMPS = 4, (9, 18)
+_LONG, _TIMESTAMPS, _DECIMAL = 4, (9, 18), 14
 """Kinds of types."""
+
+_MOST_DIGITS = 38
 
 _MAGIC = b"ORC"
 _MOST_FOOTER = 64 << 20
@@ -133,6 +135,8 @@ def parse_tail(serialized: bytes, path: str) -> OrcTail:
                     elif field == _METADATA:
                         item = dict(message_fields(_bytes(part)))
                         metadata[bytes(_bytes(item[1]))] = bytes(_bytes(item.get(2, memoryview(b""))))
+                    elif field == _TYPES:
+                        _check_type(_bytes(part))
                     elif field == _ROWS:
                         rows = _integer(part)
                     elif field == _STATISTICS:
@@ -264,6 +268,14 @@ def _stripe(message: memoryview) -> Stripe:
     if min(stripe.offset, stripe.index_length, stripe.data_length, stripe.footer_length, stripe.rows) < 0:
         raise ValueError(f"a {stripe}")
     return stripe
+
+
+def _check_type(type_: memoryview) -> None:
+    """Refuse a decimal that ends Arrow's process."""
+    fields = dict(message_fields(type_))
+    precision, scale = _integer(fields.get(5, 0)), _integer(fields.get(6, 0))
+    if fields.get(1) == _DECIMAL and not (0 <= precision <= _MOST_DIGITS and 0 <= scale <= _MOST_DIGITS):
+        raise ValueError(f"a decimal of {precision} digits, {scale} of them behind the point")
 
 
 def _is_far(statistics: memoryview) -> bool:
