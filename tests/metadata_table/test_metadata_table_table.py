@@ -240,7 +240,7 @@ def test_a_partition_that_lacks_a_group_is_unusable_and_says_so(golden: Unzip) -
     for path in (table / ".hoodie/metadata/record_index").glob("*record-index-0004-0*"):
         path.unlink()
     found = trusted(table)
-    assert "record-index-0004-0" in str(found.unusable("record_index"))
+    assert "record-index-0004 among" in str(found.unusable("record_index"))
     assert found.usable("column_stats")
     with pytest.raises(CorruptTableError, match="lacks file groups of its partition record_index"):
         found.groups("record_index")

@@ -82,10 +82,9 @@ def move_table(storage: Storage, version: int, hints: PropertyHints, archive: Ar
         copy_archive(storage, source, target, archive)
     changes: dict[str, str | None] = {**dict.fromkeys(props), **target.raw}
     update_properties(storage, {key: value for key, value in changes.items() if value != props.get(key)})
-    storage.delete_file(UPDATED_PATH)
     if moves:
         remove_archive(storage, source)
-        sweep(storage, target)
+    sweep(storage, target)
     return target
 
 

@@ -20,9 +20,9 @@ The changes of each step (the metadata table's own properties get the same chang
             fields without types
 ==========  ============================================================================================================
 
-A table of version 7, which differs from one of version 6 in the number alone, goes to version 6 first. A step keeps the
-keys that it does not list, even if the version does not know them, as in Apache Hudi. A strategy id is also written in
-its old spelling; only the new spelling is removed.
+A table of version 7, which differs from one of version 6 in the number alone, goes to version 6 first. A step keeps
+the keys that it does not list, even if the version does not know them, as in Apache Hudi. A strategy id is also written
+in its old spelling; only the new spelling is removed.
 
 hudi_fast keeps some facts that Apache Hudi 1.2.0 loses. Going to version 6, a table without payload class gets the one
 of its mode, and an ordering field that has only its new name gets the old name too (releases before 1.0 know no other
