@@ -111,7 +111,13 @@ $(OLD_HUDI_VENVS:%=%/.made): .venv-hudi-%/.made: Makefile | check-python
 	.venv-hudi-$*/bin/python -m pip install --quiet --no-build-isolation 'pyspark==$(if $(filter 31,$*),3.1.3,3.2.4)'
 	@touch $@
 
-old-hudi: $(OLD_HUDI_VENVS:%=%/.made)
+# Scala 2.12.10 of Spark 3.1 cannot deserialise functions on Java 17; the library of Spark 3.2 can.
+.venv-hudi-31/.scala: .venv-hudi-31/.made .venv-hudi-32/.made
+	rm -f .venv-hudi-31/lib/python3*/site-packages/pyspark/jars/scala-library-*.jar
+	cp .venv-hudi-32/lib/python3*/site-packages/pyspark/jars/scala-library-*.jar .venv-hudi-31/lib/python3*/site-packages/pyspark/jars/
+	@touch $@
+
+old-hudi: .venv-hudi-31/.scala $(OLD_HUDI_VENVS:%=%/.made)
 
 test-long: before-tests old-hudi
 	$(BIN)/python -m pytest $(PROCESSES) --long
