@@ -291,13 +291,8 @@ def _files_group(storage: Storage, config: TableConfig, timeline: Timeline) -> G
     logs = [log for log in map(parse_log_file, entries) if log is not None]
     stored = [base for base in map(parse_base_file, entries) if base is not None]
     bases = {base.instant: base.name for base in stored}
-<<<<<<< ours
     ids = [*(one.file_id for one in logs), *(one.file_id for one in stored)]
     file_id = ids[0] if ids else group_file_id("files", 0)
-=======
-    names = [*(one.file_id for one in logs), *(one.file_id for one in stored)]
-    file_id = names[0] if names else group_file_id("files", 0)
->>>>>>> theirs
     begins = [*bases, *(log.instant for log in logs)]
     if not begins:
         return None
