@@ -22,7 +22,13 @@ WITH_SPARK = ("migrate", "streaming")
 """Pages of which every block needs a session."""
 ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "rollback-and-restore", "scale")
 """Pages that begin with a table ``trips``."""
-NO_OPTIONS = {"hoodie.properties", "hoodie.keygen", "hoodie.metadata"}
+NO_OPTIONS = {
+    "hoodie.properties",
+    "hoodie.properties.backup",
+    "hoodie.properties.updated",
+    "hoodie.keygen",
+    "hoodie.metadata",
+}
 
 
 @pytest.fixture(autouse=True)

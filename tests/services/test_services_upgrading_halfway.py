@@ -1,6 +1,6 @@
 """Tables between two versions, left by an upgrade of another program: refused by readers and writers, put back by ours.
 
-Module: hudi_fast.view.moved_instants.
+Modules: hudi_fast.view.moved_instants, hudi_fast.services.upgrading.move.
 """
 
 from __future__ import annotations
