@@ -22,7 +22,7 @@ WITH_SPARK = ("migrate", "streaming")
 """Pages of which every block needs a session."""
 ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "rollback-and-restore", "scale")
 """Pages that begin with a table ``trips``."""
-NO_OPTIONS = {
+NO_OPTIONS = {"hoodie.keygen", "hoodie.metadata", *(f"hoodie.properties{each}" for each in ("", ".backup", ".updated"))}
     "hoodie.properties",
     "hoodie.properties.backup",
     "hoodie.properties.updated",

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hudi_fast.errors import CorruptTableError, FileGoneError, HudiError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileFooter
+from hudi_fast.formats.hfile.messages import bytes_field, number_field
 from hudi_fast.formats.orc.read import open_orc_file
 from hudi_fast.formats.orc.tail import Stripe, StripeStreams, parse_tail
 from hudi_fast.formats.orc.timestamps import run_values
@@ -236,6 +237,28 @@ def test_an_error_of_the_output_is_raised_as_it_is(tmp_path: Path) -> None:
     assert caught.value.errno == errno.ENOSPC
     writer.abort()
     assert not (tmp_path / "a.orc").exists()
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(60, True), (1000, False), (100_000, False)])
+def test_types_nested_too_deeply_are_refused_before_the_reader_of_orc_sees_them(
+    levels: int, is_read: bool, tmp_path: Path
+) -> None:
+    lists = [number_field(1, 10) + bytes_field(2, framed_number(at + 2)) for at in range(levels)]
+    root = number_field(1, 12) + bytes_field(2, framed_number(1)) + bytes_field(3, b"a")
+    types = b"".join(bytes_field(4, one) for one in [root, *lists, number_field(1, 3)])
+    footer = number_field(1, 3) + number_field(2, 3) + types + number_field(6, 0) + number_field(8, 10_000)
+    script = number_field(1, len(footer)) + number_field(2, 0) + bytes_field(4, b"\0\x0c") + bytes_field(8000, b"ORC")
+    (tmp_path / "a.orc").write_bytes(b"ORC" + footer + script + bytes([len(script)]))
+    if is_read:
+        with open_orc_file(Storage(tmp_path), "a.orc") as reader:
+            assert reader.num_rows == 0
+    else:
+        with pytest.raises(CorruptTableError, match=r"level 64.*a\.orc"):
+            open_orc_file(Storage(tmp_path), "a.orc")
+
+
+def framed_number(value: int) -> bytes:
+    return number_field(0, value)[1:]
 
 
 def test_a_tail_that_contradicts_itself_is_refused() -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, rows_without_columns
-from hudi_fast.formats.orc.tail import NO_CODEC, OrcTail, StripeStreams, parse_tail
+from hudi_fast.formats.orc.tail import NO_CODEC, OrcTail, StripeStreams, check_levels, parse_tail
 from hudi_fast.formats.orc.timestamps import StripeTimestamps
 from hudi_fast.formats.orc.types import has_timestamps, in_stored_types, is_utc, plain_type, seconds_ahead, type_numbers
 from hudi_fast.storage.base import Storage
@@ -70,6 +70,7 @@ class OrcReader(BaseFileReader):
         self.path = path
         self._storage = storage
         self._source = source
+        self._reread(lambda: check_levels(source, path))
         self._file = self._reread(lambda: arrow_orc().ORCFile(source))
         self._tail: OrcTail = parse_tail(self._file.reader.serialized_file_tail(), path)
         self._as_read: pa.Schema = self._file.schema

@@ -25,7 +25,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.messages import bytes_field, message_fields, number_field
 
-__all__ = ["OrcTail", "Stripe", "StripeStreams", "parse_tail", "with_metadata"]
+__all__ = ["OrcTail", "Stripe", "StripeStreams", "check_levels", "parse_tail", "with_metadata"]
 
 _POSTSCRIPT, _FOOTER = 1, 2
 """Fields of ``FileTail``."""
@@ -48,7 +48,10 @@ _STREAMS, _ENCODINGS, _ZONE = 1, 2, 3
 _LONG, _TIMESTAMPS, _DECIMAL = 4, (9, 18), 14
 """Kinds of types."""
 
-_MOST_DIGITS = 38
+_MOST_DIGITS, _MOST_LEVELS = 38, 64
+_END = 64 << 10
+"""Bytes that are read for a tail at once."""
+
 
 _MAGIC = b"ORC"
 _MOST_FOOTER = 64 << 20
@@ -153,6 +156,53 @@ def parse_tail(serialized: bytes, path: str) -> OrcTail:
         found = [one.rows for one in stripes]
         raise CorruptTableError(f"An ORC file of {rows} rows has stripes of {found} rows. Restore the file.", path)
     return OrcTail(path, codec, block_size, tuple(stripes), metadata, rows, frozenset(far))
+
+
+def check_levels(source: pa.NativeFile, path: str) -> None:
+    """Refuse a file whose types are nested so deeply that Apache ORC's reader ends the process.
+
+    Raises:
+        CorruptTableError: it is one, or the file has no tail.
+        UnsupportedFeatureError: it is compressed with LZO.
+    """
+    try:
+        size = source.size()
+        end = source.read_at(min(size, _END), max(0, size - _END))
+        script = end[-1 - end[-1] : -1]
+        fields = dict(message_fields(memoryview(script)))
+        codec, block_size = _integer(fields.get(_COMPRESSION, 0)), _integer(fields.get(_BLOCK_SIZE, 0))
+        length, behind = _integer(fields[_FOOTER_LENGTH]), len(script) + 1
+        if not 0 < length <= min(size - behind, _MOST_FOOTER):
+            raise ValueError(f"a footer of {length} bytes in a file of {size}")
+        if length + behind > len(end):
+            end = source.read_at(length + behind, size - length - behind)
+        footer = _section(OrcTail(path, codec, block_size, (), {}, 0), end[-length - behind : -behind])
+        types = [value for number, value in message_fields(memoryview(footer)) if number == _TYPES]
+        levels = [0] * len(types)
+        for number, kind in enumerate(types):
+            for part in _parts_of(_bytes(kind)):
+                if not number < part < len(types) or levels[number] == _MOST_LEVELS:
+                    raise ValueError(f"type {number} at level {levels[number]} with the part {part} of {len(types)}")
+                levels[part] = levels[number] + 1
+    except (ValueError, KeyError, TypeError, IndexError, zlib.error) as error:  # storage raises its own OSError
+        raise CorruptTableError(
+            f"The file does not end as ORC ends ({error!r}). It is cut off or damaged; restore it.", path
+        ) from error
+
+
+def _parts_of(type_: memoryview) -> Iterator[int]:
+    """The numbers of a type's parts."""
+    for field, value in message_fields(type_):
+        if field == 2 and isinstance(value, int):
+            yield value
+        elif field == 2:
+            number = place = 0
+            for byte in _bytes(value):
+                number |= (byte & 0x7F) << place
+                place += 7
+                if byte < 0x80:
+                    yield number
+                    number = place = 0
 
 
 class StripeStreams:
