@@ -23,12 +23,6 @@ WITH_SPARK = ("migrate", "streaming")
 ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "rollback-and-restore", "scale")
 """Pages that begin with a table ``trips``."""
 NO_OPTIONS = {"hoodie.keygen", "hoodie.metadata", *(f"hoodie.properties{each}" for each in ("", ".backup", ".updated"))}
-    "hoodie.properties",
-    "hoodie.properties.backup",
-    "hoodie.properties.updated",
-    "hoodie.keygen",
-    "hoodie.metadata",
-}
 
 
 @pytest.fixture(autouse=True)
