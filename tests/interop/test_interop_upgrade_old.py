@@ -51,7 +51,15 @@ def take_turns(hudi: RealHudi, path: Path, options: dict[str, str], version: int
     assert version_of(path) == version
 
 
-@pytest.mark.parametrize("name", ["old/h009_cow", "old/h010_mor", "old/h012_cow", "old/h013_mor_v4"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "old/h009_cow",
+        "old/h010_mor",
+        pytest.param("old/h012_cow", marks=pytest.mark.long),
+        pytest.param("old/h013_mor_v4", marks=pytest.mark.long),
+    ],
+)
 def test_releases_0_15_and_1_2_go_on_with_a_table_that_we_upgraded(
     name: str, golden: Unzip, hudi_015: RealHudi, hudi_12: RealHudi
 ) -> None:
@@ -64,7 +72,15 @@ def test_releases_0_15_and_1_2_go_on_with_a_table_that_we_upgraded(
     take_turns(hudi_12, path, options, 9, 30)
 
 
-@pytest.mark.parametrize("name", ["old/h009_mor", "old/h010_cow", "old/h013_cow_v4", "old/h013_mor"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "old/h009_mor",
+        "old/h010_cow",
+        pytest.param("old/h013_cow_v4", marks=pytest.mark.long),
+        pytest.param("old/h013_mor", marks=pytest.mark.long),
+    ],
+)
 def test_properties_and_timeline_of_an_upgrade_are_those_of_hudi(
     name: str, golden: Unzip, hudi_015: RealHudi, tmp_path: Path
 ) -> None:
