@@ -46,8 +46,8 @@ _LONGEST = 600.0
 LEVELS = {"x86_64": {2: "x86-64-v2", 3: "x86-64-v3", 4: "x86-64-v4"}, "aarch64": {0: "generic"}}
 """LLVM's names of processors by machine and level (x86-64 micro-architecture levels of the psABI)."""
 
-_NEEDED = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "memcmp", "memcpy", "memmove", "memset"}
-"""Functions that compiled kernels may call: those of ``_runtime.c``, and of every C library."""
+_NEEDED = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "memcmp", "memcpy", "memmove", "memset", "sqrt"}
+"""Functions that compiled kernels may call: those of ``_runtime.c``, of every C library, and of its mathematics."""
 
 
 def compile_into_cache(levels: Sequence[int] = (), compiler: str = "cc") -> Path | None:
@@ -112,7 +112,12 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
         exported.write_text("{ global: hudi_fast_*; local: *; };")
         made = Path(folder, LIBRARY)
         command = [compiler, "-shared", "-fPIC", "-O2", "-s", "-o", str(made), str(_PACKAGE / "_runtime.c")]
-        command += [*map(str, sorted(Path(folder).glob("*.o"))), f"-Wl,--version-script={exported}", "-Wl,-z,defs"]
+        command += [
+            *map(str, sorted(Path(folder).glob("*.o"))),
+            f"-Wl,--version-script={exported}",
+            "-Wl,-z,defs",
+            "-lm",
+        ]
         try:
             subprocess.run(command, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
