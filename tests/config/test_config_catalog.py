@@ -91,6 +91,7 @@ PACKAGE = Path(hudi_fast.__file__).parent
 SAME_WITH_ALL_VALUES = {
     "hoodie.write.record.merge.custom.implementation.classes": "the merge mode and the strategy id choose the merge",
     "hoodie.parquet.writelegacyformat.enabled": "AUTO and false mean the same encoding",
+    "hoodie.read.blob.inline.mode": "descriptors of inline blobs exist in Lance files only",
 }
 """Options with several supported values that all lead to the same files and rows, and why."""
 

@@ -121,7 +121,7 @@ INDEX_OPTIONS = (
         Kind.TEXT,
         "regex",
         "BUCKET: how `hoodie.bucket.index.partition.expressions` selects partitions.",
-        choices=("regex",),
+        supported=("regex",),
     ),
     Option(
         "hudi_fast.index.fallback.max.bytes",
