@@ -51,7 +51,7 @@ def packages(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = ["--target", folder, "--no-deps", "--no-index", wheel]
     run([sys.executable, "-m", "pip", "install", "--quiet", *target], folder)
     without_bytecode = shutil.ignore_patterns("__pycache__")
-    for name in ("kernels", "naive"):
+    for name in ("kernels", "naive", "support"):
         shutil.copytree(CHECKOUT / "tests" / name, folder / "tests" / name, ignore=without_bytecode)
     (folder / "tests" / "__init__.py").touch()
     shutil.copy2(CHECKOUT / "pyproject.toml", folder)
