@@ -21,6 +21,7 @@ from typing import Any
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.record_writer import compile_writer
 from hudi_fast.formats.avro.types import parse_record, walk_program
+from hudi_fast.formats.varint import zigzag
 from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["AVRO_MAGIC", "is_avro_container", "read_record", "read_single_record", "write_single_record"]
@@ -49,7 +50,7 @@ def write_single_record(schema: Mapping[str, Any], record: Mapping[str, Any]) ->
         prepared = _prepare(schema)
     body = prepared.write(dict(record))
     marker = hashlib.blake2b(prepared.text + body, digest_size=16).digest()
-    return b"".join((AVRO_MAGIC, prepared.header, marker, _long(1), _long(len(body)), body, marker))
+    return b"".join((AVRO_MAGIC, prepared.header, marker, zigzag(1), zigzag(len(body)), body, marker))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ _PREPARED: dict[int, _Prepared] = {}
 
 def _prepare(schema: Mapping[str, Any]) -> _Prepared:
     text = json.dumps(schema, separators=(",", ":")).encode()
-    header = b"".join((_long(1), _bytes(b"avro.schema"), _bytes(text), _long(0)))
+    header = b"".join((zigzag(1), _bytes(b"avro.schema"), _bytes(text), zigzag(0)))
     prepared = _Prepared(schema, compile_writer(schema) or _by_fastavro(schema), text, header)
     if len(_PREPARED) >= _CACHED:
         _PREPARED.clear()
@@ -205,15 +206,5 @@ def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at : at + size], at + size
 
 
-def _long(value: int) -> bytes:
-    """Avro's variable-length zig-zag integer; for non-negative values."""
-    remaining, out = value << 1, bytearray()
-    while remaining > 0x7F:
-        out.append(remaining & 0x7F | 0x80)
-        remaining >>= 7
-    out.append(remaining)
-    return bytes(out)
-
-
 def _bytes(value: bytes) -> bytes:
-    return _long(len(value)) + value
+    return zigzag(len(value)) + value

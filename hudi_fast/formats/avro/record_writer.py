@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hudi_fast.formats.varint import zigzag
+
 __all__ = ["compile_writer"]
 
 Writer = Callable[[Any], bytes]
@@ -96,23 +98,11 @@ def _map(value_of: Writer) -> Writer:
 # ---- primitive types
 
 
-def _varint(value: int) -> bytes:
-    if not -(2**63) <= value < 2**63:
-        raise ValueError(f"{value} does not fit into 64 bits")
-    rest = value << 1 ^ value >> 63
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-_LONGS = [_varint(value) for value in range(_SMALL)]
+_LONGS = [zigzag(value) for value in range(_SMALL)]
 
 
 def _long(value: int) -> bytes:
-    return _LONGS[value] if 0 <= value < _SMALL else _varint(value)
+    return _LONGS[value] if 0 <= value < _SMALL else zigzag(value)
 
 
 def _text(value: str) -> bytes:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hudi_fast.formats.varint import varint
+
 __all__ = ["bytes_field", "framed", "message_fields", "number_field", "unframed"]
 
 
@@ -46,17 +48,17 @@ def unframed(data: memoryview) -> memoryview:
 
 def framed(message: bytes) -> bytes:
     """The message with its length prefix."""
-    return _varint(len(message)) + message
+    return varint(len(message)) + message
 
 
 def number_field(field: int, number: int) -> bytes:
     """One number field; -2^63 to 2^64 - 1."""
-    return _varint(field << 3) + _varint(number % 2**64)
+    return varint(field << 3) + varint(number % 2**64)
 
 
 def bytes_field(field: int, value: bytes) -> bytes:
     """One byte string field."""
-    return _varint(field << 3 | 2) + framed(value)
+    return varint(field << 3 | 2) + framed(value)
 
 
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -66,12 +68,3 @@ def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFFFFFFFFFFFFFF, at + index + 1
     raise ValueError("a number without end")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

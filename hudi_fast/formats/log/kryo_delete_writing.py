@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
+from hudi_fast.formats.varint import varint
 
 __all__ = ["KRYO_DELETE_BLOCK_VERSION", "delete_block_of", "encode_kryo_deletes"]
 
@@ -68,7 +69,7 @@ def encode_kryo_deletes(records: DeleteRecords) -> pa.Buffer:
     """
     ordering = _ordering(records)
     record, key = (_named(number, f"{_PACKAGE}{name}") for number, name in ((1, "DeleteRecord"), (2, "HoodieKey")))
-    parts = [_named(0, f"[L{_PACKAGE}DeleteRecord;"), _NEW, _count(len(records.keys) + 1)]
+    parts = [_named(0, f"[L{_PACKAGE}DeleteRecord;"), _NEW, varint(len(records.keys) + 1)]
     texts = zip(records.partitions.to_pylist(), records.keys.to_pylist(), ordering, strict=True)
     for number, (partition, text, value) in enumerate(texts):
         if number == 1:
@@ -116,12 +117,12 @@ def _encoder(kind: pa.DataType) -> tuple[pa.DataType, Callable[[Any], bytes]]:
 
 
 def _int(value: int) -> bytes:
-    return b"\x02" + _count(_zigzag(value))
+    return b"\x02" + varint(_zigzag(value))
 
 
 def _long(value: int) -> bytes:
     zigzag = _zigzag(value)
-    return b"\x09" + (_count(zigzag) if zigzag < 1 << 56 else _long_tail(zigzag))
+    return b"\x09" + (varint(zigzag) if zigzag < 1 << 56 else _long_tail(zigzag))
 
 
 # ---- Kryo's numbers and text
@@ -132,17 +133,7 @@ def _zigzag(value: int) -> int:
 
 
 def _named(number: int, name: str) -> bytes:
-    return _BY_NAME + _count(number) + _text(name)
-
-
-def _count(value: int) -> bytes:
-    """A number in groups of seven bits, the lowest first; a set high bit means that more follow."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return _BY_NAME + varint(number) + _text(name)
 
 
 def _long_tail(value: int) -> bytes:
@@ -167,4 +158,4 @@ def _length(value: int) -> bytes:
     """The length of text: six bits and a mark in the first byte, then seven bits a byte."""
     if value < _SHORT:
         return bytes([value | 0x80])
-    return bytes([value & 0x3F | 0xC0]) + _count(value >> 6)
+    return bytes([value & 0x3F | 0xC0]) + varint(value >> 6)

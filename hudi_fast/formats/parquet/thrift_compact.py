@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.varint import varint, zigzag
 
 __all__ = [
     "BINARY",
@@ -291,7 +292,7 @@ def struct(fields: Fields) -> bytes:
     before = 0
     for number, (kind, content) in sorted(fields.items()):
         step = number - before
-        parts.append(bytes([step << 4 | kind]) if 0 < step < 16 else bytes([kind]) + _zigzag(number))
+        parts.append(bytes([step << 4 | kind]) if 0 < step < 16 else bytes([kind]) + zigzag(number))
         parts.append(content)
         before = number
     return b"".join([*parts, b"\0"])
@@ -300,28 +301,15 @@ def struct(fields: Fields) -> bytes:
 def struct_list(parts: Sequence[bytes]) -> bytes:
     """Encode a list of encoded structs."""
     count = len(parts)
-    head = bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + _varint(count)
+    head = bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + varint(count)
     return head + b"".join(parts)
 
 
 def binary(content: bytes) -> tuple[int, bytes]:
     """Encode a field of bytes or text."""
-    return BINARY, _varint(len(content)) + content
+    return BINARY, varint(len(content)) + content
 
 
 def integer(value: int, kind: int = I64) -> tuple[int, bytes]:
     """Encode an integer field of up to 64 bits: :data:`I16`, :data:`I32` or :data:`I64`."""
-    return kind, _zigzag(value)
-
-
-def _zigzag(value: int) -> bytes:
-    return _varint(value << 1 ^ value >> 63)
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+    return kind, zigzag(value)
