@@ -123,9 +123,9 @@ class BaseFileReader(ABC):
         return None
 
     @property
+    @abstractmethod
     def location(self) -> tuple[Storage, str]:
         """The file that holds the row groups: its storage, and its path there."""
-        raise NotImplementedError(self.path)
 
     @property
     def parts(self) -> tuple[BaseFileReader, ...]:

@@ -20,6 +20,7 @@ from enum import IntEnum
 import numpy as np
 import pyarrow as pa
 
+from hudi_fast.formats.varint import snappy_size
 from hudi_fast.kernels.lz4_blocks import lz4_size
 
 __all__ = ["GZIP", "READ_CODECS", "Codec", "decompress"]
@@ -95,7 +96,7 @@ def _chunks(codec: Codec, payload: memoryview, plain: int) -> memoryview:
         chunk = payload[at : at + size]
         if len(chunk) < size:
             raise ValueError("a chunk that is cut off")
-        becomes = _snappy_size(chunk) if codec == Codec.SNAPPY else int(lz4_size(np.frombuffer(chunk, np.uint8)))
+        becomes = snappy_size(chunk) if codec == Codec.SNAPPY else int(lz4_size(np.frombuffer(chunk, np.uint8)))
         if not 0 < becomes <= due - made:
             raise ValueError(f"a chunk of {becomes} bytes where {due - made} are left")
         parts.append(unpack(chunk, becomes, asbytes=True))
@@ -110,13 +111,3 @@ def _size(payload: memoryview, at: int) -> int:
     if size < 0:
         raise ValueError(f"a size of {size}")
     return size
-
-
-def _snappy_size(chunk: memoryview) -> int:
-    """The size in the head of a Snappy block, a little-endian varint of up to five bytes."""
-    size = 0
-    for i, byte in enumerate(chunk[:5]):
-        size |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            return size
-    raise ValueError("a Snappy block without a size")

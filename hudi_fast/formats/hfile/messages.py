@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hudi_fast.formats.varint import varint
+from hudi_fast.formats.varint import read_varint, varint
 
 __all__ = ["bytes_field", "framed", "message_fields", "number_field", "unframed"]
 
@@ -21,8 +21,8 @@ def message_fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]
     """
     at = 0
     while at < len(message):
-        tag, at = _read_varint(message, at)
-        number, at = _read_varint(message, at)
+        tag, at = read_varint(message, at)
+        number, at = read_varint(message, at)
         if tag & 7 == 0:
             yield tag >> 3, number if number < 1 << 63 else number - (1 << 64)
         elif tag & 7 == 2:
@@ -40,7 +40,7 @@ def unframed(data: memoryview) -> memoryview:
     Raises:
         ValueError: it does not end within ``data``.
     """
-    length, at = _read_varint(data, 0)
+    length, at = read_varint(data, 0)
     if length > len(data) - at:
         raise ValueError(f"a message of {length} bytes where {len(data) - at} are left")
     return data[at : at + length]
@@ -59,12 +59,3 @@ def number_field(field: int, number: int) -> bytes:
 def bytes_field(field: int, value: bytes) -> bytes:
     """One byte string field."""
     return varint(field << 3 | 2) + framed(value)
-
-
-def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = 0
-    for index, byte in enumerate(data[at : at + 10]):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at + index + 1
-    raise ValueError("a number without end")

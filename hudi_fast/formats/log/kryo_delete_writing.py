@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.varint import varint
+from hudi_fast.formats.varint import varint, zigzag
 
 __all__ = ["KRYO_DELETE_BLOCK_VERSION", "delete_block_of", "encode_kryo_deletes"]
 
@@ -117,19 +117,15 @@ def _encoder(kind: pa.DataType) -> tuple[pa.DataType, Callable[[Any], bytes]]:
 
 
 def _int(value: int) -> bytes:
-    return b"\x02" + varint(_zigzag(value))
+    return b"\x02" + zigzag(value)
 
 
 def _long(value: int) -> bytes:
-    zigzag = _zigzag(value)
-    return b"\x09" + (varint(zigzag) if zigzag < 1 << 56 else _long_tail(zigzag))
+    number = value << 1 ^ value >> 63
+    return b"\x09" + (varint(number) if number < 1 << 56 else _long_tail(number))
 
 
 # ---- Kryo's numbers and text
-
-
-def _zigzag(value: int) -> int:
-    return value << 1 if value >= 0 else ~value << 1 | 1
 
 
 def _named(number: int, name: str) -> bytes:

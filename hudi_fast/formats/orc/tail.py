@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.messages import bytes_field, message_fields, number_field
+from hudi_fast.formats.varint import snappy_size
 
 __all__ = ["OrcTail", "Stripe", "StripeStreams", "check_levels", "parse_tail", "with_metadata"]
 
@@ -374,22 +375,12 @@ def _block(tail: OrcTail, chunk: bytes) -> bytes:
         with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
             return bytes(stream.read(most))
     if tail.codec in (SNAPPY, LZ4):
-        size = _snappy_size(chunk) if tail.codec == SNAPPY else _lz4_size(chunk)
+        size = snappy_size(chunk) if tail.codec == SNAPPY else _lz4_size(chunk)
         if size > most:
             raise ValueError(f"a chunk of {size} bytes where {most} are allowed")
         codec = pa.Codec("snappy" if tail.codec == SNAPPY else "lz4_raw")
         return bytes(codec.decompress(chunk, decompressed_size=size, asbytes=True))
     raise UnsupportedFeatureError(f"The ORC file {tail.path} is compressed with LZO; write it with another codec.")
-
-
-def _snappy_size(chunk: bytes) -> int:
-    """Bytes of a Snappy block before compression: a varint at its beginning."""
-    size = 0
-    for place, byte in enumerate(chunk[:5]):
-        size |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return size
-    raise ValueError("a Snappy block without its length")
 
 
 def _lz4_size(chunk: bytes) -> int:

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.orc.tail import StripeStreams
+from hudi_fast.formats.varint import read_varint
 
 __all__ = ["StripeTimestamps", "run_values"]
 
@@ -170,8 +171,8 @@ def _patched(content: bytes, at: int, count: int, width: int) -> tuple[Values, i
 
 def _ascending(content: bytes, at: int, count: int, width: int) -> tuple[Values, int]:
     """A first number, a signed difference, and the sizes of those that follow; all the same without ``width``."""
-    first, at = _varint(content, at)
-    step, at = _varint(content, at)
+    first, at = read_varint(content, at)
+    step, at = read_varint(content, at)
     step = step >> 1 ^ -(step & 1)
     if not width:
         steps = np.full(count - 1, step, np.int64)
@@ -179,15 +180,6 @@ def _ascending(content: bytes, at: int, count: int, width: int) -> tuple[Values,
         sizes, at = _packed(content, at, max(count - 2, 0), width)
         steps = np.concatenate([[step], sizes.view(np.int64) * (1 if step >= 0 else -1)])[: count - 1]
     return (np.concatenate([[0], np.cumsum(steps)]).astype(np.int64).view(np.uint64) + np.uint64(first)), at
-
-
-def _varint(content: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for place, byte in enumerate(content[at : at + 10]):
-        value |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return value & (1 << 64) - 1, at + place + 1
-    raise ValueError("a number without end")
 
 
 def _cut(content: bytes, at: int, size: int) -> bytes:
