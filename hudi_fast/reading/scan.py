@@ -16,7 +16,7 @@ block while the queue of batches is full.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -55,9 +55,6 @@ __all__ = [
     "scan_batches",
     "scan_table",
 ]
-
-_LARGE_SLICE = 8 << 20
-"""Arrow bytes. To return freed memory takes as long as to decode some hundred KiB."""
 
 Filter: TypeAlias = pc.Expression | str
 """A condition of rows: a ``pyarrow.compute`` expression, or SQL text as after ``WHERE``."""
@@ -273,22 +270,8 @@ def scan_table(plan: ScanPlan) -> pa.Table:
 
 def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
     """All rows as a stream, in no particular order."""
-    batches = in_threads(plan.slices, lambda one: _streamed(plan.scan, one), plan.threads)
+    batches = in_threads(plan.slices, lambda one: read_slice(plan.scan, one), plan.threads)
     return pa.RecordBatchReader.from_batches(plan.scan.output, batches)
-
-
-def _streamed(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
-    """The batches of a slice.
-
-    Arrow's allocator keeps the freed memory of each reader thread. It is returned after each large slice, by the thread
-    that decoded it.
-    """
-    size = 0
-    for batch in read_slice(scan, slice_):
-        size += batch.nbytes
-        yield batch
-    if size >= _LARGE_SLICE:
-        pa.default_memory_pool().release_unused()
 
 
 def filter_of(filter: Any, state: TableState, alias: str = "") -> pc.Expression | None:
