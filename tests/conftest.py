@@ -16,7 +16,7 @@ import pytest
 from tests.locking.jvm_lock import peer_pyspark_jars
 from tests.peer.client import PROJECT, RealHudi, java_command
 from tests.servers.dynamodb import start_dynamodb
-from tests.servers.hdfs import HdfsCluster, start_hdfs
+from tests.servers.hdfs import EARLY_CLOSES, HdfsCluster, start_hdfs
 from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
 from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
@@ -41,7 +41,7 @@ TOGETHER = {
 # The first start downloads the bundle, and a test may start two JVMs.
 JVM_SECONDS = 900
 SLOW_FOLDERS = ("tests/faults/", "tests/properties/", "tests/concurrency/")
-SERVERS = {"s3_server", "dynamodb", "zookeeper", "hive_metastore", "hdfs"}
+SERVERS = {"s3_server", "dynamodb", "zookeeper", "hive_metastore", "hdfs", "secured_hdfs"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -215,6 +215,17 @@ def hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCl
     """A NameNode and two DataNodes on this machine."""
     try:
         with start_hdfs(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("hdfs")) as cluster:
+            yield cluster
+    except ServerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def secured_hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+    """HDFS whose callers need tickets of a Kerberos server, and whose files are closed early."""
+    folder = tmp_path_factory.mktemp("secured_hdfs")
+    try:
+        with start_hdfs(PROJECT / "artifacts" / "test_servers", folder, EARLY_CLOSES, kerberos=True) as cluster:
             yield cluster
     except ServerError as error:
         pytest.skip(str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,11 @@ __all__ = ["HdfsFiles"]
 
 _LISTINGS = 3
 """Attempts to list folders of which some disappear meanwhile."""
+
+_BLOCK_UNIT = 512
+"""Sizes of blocks are multiples of this."""
+
+_REPORT_SECONDS = 10
 
 
 class HdfsFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
@@ -122,7 +128,7 @@ class _Source(io.RawIOBase):
 
     def __init__(self, client: HdfsClient, path: str) -> None:
         self._client, self._path = client, path
-        self._reader = client.get().read(path)
+        self._reader = _whole_reader(client, path)
         self._size = len(self._reader)
         self._position = 0
 
@@ -148,6 +154,22 @@ class _Source(io.RawIOBase):
             data = bytes(self._reader.read_range(self._position, length))
         self._position += len(data)
         return data
+
+
+def _whole_reader(client: HdfsClient, path: str) -> Any:
+    """``hdfs_native.FileReader`` of a file whose last block the NameNode knows.
+
+    With ``dfs.namenode.file.close.num-committed-allowed`` a NameNode closes a file before a DataNode has reported its
+    last block. The client then takes the file for as long as its other blocks, while the status has the right length.
+    """
+    reader = client.get().read(path)
+    until = time.monotonic() + _REPORT_SECONDS
+    while not len(reader) % _BLOCK_UNIT and len(reader) < client.get().get_file_info(path).length:
+        if time.monotonic() > until:
+            raise OSError(f"{path} has no complete last block after {_REPORT_SECONDS} s; check its DataNodes.")
+        time.sleep(0.002)
+        reader = client.get().read(path)
+    return reader
 
 
 def _file_info(status: Any) -> pafs.FileInfo:

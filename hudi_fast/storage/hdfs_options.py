@@ -84,7 +84,7 @@ class HdfsOptions:
         """Validate the options for a URI.
 
         Raises:
-            ConfigError: an unknown name, or a setting with an invalid value.
+            ConfigError: an unknown name, a setting with an invalid value, or a keytab or tickets without a principal.
         """
         given = {name: str(value) for name, value in options.items() if value is not None and str(value)}
         for name in given:
@@ -97,6 +97,9 @@ class HdfsOptions:
         config_dir = given.get("config_dir")
         if config_dir is not None and not os.path.isdir(config_dir):
             raise ConfigError(f"The storage option config_dir={config_dir} is not a folder on this machine.")
+        for name in ("kerberos_keytab", "kerberos_cache"):
+            if name in given and "kerberos_principal" not in given:
+                raise ConfigError(f"The storage option {name} needs kerberos_principal, such as alice@EXAMPLE.COM.")
         known = {**_read_files(config_dir), **settings}
         url, single = _address(uri, known)
         if single and _ATTEMPTS[0] not in known:

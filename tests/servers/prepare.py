@@ -17,7 +17,9 @@ from pathlib import Path
 
 from tests.locking.jvm_lock import CACHE, hudi_aws_jars, hudi_bundle, peer_pyspark_jars
 from tests.servers.dynamodb import start_dynamodb
+from tests.servers.hdfs import JARS
 from tests.servers.hive_metastore import start_hive_metastore
+from tests.servers.kerberos import KDC_JARS
 from tests.servers.maven_jars import PARQUET_TESTS, MavenError, maven_jars
 from tests.servers.object_stores import start_fake_gcs
 from tests.servers.push_gateway import start_push_gateway
@@ -35,6 +37,8 @@ PREPARATIONS: dict[str, Callable[[Path], object]] = {
     "Apache Hudi 1.2.0": lambda folder: hudi_bundle("1.2.0"),
     "Apache Hudi 0.15.0": lambda folder: hudi_bundle("0.15.0"),
     "Parquet's tests": lambda folder: maven_jars(CACHE, [PARQUET_TESTS]),
+    "HDFS": lambda folder: maven_jars(CACHE, JARS, transitive=True),
+    "HDFS with Kerberos": lambda folder: maven_jars(CACHE, (*JARS, *KDC_JARS), transitive=True),
     "Amazon's lock client": lambda folder: hudi_aws_jars(),
     "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
     "S3": lambda folder: once(start_s3(CACHE, folder)),

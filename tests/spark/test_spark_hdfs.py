@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import hudi_fast as hf
 from hudi_fast.spark.hadoop_settings import hdfs_settings, is_default
 from hudi_fast.spark.storage import reached_by_spark, storage_of
 from tests.servers.hdfs import HdfsCluster
+from tests.spark.programs import run_program
 from tests.support.small_tables import assert_tidy, options
 
 
@@ -82,3 +84,26 @@ def test_spark_connect_shows_what_the_session_was_told() -> None:
         "dfs.ha.namenodes.a": "1",
         "dfs.namenode.rpc-address.a.1": "one:8020",
     }
+
+
+def test_a_session_with_a_keytab_gives_its_tasks_tokens(
+    secured_hdfs: HdfsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kdc = secured_hdfs.kdc
+    assert kdc is not None
+    monkeypatch.setenv("KRB5_CONFIG", kdc.config)
+    monkeypatch.setenv("KRB5CCNAME", str(tmp_path / "no tickets"))
+    monkeypatch.delenv("HADOOP_TOKEN_FILE_LOCATION", raising=False)
+    home = secured_hdfs.hadoop_path(f"{secured_hdfs.uri}/spark-user")
+    secured_hdfs.files.mkdirs(home)
+    secured_hdfs.files.setOwner(home, "spark-user", "users")
+    keytab = kdc.keytab("spark-user", "spark-user")
+    principals = [f"{name}@{kdc.realm}" for name in ("spark-user", "hdfs/localhost")]
+    path = f"{secured_hdfs.uri}/spark-user/t"
+    lines = run_program("kerberos_session", kdc.config, principals[0], keytab, secured_hdfs.uri, principals[1], path)
+    assert lines[-1] == "200 50"
+    files = secured_hdfs.files.listFiles(secured_hdfs.hadoop_path(path), True)
+    owners = set()
+    while files.hasNext():
+        owners.add(files.next().getOwner())
+    assert owners == {"spark-user"}

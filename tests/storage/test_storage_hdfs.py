@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.storage import hdfs_files
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.hdfs import HdfsClient, HdfsStore, explained
+from hudi_fast.storage.hdfs_files import _whole_reader
 from hudi_fast.storage.hdfs_options import HdfsOptions
 from tests.servers.hdfs import HdfsCluster
 from tests.storage.rivals import winners
@@ -171,3 +174,27 @@ def of_java(name: str, text: str) -> RuntimeError:
 def test_errors_are_of_their_kind(raised: BaseException, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said), explained("/f"):
         raise raised
+
+
+class Reported:
+    """A client of a cluster whose DataNode reports the last block of a file after some reads."""
+
+    def __init__(self, reads: int) -> None:
+        self.reads = reads
+
+    def get(self) -> Reported:
+        return self
+
+    def get_file_info(self, path: str) -> SimpleNamespace:
+        return SimpleNamespace(length=700)
+
+    def read(self, path: str) -> bytes:
+        self.reads -= 1
+        return bytes(700 if self.reads <= 0 else 512)
+
+
+def test_a_reader_waits_for_the_last_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(_whole_reader(cast(HdfsClient, Reported(3)), "/f")) == 700
+    monkeypatch.setattr(hdfs_files, "_REPORT_SECONDS", 0.01)
+    with pytest.raises(OSError, match="/f has no complete last block"):
+        _whole_reader(cast(HdfsClient, Reported(10**9)), "/f")
