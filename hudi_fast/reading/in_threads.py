@@ -1,20 +1,33 @@
 """Read units in threads of this process and yield their batches as they become available.
 
 Memory is bounded by the units in flight and a few queued batches: reader threads block while the queue is full.
+
+::
+
+    iterator is read to its end, or closed ─► its threads have ended
+    process ends before that               ─► :func:`_close_all` ends them, before the interpreter does
+
+The interpreter ends a daemon thread when the thread next wants its lock. A thread that is inside a C++ library then
+unwinds frames that must not be unwound, and the process aborts (``terminate called without an active exception``).
 """
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
 __all__ = ["in_threads"]
 
 _WAITING_BATCHES = 2
+_JOIN_SECONDS = 0.01
+_EXIT_SECONDS = 30.0
+"""The end of the process waits so long for batches that are being read, as from storage that does not answer."""
 
 Unit = TypeVar("Unit")
 Read = Callable[[Unit], Iterator[pa.RecordBatch]]
@@ -23,7 +36,7 @@ Read = Callable[[Unit], Iterator[pa.RecordBatch]]
 def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterator[pa.RecordBatch]:
     """The batches of all units, in no particular order; in order with one thread.
 
-    An error of a thread is raised here. Threads end when the iterator is closed.
+    An error of a thread is raised here. Threads end when the iterator is closed, or the process ends.
 
     Several threads call ``read`` concurrently.
     """
@@ -31,57 +44,84 @@ def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterato
         for unit in units:
             yield from read(unit)
         return
-    ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING_BATCHES * threads)
-    todo: queue.SimpleQueue[Unit] = queue.SimpleQueue()
-    stopped = threading.Event()
-    for unit in units:
-        todo.put(unit)
-    workers = [
-        threading.Thread(target=_read_into, args=(read, todo, ready, stopped), daemon=True)
-        for _ in range(min(threads, len(units)))
-    ]
-    for worker in workers:
-        worker.start()
-    running = len(workers)
+    readers = _Readers(units, read, min(threads, len(units)))
+    _open.add(readers)
+    atexit.unregister(_close_all)
+    atexit.register(_close_all)  # the last one registered is called first: before libraries end what reads use
     try:
+        yield from readers.batches()
+    finally:
+        readers.close()
+        _open.discard(readers)
+
+
+class _Readers(Generic[Unit]):
+    """Threads that read units, and the batches that wait for the caller.
+
+    Args:
+        units: what to read.
+        read: reads one of them.
+        count: number of threads.
+    """
+
+    def __init__(self, units: Sequence[Unit], read: Read[Unit], count: int) -> None:
+        self._read = read
+        self._ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING_BATCHES * count)
+        self._todo: queue.SimpleQueue[Unit] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        for unit in units:
+            self._todo.put(unit)
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Start the threads, and yield what they read."""
+        for thread in self._threads:
+            thread.start()
+        running = len(self._threads)
         while running:
-            item = ready.get()
+            item = self._ready.get()
             if item is None:
                 running -= 1
             elif isinstance(item, BaseException):
                 raise item
             else:
                 yield item
-    finally:
-        stopped.set()
-        for worker in workers:
-            while worker.is_alive():
-                _drain(ready)
-                worker.join(0.01)
+
+    def close(self, seconds: float = float("inf")) -> None:
+        """End the threads, waiting at most so long for the batches that they are reading."""
+        deadline = time.monotonic() + seconds
+        self._stopped.set()
+        for thread in self._threads:
+            while thread.is_alive() and time.monotonic() < deadline:
+                self._drain()
+                thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                for batch in self._read(self._todo.get_nowait()):
+                    self._ready.put(batch)
+                    if self._stopped.is_set():
+                        return
+        except queue.Empty:
+            pass
+        except BaseException as error:  # raised by in_threads
+            self._ready.put(error)
+        self._ready.put(None)
+
+    def _drain(self) -> None:
+        try:
+            while True:
+                self._ready.get_nowait()
+        except queue.Empty:
+            return
 
 
-def _read_into(
-    read: Read[Unit],
-    todo: queue.SimpleQueue[Unit],
-    ready: queue.Queue[pa.RecordBatch | BaseException | None],
-    stopped: threading.Event,
-) -> None:
-    try:
-        while not stopped.is_set():
-            for batch in read(todo.get_nowait()):
-                ready.put(batch)
-                if stopped.is_set():
-                    return
-    except queue.Empty:
-        pass
-    except BaseException as error:  # raised by in_threads
-        ready.put(error)
-    ready.put(None)
+_open: set[_Readers[Any]] = set()
+"""Those whose iterator is neither exhausted nor closed."""
 
 
-def _drain(ready: queue.Queue[pa.RecordBatch | BaseException | None]) -> None:
-    try:
-        while True:
-            ready.get_nowait()
-    except queue.Empty:
-        return
+def _close_all() -> None:
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for readers in list(_open):
+        readers.close(deadline - time.monotonic())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -55,3 +57,35 @@ def test_a_closed_stream_ends_its_threads_and_reads_no_more() -> None:
     stream.close()
     assert threading.active_count() == before
     assert len(started) < 20
+
+
+ENDINGS = {
+    "half read": ("", 0),
+    "an error": ("raise ValueError('in the midst')", 1),
+    "exit": ("raise SystemExit(3)", 3),
+}
+"""The end of a process, and its exit code."""
+HALF_READ = """
+import time
+import numpy as np, pyarrow as pa, pyarrow.compute as pc
+from hudi_fast.reading.in_threads import in_threads
+
+def read(unit):
+    values = pa.array(np.random.default_rng(unit).random(200_000))
+    while True:  # the interpreter ends while a thread is inside the library
+        yield pa.record_batch([pc.take(values, pc.sort_indices(values)).slice(0, 10)], ["n"])
+
+stream = in_threads(range(8), read, 4)
+for _ in range(3):
+    next(stream)
+reader = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.float64())]), stream)
+"""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_process_that_ends_while_threads_read_ends_as_usual(ending: str) -> None:
+    more, code = ENDINGS[ending]
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", HALF_READ + more], capture_output=True, text=True, timeout=60)
+        assert done.returncode == code, done.stderr
+        assert "terminate" not in done.stderr
