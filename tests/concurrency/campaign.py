@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.concurrency.checker import check
-from tests.concurrency.history import History, WriterPool, run_in_processes, run_in_threads
+from tests.concurrency.history import Done, History, WriterPool, run_in_processes, run_in_threads
+from tests.concurrency.site import Site
 from tests.concurrency.worlds import World
 
 __all__ = ["CLOCKS", "CRASHES", "PAUSES", "Tally", "campaign", "in_processes", "in_threads"]
@@ -24,6 +25,7 @@ PAUSES = ("stop", "kill")
 CLOCKS = ("skew", "step_back", "kill")
 
 Run = Callable[[World, Path], History]
+"""Runs a world whose table, and what is beside it, may be in a folder."""
 
 
 @dataclass(slots=True)
@@ -92,14 +94,26 @@ class Tally:
         return "\n".join(lines)
 
 
-def in_processes(pool: WriterPool, mutations: tuple[str, ...] = ()) -> Run:
-    """Histories whose writers are processes."""
-    return lambda world, folder: run_in_processes(world, folder, pool, mutations)
+def in_processes(
+    pool: WriterPool,
+    mutations: tuple[str, ...] = (),
+    site: Callable[[Path], Site] = Site.on_disk,
+    beside: Callable[[str], list[Done]] = lambda _: [],
+) -> Run:
+    """Histories whose writers are processes.
+
+    Args:
+        pool: where writers come from.
+        mutations: parts of the product that they do without.
+        site: the place of a table, given a folder for what is beside it.
+        beside: what happens meanwhile.
+    """
+    return lambda world, folder: run_in_processes(world, site(folder), pool, mutations, beside)
 
 
 def in_threads(world: World, folder: Path) -> History:
     """Histories whose writers are threads."""
-    return run_in_threads(world, folder)
+    return run_in_threads(world, Site.on_disk(folder))
 
 
 def campaign(

@@ -24,9 +24,12 @@ from typing import Any
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
+from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
+from hudi_fast.timeline.service_plans import CompactionOperation
+from hudi_fast.view.pending import read_compaction_plan
 from tests.concurrency.history import Done, History
-from tests.concurrency.replay import Landed, State, States, Undone, effect, replay, shown
+from tests.concurrency.replay import Compaction, Landed, State, States, Undone, effect, replay, shown
 from tests.concurrency.script import rows_seen
 from tests.concurrency.worlds import WRITES
 from tests.support.small_tables import assert_tidy
@@ -35,8 +38,9 @@ __all__ = ["Verdict", "check"]
 
 _LOOKS = 2
 _IN_RECOVERY = 1 << 63
-"""When a rollback was finished of which no writer knows."""
+"""When recovery took a write off the timeline: after all that writers did."""
 
+_UNDOING = ("undo", "restore")
 _UNINDEXABLE = "InvalidDataError: The metadata partition record_index would get "
 
 
@@ -61,7 +65,8 @@ class Verdict:
 
 @dataclass(slots=True)
 class _Timeline:
-    """The table's instants, archive included: completion times by requested time; what was undone, and by what."""
+    """The table's instants, archive included: completion times by requested time; what was undone, and by what rollback
+    or restore."""
 
     completed: dict[str, str]
     pending: set[str]
@@ -88,7 +93,7 @@ def _check(history: History, looks: int) -> Verdict:
         timeline = _timeline(history)
         undone = _undone(history, timeline)
         landed = list(_landed(history, {*timeline.completed, *(one.requested for one in undone)}))
-        states = replay(history.world, landed, _compactions(history, timeline), undone)
+        states = replay(history.world, landed, _compactions(history), undone)
         wrong += _told_the_truth(history, timeline, states)
         wrong += states.faults
         wrong += _reads(history, states)
@@ -106,7 +111,7 @@ def _check(history: History, looks: int) -> Verdict:
 
 
 def _timeline(history: History) -> _Timeline:
-    state = open_state(Storage(history.table))
+    state = open_state(history.site.storage())
     found = hf.HudiTable(state.storage).history(archived=True).to_pylist()
     found = [one for one in found if one["action"] != "savepoint"]  # it has the time of its commit
     completed = {one["instant"]: one["completion"] or "" for one in found if one["state"] == "COMPLETED"}
@@ -114,7 +119,7 @@ def _timeline(history: History) -> _Timeline:
     undone = [
         (target, one["instant"])
         for one in found
-        if one["action"] == "rollback" and one["state"] == "COMPLETED"
+        if one["action"] in ("rollback", "restore") and one["state"] == "COMPLETED"
         for target in one["rolled_back"]
     ]
     return _Timeline(completed, pending, undone)
@@ -123,14 +128,15 @@ def _timeline(history: History) -> _Timeline:
 def _undone(history: History, timeline: _Timeline) -> list[Undone]:
     """What was rolled back on purpose, although it was complete; whoever finished it."""
     makers = {attempt.instant.requested: done for done in history.done for attempt in done.attempts}
-    asked = {target for target, by in timeline.rolled_back if by in makers and makers[by].op.verb == "undo"}
+    asked = {target for target, by in timeline.rolled_back if by in makers and makers[by].op.verb in _UNDOING}
     went: dict[str, tuple[int, int]] = {}
     for done in history.done:
         for requested, begun, ended in done.taken:
             if requested not in timeline.completed and requested in asked:
                 went[requested] = min(begun, went.get(requested, (begun, 0))[0]), ended
-    for requested in asked - timeline.completed.keys():
-        went.setdefault(requested, (_IN_RECOVERY, _IN_RECOVERY))
+    for requested, *_ in history.recovery.taken:
+        if requested in asked:
+            went.setdefault(requested, (_IN_RECOVERY, _IN_RECOVERY))
     return [Undone(requested, *times) for requested, times in went.items()]
 
 
@@ -142,10 +148,26 @@ def _landed(history: History, visible: Collection[str]) -> Iterator[Landed]:
                     yield Landed(done, attempt, attempt.published or attempt.tried)
 
 
-def _compactions(history: History, timeline: _Timeline) -> list[str]:
-    """Requested times of all compactions that are, or were, on the timeline."""
-    asked = [one.instant for done in history.done for one in done.attempts if one.instant.action == "compaction"]
-    return [one.requested for one in asked if one.requested in timeline.completed or one.requested in timeline.pending]
+def _compactions(history: History) -> list[Compaction]:
+    """The compactions of the timeline, with the file groups of their plans, and those of its archive, with the file
+    groups that they wrote."""
+    state = open_state(history.site.storage())
+    attempts = (one.instant for done in history.done for one in done.attempts)
+    asked = {one.requested: one for one in attempts if one.action == "compaction"}
+    if not asked:
+        return []
+    groups: dict[str, tuple[CompactionOperation | WriteStat, ...]] = {
+        requested: read_compaction_plan(state.storage, state.config, one).operations
+        for requested, one in asked.items()
+        if state.timeline.find(requested) is not None
+    }
+    for one in ArchivedTimeline(state.storage, state.config).read(min(asked), max(asked)):
+        if one.requested in asked.keys() - groups.keys() and one.action == "commit":
+            groups[one.requested] = tuple(decode_commit_metadata(one.metadata or b"", None).write_stats())
+    return [
+        Compaction(requested, frozenset((one.partition_path, one.file_id) for one in parts))
+        for requested, parts in groups.items()
+    ]
 
 
 def _told_the_truth(history: History, timeline: _Timeline, states: States) -> Iterator[str]:
@@ -177,7 +199,7 @@ def _was_cut_short(history: History, read: Done) -> bool:
     keeps_one = history.world.options["hoodie.cleaner.fileversions.retained"] == "1"
     replaces = verbs & {"cluster", "insert_overwrite", "delete_partition"}  # what was replaced goes with the next clean
     cleaned = "clean" in verbs and (keeps_one or replaces)
-    return read.error.startswith("FileGoneError") and bool("undo" in verbs or cleaned)
+    return read.error.startswith("FileGoneError") and bool(verbs & {*_UNDOING} or cleaned)
 
 
 def _reads(history: History, states: States) -> Iterator[str]:
@@ -199,13 +221,14 @@ def _visible(states: States, done: Done) -> list[int]:
 
 def _final(history: History, states: States) -> Iterator[str]:
     """At the end: rows, files, pending instants, the metadata table."""
-    table = hf.HudiTable.open(history.table)
+    table = history.site.table()
     if history.warning:
         yield f"WARNED: {history.warning}"
     # A record index that an undo dropped cannot be built again where writers inserted one key twice, as is said there.
-    unindexable = states.duplicates and history.trouble.startswith(_UNINDEXABLE)
-    if history.trouble and not unindexable:
-        yield f"NO RECOVERY: {history.trouble}"
+    trouble = history.recovery.error
+    unindexable = states.duplicates and trouble.startswith(_UNINDEXABLE)
+    if trouble and not unindexable:
+        yield f"NO RECOVERY: {trouble}"
     then = states.states[sum(one.at < _IN_RECOVERY for one in states.events)]
     for when, rows, wanted in (
         ("after the last writer", history.before_recovery, then),
@@ -220,11 +243,12 @@ def _final(history: History, states: States) -> Iterator[str]:
     if differences:
         yield f"METADATA TABLE: {differences[:3]}"
     if history.world.faults:  # what a savepoint that died leaves is in no write's way; delete_savepoint takes it away
-        for left in history.table.rglob("*.savepoint.inflight"):
-            left.unlink()
+        for left in history.site.storage().list_dir(".hoodie", recursive=True):
+            if left.name.endswith(".savepoint.inflight"):
+                history.site.storage().delete_file(left.path)
     try:
         if not unindexable:  # then services wait
-            assert_tidy(history.table)
+            assert_tidy(history.site.storage())
     except AssertionError:
         yield f"UNTIDY: {traceback.format_exc()[-600:]}"
 
@@ -256,11 +280,12 @@ def _alive_ones_left_alone(history: History, timeline: _Timeline) -> Iterator[st
     if not history.world.is_calm:
         return
     makers = {one.instant.requested: (done, one) for done in history.done for one in done.attempts}
+    taken = {requested for done in (*history.done, history.recovery) for requested, *_ in done.taken}
     for target, rollback in timeline.rolled_back:
         if target not in makers or rollback not in makers:
             continue
         (owner, undone), (undoer, undoing) = makers[target], makers[rollback]
-        if owner.writer == undoer.writer or undoer.op.verb == "undo":
+        if owner.writer == undoer.writer or undoer.op.verb == "undo" or target in taken:
             continue
         end = undone.ended or owner.end
         if end is not None and undoing.pinned < end:
@@ -282,7 +307,7 @@ def _in_order(history: History) -> Iterator[str]:
 
 def _looks_back(history: History, states: States, looks: int) -> tuple[list[str], int]:
     """Looks at the past and at changes find what the replay says, or are refused because files are gone."""
-    table, wrong, refused = hf.HudiTable.open(history.table), list[str](), 0
+    table, wrong, refused = history.site.table(), list[str](), 0
     chance = random.Random(history.world.seed)
     chosen = chance.sample(states.landed, min(looks, len(states.landed)))
     for one in chosen:
@@ -290,7 +315,7 @@ def _looks_back(history: History, states: States, looks: int) -> tuple[list[str]
         try:
             rows = rows_seen(table.to_arrow(columns=["id", "v"], as_of=instant))
             wanted = states.without_later(history.world, instant)
-            passed_over = states.moved_on(instant)
+            passed_over = states.moved_on(history.world, instant)
             if not _same(rows, wanted, states, passed_over):
                 wrong.append(f"LOOK BACK to {instant}: {rows} where {shown(wanted)} were")
         except ConfigError:
@@ -312,7 +337,9 @@ def _changes(history: History, table: hf.HudiTable, states: States, one: Landed)
     else:
         later = {each.attempt.instant.requested for each in states.landed if each.attempt.instant.requested > begin}
     wanted = {key: tuple(row for row in rows if row.instant in later) for key, rows in states.states[-1].items()}
-    if _same(rows, wanted, states) or (not history.world.blocks and _late_ones_aside(rows, wanted, states, later)):
+    world = history.world
+    has_late = not world.blocks or (world.is_by_time and world.is_mor)
+    if _same(rows, wanted, states) or (has_late and _late_ones_aside(rows, wanted, states, later)):
         return [], 0
     return [f"CHANGES since {begin}: {rows} where {shown(wanted)} were written"], 0
 
@@ -320,8 +347,8 @@ def _changes(history: History, table: hf.HudiTable, states: States, one: Landed)
 def _late_ones_aside(rows: list[list[Any]], wanted: State, states: States, later: Collection[str]) -> bool:
     """Whether the rows are those that are wanted, and some of the range that lost against writes before it.
 
-    Where writers log beside each other, what completed last may have been requested first; a reader of the range knows
-    nothing of what completed before it, nor does Apache Hudi.
+    Where writers log beside each other, what completed last may have been requested first; with ordering values, it may
+    be older. A reader of the range knows nothing of what completed before it, nor does Apache Hudi.
     """
     made = {
         (key, one.done.op.value)

@@ -23,7 +23,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ class WitnessStorage(RecordingStorage):
 
     Args:
         path: the table.
+        options: of its storage.
         note: takes what happens to the timeline.
         faults: those of this writer that are about storage calls.
         machine: folder for the locks of this writer's machine; None: it shares them with all.
@@ -83,12 +84,13 @@ class WitnessStorage(RecordingStorage):
     def __init__(
         self,
         path: str | os.PathLike[str],
+        options: Mapping[str, str],
         note: Note,
         faults: Sequence[Fault] = (),
         machine: Path | None = None,
         can_kill: bool = True,
     ) -> None:
-        super().__init__(path)
+        super().__init__(path, options)
         self._table_root = self._root
         self._tell = note
         self._faults = [one for one in faults if one.kind not in ("skew", "step_back")]

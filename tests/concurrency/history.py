@@ -5,14 +5,13 @@
     World ─► table with its first rows ─► writers, processes or threads, at once ─► events ─► recovery ─► History
                                                                                                   └─► checker
 
-Recovery is what comes after the last writer: signs of life run out (files are made old, nobody waits), a clean rolls
-back what died, and what waits on the timeline is carried out.
+Recovery is what comes after the last writer: signs of life run out (files are made old, nobody waits), a restore that
+died is finished, a clean rolls back what died, and what waits on the timeline is carried out.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 import warnings
@@ -23,16 +22,20 @@ from typing import Any
 
 import hudi_fast as hf
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
-from tests.concurrency.script import Event, rows_seen, run_first, run_script
+from hudi_fast.view.table_state import load_state
+from tests.concurrency.faults import WitnessStorage
+from tests.concurrency.script import Event, Teller, rows_seen, run_first, run_script
+from tests.concurrency.site import Site
 from tests.concurrency.worlds import Op, World, rows_for, world_to_json
 from tests.concurrency.writer_process import Nursery, WriterLink, resume_when_stopped
 
-__all__ = ["FIRST", "Attempt", "Done", "History", "WriterPool", "run_in_processes", "run_in_threads"]
+__all__ = ["FIRST", "Attempt", "Done", "History", "WriterPool", "history_of", "run_in_processes", "run_in_threads"]
 
 FIRST = -1
 """Number of the writer that made the table."""
 
-_OLD_SECONDS = 86_400
+RECOVERY = -2
+"""Number of the writer that comes after all others."""
 
 
 @dataclass(slots=True)
@@ -107,23 +110,28 @@ class History:
 
     Attributes:
         world: the world.
-        table: base path of the table that is left.
+        site: where the table is that is left.
         done: operations that began.
         before_recovery: rows that a reader saw when the last writer had ended.
         warning: what that reader was warned of.
-        trouble: why recovery failed; empty when it did not.
+        recovery: what recovery did.
         killed: writers that died.
         seconds: from the first operation to the last.
     """
 
     world: World
-    table: Path
+    site: Site
     done: list[Done]
     before_recovery: list[list[Any]]
     warning: str
-    trouble: str
+    recovery: Done
     killed: int
     seconds: float
+
+    @property
+    def table(self) -> str:
+        """Address of the table."""
+        return self.site.address
 
 
 class WriterPool:
@@ -150,50 +158,50 @@ class WriterPool:
 
 def run_in_processes(
     world: World,
-    folder: Path,
+    site: Site,
     pool: WriterPool,
     mutations: tuple[str, ...] = (),
-    beside: Callable[[Path], list[Done]] = lambda _: [],
+    beside: Callable[[str], list[Done]] = lambda _: [],
 ) -> History:
     """Run a world whose writers are processes.
 
     Args:
         world: the world.
-        folder: empty, for the table and what is beside it.
+        site: a place without a table.
         pool: where writers come from.
         mutations: parts of the product that its writers do without.
         beside: does what a writer of another program does to the table meanwhile, and says what that was.
     """
-    table, first = folder / "table", list[Event]()
-    run_first(world, table, first.append)
+    first = list[Event]()
+    run_first(world, site, first.append)
     count = len(world.scripts)
-    files = [folder / f"events{number}" for number in range(count)]
+    files = [site.folder / f"events{number}" for number in range(count)]
     writers = pool.take(count)
     started, ended = time.monotonic(), threading.Event()
     for number, writer in enumerate(writers):
-        job = {"world": world_to_json(world), "writer": number, "table": str(table), "mutations": list(mutations)}
+        job = {"world": world_to_json(world), "writer": number, "site": site.to_json(), "mutations": list(mutations)}
         writer.send({**job, "events": str(files[number])})
     stops = [
         max((one.ms for one in world.faults if (one.kind, one.writer) == ("stop", n)), default=0) for n in range(count)
     ]
     if any(stops):
         threading.Thread(target=resume_when_stopped, args=(writers, stops, ended), daemon=True).start()
-    others = beside(table)
+    others = beside(site.address)
     alive = [writer for writer in writers if _finished(writer)]
     ended.set()
     seconds = time.monotonic() - started
     pool.give_back(alive)
     events = [_read_events(path) for path in files]
-    return _history(world, table, first, events, count - len(alive), seconds, others)
+    return history_of(world, site, first, events, count - len(alive), seconds, others)
 
 
-def run_in_threads(world: World, folder: Path) -> History:
+def run_in_threads(world: World, site: Site) -> History:
     """Run a world whose writers are threads of this process; a kill is an error of all that a writer does then."""
-    table, first = folder / "table", list[Event]()
-    run_first(world, table, first.append)
+    first = list[Event]()
+    run_first(world, site, first.append)
     events: list[list[Event]] = [[] for _ in world.scripts]
     threads = [
-        threading.Thread(target=run_script, args=(world, number, table, events[number].append, False))
+        threading.Thread(target=run_script, args=(world, number, site, events[number].append, False))
         for number in range(len(world.scripts))
     ]
     started = time.monotonic()
@@ -204,7 +212,7 @@ def run_in_threads(world: World, folder: Path) -> History:
         for thread in threads:
             thread.join()
     killed = sum(any(one.kind == "kill" and one.writer == n for one in world.faults) for n in range(len(threads)))
-    return _history(world, table, first, events, killed, time.monotonic() - started)
+    return history_of(world, site, first, events, killed, time.monotonic() - started)
 
 
 def _finished(writer: WriterLink) -> bool:
@@ -219,16 +227,27 @@ def _read_events(path: Path) -> list[Event]:
     return [json.loads(line) for line in lines if line.endswith(b"]")]
 
 
-def _history(
+def history_of(
     world: World,
-    table: Path,
+    site: Site,
     first: list[Event],
     events: list[list[Event]],
-    killed: int,
-    seconds: float,
+    killed: int = 0,
+    seconds: float = 0.0,
     others: Sequence[Done] = (),
 ) -> History:
-    scripts = {FIRST: tuple(Op("upsert", keys, value=n + 1) for n, keys in enumerate(world.first))}
+    """Put together what writers told, have recovery done, and read the table before it.
+
+    Args:
+        world: the world.
+        site: where the table is.
+        first: events of the table's maker.
+        events: of each writer, in the order of their scripts.
+        killed: writers that died.
+        seconds: from the first operation to the last.
+        others: operations of another program.
+    """
+    scripts = {FIRST: world.openings}
     scripts |= dict(enumerate(world.scripts))
     done = _put_together(FIRST, scripts[FIRST], first)
     for number, told in enumerate(events):
@@ -236,9 +255,9 @@ def _history(
     done += others
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        seen = rows_seen(hf.HudiTable.open(table).to_arrow(columns=["id", "v"]))
+        seen = rows_seen(site.table().to_arrow(columns=["id", "v"]))
     warning = "; ".join(str(one.message) for one in warned)
-    return History(world, table, done, seen, warning, _recover(world, table), killed, seconds)
+    return History(world, site, done, seen, warning, _recover(world, site), killed, seconds)
 
 
 def _put_together(writer: int, script: Sequence[Op], events: list[Event]) -> list[Done]:
@@ -279,21 +298,26 @@ def _note_deleted(done: Done, file: str, begun: int, ended: int, sure: bool) -> 
         done.taken.append((instant.requested, begun, ended if sure else begun))
 
 
-def _recover(world: World, table: Path) -> str:
-    """Finish what the writers left; what went wrong, as text."""
-    signs = table / ".hoodie" / ".heartbeat"
-    past = time.time() - _OLD_SECONDS
-    for file in signs.iterdir() if signs.is_dir() else ():
-        os.utime(file, (past, past))
-    services, options = hf.HudiTable.open(table).services, world.options_alone
+def _recover(world: World, site: Site) -> Done:
+    """Finish what the writers left; what went wrong is its error."""
+    site.end_signs_of_life()
+    events = list[Event]()
+    teller, options = Teller(events.append), world.options_alone
+    storage = WitnessStorage(site.address, site.options, teller.timeline)
+    teller.begin(0)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if load_state(storage).timeline.pending_restore is not None:
+                hf.HudiTable(storage).services.run_pending(options)
+            services = hf.HudiTable(storage).services
             services.clean(options)
             services.run_pending(options)
             if world.faults:  # markers of who died after its commit go at the next write: one that finds nothing to do
                 nobody = rows_for(("none0",), 0, world.partitions).select(["id", "p"])
-                hf.HudiTable.open(table).delete(nobody, options)
+                hf.HudiTable(storage).delete(nobody, options)
+        teller.end("served")
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
+        teller.end("refused", error=f"{type(error).__name__}: {error}")
+    (done,) = _put_together(RECOVERY, (Op("pending"),), events)
+    return done

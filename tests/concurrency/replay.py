@@ -13,20 +13,21 @@ replaced or removed, rows that it did not see are not. Where conflicts are looke
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.concurrency.history import FIRST, Attempt, Done
-from tests.concurrency.worlds import World, partition_of
+from tests.concurrency.worlds import Op, World, partition_of
 
-__all__ = ["Landed", "Row", "State", "States", "Undone", "effect", "replay", "shown"]
+__all__ = ["Compaction", "Landed", "Row", "State", "States", "Undone", "effect", "replay", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its value and the requested time of the write that made it."""
+    """One row: its value, the requested time of the write that made it, and its ordering value."""
 
     value: int
     instant: str
+    ts: int = 0
 
 
 State = Mapping[str, tuple[Row, ...]]
@@ -68,6 +69,25 @@ class Undone:
     at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A compaction that was requested: in each of its file groups it begins a file slice.
+
+    Attributes:
+        requested: its requested time.
+        groups: partition path and file id of the file groups in its plan.
+    """
+
+    requested: str
+    groups: frozenset[tuple[str, str]]
+
+    def may_concern(self, world: World, key: str) -> bool:
+        """Whether the file group of a key is among its own: surely, if keys have their buckets; else by partition."""
+        place, bucket = partition_of(key, world.partitions), world.bucket_of(key)
+        begin = "" if bucket is None else f"{bucket:08d}-"
+        return any(partition == place and file_id.startswith(begin) for partition, file_id in self.groups)
+
+
 @dataclass(slots=True)
 class States:
     """What the table held.
@@ -76,19 +96,22 @@ class States:
         landed: writes in the order in which they became visible; those that were undone again, too.
         events: the same, and what was undone, in the order in which that was seen.
         states: what it held before the first event, and after each.
-        compactions: requested times of compactions.
+        compactions: those that were requested.
         faults: what cannot have happened if conflicts had been found.
-        unsure: keys whose rows nobody can tell: a delete that saw nothing, beside an insert.
+        unsure: keys whose rows nobody can tell: a delete that saw nothing, beside an insert; a late row after a
+            delete.
         duplicates: keys that were there twice at some time.
+        deleted: with ordering values: the highest of a key's rows when one of them was deleted.
     """
 
     landed: list[Landed]
     events: list[Landed | Undone]
     states: list[State]
-    compactions: tuple[str, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
     faults: list[str] = field(default_factory=list)
     unsure: set[str] = field(default_factory=set)
     duplicates: set[str] = field(default_factory=set)
+    deleted: dict[str, int] = field(default_factory=dict)
 
     def pinned(self, attempt: Attempt) -> State:
         """What a write saw; of another program's it is taken that nothing came between."""
@@ -105,30 +128,33 @@ class States:
         """What a look back to a requested time finds: nothing of writes that were requested later."""
         state: State = {}
         if not world.blocks:
-            return _side_by_side(
-                [one for one in self.landed if one.attempt.instant.requested <= requested], self.compactions
-            )
+            seen = [one for one in self.landed if one.attempt.instant.requested <= requested]
+            return _side_by_side(world, seen, self.compactions)[0]
         for one in self.landed:
             if one.attempt.instant.requested <= requested and one.attempt.instant.requested not in self.undone:
                 state = _apply(world, state, one, self.pinned(one.attempt), None)
         return state
 
-    def moved_on(self, requested: str) -> set[str]:
+    def moved_on(self, world: World, requested: str) -> set[str]:
         """Keys that a look back to a requested time finds without their last change, as with Apache Hudi.
 
         A log file that was complete after a compaction was requested belongs to the slice of the compaction, which is
         of a later time than the look back.
 
         Args:
+            world: the world.
             requested: the time of the look back.
         """
-        later = [one for one in self.compactions if one > requested]
-        beside = [
-            one
+        later = [one for one in self.compactions if one.requested > requested]
+        return {
+            key
             for one in self.landed
-            if any(one.attempt.instant.requested < each < one.attempt.completion for each in later)
-        ]
-        return {key for one in beside for key in one.done.op.keys}
+            for key in one.done.op.keys
+            if any(
+                one.attempt.instant.requested < each.requested < one.attempt.completion and each.may_concern(world, key)
+                for each in later
+            )
+        }
 
 
 def shown(state: State) -> list[list[object]]:
@@ -137,14 +163,14 @@ def shown(state: State) -> list[list[object]]:
 
 
 def replay(
-    world: World, landed: Sequence[Landed], compactions: Sequence[str] = (), undone: Sequence[Undone] = ()
+    world: World, landed: Sequence[Landed], compactions: Sequence[Compaction] = (), undone: Sequence[Undone] = ()
 ) -> States:
     """Work out what the table held after each write.
 
     Args:
         world: the world.
         landed: its writes that became visible, in any order.
-        compactions: requested times of all compactions.
+        compactions: all that were requested.
         undone: those that were rolled back again.
     """
     ordered = sorted(landed, key=lambda one: one.at)
@@ -156,7 +182,9 @@ def replay(
         elif world.blocks:
             states.states.append(_apply(world, states.states[-1], one, states.pinned(one.attempt), states))
         else:
-            states.states.append(_side_by_side(ordered[: number + 1], states.compactions))
+            state, unsure = _side_by_side(world, ordered[: number + 1], states.compactions)
+            states.states.append(state)
+            states.unsure |= unsure
     if not world.blocks:
         states.unsure |= {key for one in ordered for key in _unseen(states, one)}
     return states
@@ -173,39 +201,54 @@ def _left_of(world: World, states: States, number: int) -> State:
     return state
 
 
-def effect(world: World, done: Done, seen: State) -> tuple[dict[str, tuple[Row, ...]], dict[str, int]]:
+def effect(world: World, done: Done, seen: State) -> tuple[dict[str, tuple[Row, ...]], dict[str, Row]]:
     """What a write changes, given what it saw.
 
     Returns:
-        Rows that it takes away, by key, and values that it puts there, by key.
+        Rows that it takes away, by key, and rows that it puts there, by key; these have no instant.
     """
     op = done.op
+    made = {key: Row(op.value, "", op.ts) for key in op.keys}
     if op.verb in ("insert_overwrite", "delete_partition"):
-        inside = {key: rows for key, rows in seen.items() if partition_of(key, world.partitions) == op.partition}
-        return inside, dict.fromkeys(op.keys, op.value)
+        return {key: rows for key, rows in seen.items() if partition_of(key, world.partitions) == op.partition}, made
+    if op.verb == "insert":  # keys that nobody else has
+        return {}, made
     gone = {key: seen[key] for key in op.keys if seen.get(key)}
     if op.verb == "delete":
         return gone, {}
     if op.verb == "increment":
-        return gone, {key: rows[0].value + 1 for key, rows in gone.items()}
-    if op.verb == "insert":  # keys that nobody else has
-        return {}, dict.fromkeys(op.keys, op.value)
-    return gone, dict.fromkeys(op.keys, op.value)
-
-
-def _side_by_side(landed: Sequence[Landed], compactions: Sequence[str]) -> State:
-    """Where writers log beside each other a key has the row of the log file that comes last: of the newest slice, which
-    is of the last compaction that was requested before the file was complete, the write that was requested last."""
-    last: dict[str, tuple[int, str, Landed]] = {}
-    for one in landed:
-        times = one.attempt.instant.requested, one.attempt.completion
-        order = (sum(each < times[1] for each in compactions), times[0], one)
-        for key in one.done.op.keys:
-            last[key] = max(last.get(key, order), order, key=lambda known: known[:2])
-    return {
-        key: () if one.done.op.verb == "delete" else (Row(one.done.op.value, requested),)
-        for key, (_, requested, one) in last.items()
+        return gone, {key: Row(rows[0].value + 1, "", rows[0].ts) for key, rows in gone.items()}
+    late = {key for key, rows in gone.items() if world.is_by_time and op.ts < max(row.ts for row in rows)}
+    return {key: rows for key, rows in gone.items() if key not in late}, {
+        key: row for key, row in made.items() if key not in late
     }
+
+
+def _side_by_side(world: World, landed: Sequence[Landed], compactions: Sequence[Compaction]) -> tuple[State, set[str]]:
+    """The rows where writers log beside each other, and keys whose rows nobody can tell.
+
+    The log entries of a key come in the order of file slices, and in a slice in that of requests. The slice of an entry
+    is that of the last compaction of its file group that was requested before the log file was complete. The last row
+    counts; with ordering values it is the last of those with the highest one.
+    """
+    entries: dict[str, list[tuple[int, str, Op]]] = {}
+    for one in landed:
+        requested, completion = one.attempt.instant.requested, one.attempt.completion
+        for key in one.done.op.keys:
+            begun = sum(each.requested < completion and each.may_concern(world, key) for each in compactions)
+            entries.setdefault(key, []).append((begun, requested, one.done.op))
+    state, unsure = dict[str, tuple[Row, ...]](), set[str]()
+    for key, ops in entries.items():
+        row, highest = None, 0
+        for _, requested, op in sorted(ops, key=lambda entry: entry[:2]):
+            if op.verb == "delete":
+                row = None
+            elif row is None or not world.is_by_time or op.ts >= row.ts:
+                if row is None and op.ts < highest:  # what was deleted is in a base file, or is not any more
+                    unsure.add(key)
+                row, highest = Row(op.value, requested, op.ts), max(highest, op.ts)
+        state[key] = () if row is None else (row,)
+    return state, unsure
 
 
 def _unseen(states: States, one: Landed) -> set[str]:
@@ -232,7 +275,9 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
             )
         after[key] = left
     unseen = set() if states is None else _made_since(world, states, one) - set(gone)
-    for key, value in made.items():
+    if states is not None and world.is_by_time:
+        _note_late(states, one.done.op, gone, made)
+    for key, row in made.items():
         if states is not None and (after.get(key) or key in unseen):
             states.duplicates.add(key)
             states.unsure.add(key)  # which of the rows a later write finds is the index's affair
@@ -242,8 +287,17 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
                     "it landed; it should have been refused"
                 )
         copies = len(gone.get(key, ())) or 1
-        after[key] = (*after.get(key, ()), *[Row(value, instant)] * copies)
+        after[key] = (*after.get(key, ()), *[replace(row, instant=instant)] * copies)
     return after
+
+
+def _note_late(states: States, op: Op, gone: Mapping[str, Sequence[Row]], made: Mapping[str, Row]) -> None:
+    """A row that comes after a delete and is older than what was deleted is there or not: a log merges with the base
+    file, which may have the deleted row still, only after it was merged in itself."""
+    if op.verb == "delete":
+        for key, rows in gone.items():
+            states.deleted[key] = max([states.deleted.get(key, 0), *(row.ts for row in rows)])
+    states.unsure |= {key for key, row in made.items() if row.ts < states.deleted.get(key, 0)}
 
 
 def _overlooked(world: World, states: States, one: Landed) -> set[str]:

@@ -18,7 +18,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,30 +27,31 @@ import hudi_fast as hf
 from hudi_fast.errors import CommitStateUnknownError, HudiError
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from tests.concurrency.faults import WitnessStorage, clock_off, hasty, leased, unmade
-from tests.concurrency.worlds import Op, World, rows_for
+from tests.concurrency.site import Site
+from tests.concurrency.worlds import Op, World
 from tests.support.instrumented_storage import InjectedFaultError
 
-__all__ = ["Event", "rows_seen", "run_first", "run_script"]
+__all__ = ["Event", "Teller", "rows_seen", "run_first", "run_script"]
 
 Event = list[Any]
 
 
-def run_first(world: World, table: Path, record: Callable[[Event], None]) -> None:
+def run_first(world: World, site: Site, record: Callable[[Event], None]) -> None:
     """Make the table with the rows that it has at the beginning; their operations count from 0 as well."""
-    for number, keys in enumerate(world.first):
-        event_of = _Teller(record)
-        storage = WitnessStorage(table, event_of.timeline)
+    for number, op in enumerate(world.openings):
+        event_of = Teller(record)
+        storage = WitnessStorage(site.address, site.options, event_of.timeline)
         event_of.begin(number)
         if not number:
-            hf.HudiTable.create(table, rows_for((), 0, 1).schema, world.options_alone)
-        result = hf.HudiTable(storage).upsert(rows_for(keys, number + 1, world.partitions), world.options_alone)
+            hf.HudiTable.create(site.address, world.rows(op).schema, world.options_alone, site.options)
+        result = hf.HudiTable(storage).upsert(world.rows(op), world.options_alone)
         event_of.end("landed", result.instant)
 
 
 def run_script(
     world: World,
     writer: int,
-    table: Path,
+    site: Site,
     record: Callable[[Event], None],
     can_kill: bool = True,
     mutations: tuple[str, ...] = (),
@@ -61,17 +61,17 @@ def run_script(
     Args:
         world: the world.
         writer: number of the writer.
-        table: base path; folders of machines and the file of leases are beside it.
+        site: where the table is, folders of machines and the file of leases.
         record: takes events.
         can_kill: whether this process is the writer's own.
         mutations: parts of the product to do without.
     """
-    teller = _Teller(record)
+    teller = Teller(record)
     faults = [one for one in world.faults if one.writer == writer]
-    machine = table.parent / f"machine{writer}" if world.machines else None
+    machine = site.folder / f"machine{writer}" if world.machines else None
     if machine is not None:
         machine.mkdir(exist_ok=True)
-    storage = WitnessStorage(table, teller.timeline, faults, machine, can_kill)
+    storage = WitnessStorage(site.address, site.options, teller.timeline, faults, machine, can_kill)
     with ExitStack() as stack:
         if can_kill:  # what follows is true of the whole process
             stack.enter_context(warnings.catch_warnings())
@@ -81,7 +81,7 @@ def run_script(
             if world.faults:
                 stack.enter_context(hasty())
             if world.provider == "lease":
-                stack.enter_context(leased(table.parent / "lease"))
+                stack.enter_context(leased(site.folder / "lease"))
         for number, op in enumerate(world.scripts[writer]):
             for fault in faults:
                 if fault.kind in ("skew", "step_back") and fault.at == number:
@@ -89,24 +89,27 @@ def run_script(
             _carry_out(world, op, number, hf.HudiTable(storage), teller)
 
 
-class _Teller:
+class Teller:
     """Makes events, of one operation after the other."""
 
     def __init__(self, record: Callable[[Event], None]) -> None:
         self._record, self._op = record, 0
 
     def begin(self, op: int) -> None:
+        """An operation begins; what follows belongs to it."""
         self._op = op
         self._record(["begin", op, time.monotonic_ns()])
 
     def timeline(self, what: str, file: str, begun: int, ended: int, sure: bool) -> None:
+        """What a ``WitnessStorage`` notes."""
         self._record([what, self._op, file, begun, ended, sure])
 
     def end(self, outcome: str, instant: str = "", error: str = "", rows: Any = None) -> None:
+        """The operation has ended."""
         self._record(["end", self._op, time.monotonic_ns(), outcome, instant, error, rows])
 
 
-def _carry_out(world: World, op: Op, number: int, table: hf.HudiTable, teller: _Teller) -> None:
+def _carry_out(world: World, op: Op, number: int, table: hf.HudiTable, teller: Teller) -> None:
     teller.begin(number)
     try:
         outcome, instant, rows = _do(world, op, table)
@@ -146,7 +149,7 @@ def _write(world: World, op: Op, table: hf.HudiTable, options: dict[str, str]) -
         return table.update(pc.field("id").isin(list(op.keys)), {"v": pc.field("v") + 1}, options)
     if op.verb == "delete_partition":
         return table.delete_partitions([op.partition], options)
-    rows = rows_for(op.keys, op.value, world.partitions)
+    rows = world.rows(op)
     if op.verb == "delete":
         return table.delete(rows.select(["id", "p"]), options)
     return table.write(rows, op.verb, options)
@@ -155,6 +158,12 @@ def _write(world: World, op: Op, table: hf.HudiTable, options: dict[str, str]) -
 def _drop_savepoint(services: Any, options: dict[str, str]) -> None:
     for instant in services.savepoints()["instant"].to_pylist()[:1]:
         services.delete_savepoint(instant, options)
+
+
+def _restore(services: Any, options: dict[str, str]) -> None:
+    """Restore a table to its newest savepoint, if it has any."""
+    for instant in services.savepoints()["instant"].to_pylist()[-1:]:
+        services.restore(instant, options)
 
 
 def _undo(table: hf.HudiTable, options: dict[str, str]) -> None:
@@ -175,6 +184,7 @@ _SERVICES: dict[str, Callable[[Any, dict[str, str]], object]] = {
     "pending": lambda services, options: services.run_pending(options),
     "savepoint": lambda services, options: services.savepoint(options=options),
     "drop_savepoint": _drop_savepoint,
+    "restore": _restore,
 }
 
 

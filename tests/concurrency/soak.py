@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tests.concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign, in_processes, in_threads
 from tests.concurrency.history import WriterPool
-from tests.concurrency.worlds import World, apart, world_of
+from tests.concurrency.worlds import World, apart, with_late_rows, world_of
 from tests.concurrency.writer_process import Nursery
 
 FAMILIES: dict[str, Callable[[int], World]] = {
@@ -37,6 +37,10 @@ FAMILIES: dict[str, Callable[[int], World]] = {
     "threads": lambda seed: world_of(seed),
     "undoing": lambda seed: world_of(seed, undoing=True),
     "undoing and crashes": lambda seed: world_of(seed, CRASHES, undoing=True),
+    "restoring": lambda seed: world_of(seed, restoring=True),
+    "restoring and crashes": lambda seed: world_of(seed, CRASHES, restoring=True),
+    "late rows": lambda seed: with_late_rows(world_of(seed)),
+    "late rows and crashes": lambda seed: with_late_rows(world_of(seed, CRASHES, undoing=True)),
 }
 _ONE_TURN = 10
 _FIRST = 20

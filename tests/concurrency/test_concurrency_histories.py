@@ -10,7 +10,7 @@ import pytest
 
 from tests.concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign, in_processes, in_threads
 from tests.concurrency.history import WriterPool
-from tests.concurrency.worlds import World, apart, world_of
+from tests.concurrency.worlds import World, apart, with_late_rows, world_of
 
 SMALL = {"writers": 2, "steps": 3}
 RANDOM = secrets.randbelow(2**31)
@@ -47,6 +47,26 @@ def test_writers_on_many_machines_that_sleep_lose_nothing(writers: WriterPool, s
 
 def test_clocks_that_are_off_lose_nothing(writers: WriterPool, scratch: Path) -> None:
     assert_nothing_lost(campaign(worlds(500, 5, CLOCKS, **SMALL), scratch, in_processes(writers)))
+
+
+def test_rows_that_come_late_lose_against_stored_ones(writers: WriterPool, scratch: Path) -> None:
+    assert_nothing_lost(campaign(map(with_late_rows, worlds(600, 8, **SMALL)), scratch, in_processes(writers)))
+
+
+def test_restores_beside_writers_lose_nothing_but_what_they_undo(writers: WriterPool, scratch: Path) -> None:
+    tried = (world_of(seed, restoring=True, writers=2, steps=5) for seed in (*range(700, 706), RANDOM))
+    assert_nothing_lost(campaign(tried, scratch, in_processes(writers)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kinds", [(), CRASHES], ids=["calm", "crashes"])
+def test_larger_worlds_with_late_rows_and_restores_lose_nothing(
+    writers: WriterPool, scratch: Path, kinds: tuple[str, ...]
+) -> None:
+    tried = (world_of(seed, kinds, restoring=seed % 2 == 0) for seed in (*range(15_000, 15_150), RANDOM))
+    late = (with_late_rows(world) if world.seed % 3 else world for world in tried)
+    assert_nothing_lost(campaign(late, scratch, in_processes(writers)))
 
 
 @pytest.mark.long

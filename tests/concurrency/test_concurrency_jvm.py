@@ -19,6 +19,7 @@ from hudi_fast.view.table_state import commits_newest_first, load_state
 from tests.concurrency.checker import check
 from tests.concurrency.history import Attempt, Done, WriterPool, run_in_processes
 from tests.concurrency.script import rows_seen
+from tests.concurrency.site import Site
 from tests.concurrency.worlds import Op, World, apart, rows_for, world_of
 from tests.peer.client import PeerError, RealHudi
 from tests.servers.zookeeper import ZookeeperServer
@@ -62,12 +63,12 @@ def world_beside_jvm(seed: int, server: ZookeeperServer) -> World:
     return replace(made, options={**made.options, "hoodie.time.generator.max_expected_clock_skew_ms": "20"})
 
 
-def as_jvm(peer: RealHudi, world: World, steps: int) -> Callable[[Path], list[Done]]:
+def as_jvm(peer: RealHudi, world: World, steps: int) -> Callable[[str], list[Done]]:
     """What Apache Hudi does to the table, one upsert after the other."""
     chance = random.Random(world.seed)
     keys = sorted({key for some in world.first for key in some})
 
-    def act(table: Path) -> list[Done]:
+    def act(table: str) -> list[Done]:
         done: list[Done] = []
         for number in range(steps):
             op = Op("upsert", (chance.choice(keys),), value=90_000_000 + number)
@@ -92,13 +93,13 @@ def as_jvm(peer: RealHudi, world: World, steps: int) -> Callable[[Path], list[Do
     return act
 
 
-def _address(table: Path) -> str:
+def _address(table: str) -> str:
     """With a scheme: without one release 1.2.0 notes log files of a task that ran twice as ``file:p0/...`` (version 6),
     and cannot read its own metadata table then."""
     return f"file://{table}"
 
 
-def _find(table: Path, world: World, done: list[Done]) -> None:
+def _find(table: str, world: World, done: list[Done]) -> None:
     """Which instants were Apache Hudi's: their commits say so."""
     ahead = time.time_ns() - time.monotonic_ns()
     state = load_state(Storage(table))
@@ -127,7 +128,7 @@ def test_writers_beside_apache_hudi_lose_nothing(
         world = world_beside_jvm(seed, zookeeper)
         folder = scratch / str(seed)
         folder.mkdir()
-        history = run_in_processes(world, folder, writers, beside=as_jvm(hudi_12, world, 3))
+        history = run_in_processes(world, Site.on_disk(folder), writers, beside=as_jvm(hudi_12, world, 3))
         here = rows_seen(hudi_12.read(_address(history.table), columns=["id", "v"]))
         found = list(check(history).wrong)
         if here != history.before_recovery:

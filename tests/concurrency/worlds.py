@@ -17,6 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.naive.bucket_hash import list_hash
+
 __all__ = [
     "FAULT_STEPS",
     "READS",
@@ -26,8 +28,10 @@ __all__ = [
     "Op",
     "World",
     "apart",
+    "bucket_of",
     "partition_of",
     "rows_for",
+    "with_late_rows",
     "world_from_json",
     "world_of",
     "world_to_json",
@@ -47,6 +51,7 @@ SERVICES = (
     "savepoint",
     "drop_savepoint",
     "undo",
+    "restore",
 )
 READS = ("read",)
 FAULT_STEPS = (
@@ -65,8 +70,12 @@ FAULT_STEPS = (
 
 _L = "hoodie.write.lock."
 _IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+_BY_TIME = "EVENT_TIME_ORDERING"
 _OCC = "OPTIMISTIC_CONCURRENCY_CONTROL"
 _NBCC = "NON_BLOCKING_CONCURRENCY_CONTROL"
+_FIRST_TS = 5
+_TIMES = (1, 3, 5, 6, 7, 8, 9)
+"""Ordering values; rows at the beginning have :data:`_FIRST_TS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +87,14 @@ class Op:
         keys: record keys that it is about.
         partition: partition path, of ``insert_overwrite`` and ``delete_partition``.
         value: what it writes; unique in its world.
+        ts: ordering value of what it writes, in a world with late rows.
     """
 
     verb: str
     keys: tuple[str, ...] = ()
     partition: str = ""
     value: int = 0
+    ts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +157,28 @@ class World:
         """Whether keys have their file groups beforehand, so that no key can be there twice."""
         return self.options.get("hoodie.index.type") == "BUCKET"
 
+    def bucket_of(self, key: str) -> int | None:
+        """The bucket of a key, whose file group has an id that begins with it; None without a bucket index."""
+        return bucket_of(key, int(self.options["hoodie.bucket.index.num.buckets"])) if self.is_bucket else None
+
     @property
     def blocks(self) -> bool:
         """Whether conflicts are looked for."""
         return self.options["hoodie.write.concurrency.mode"] == _OCC
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether rows have ordering values: a row that comes late loses against the stored one."""
+        return self.options["hoodie.write.record.merge.mode"] == _BY_TIME
+
+    @property
+    def openings(self) -> tuple[Op, ...]:
+        """The operations that make the rows at the beginning."""
+        return tuple(Op("upsert", keys, value=n + 1, ts=_FIRST_TS) for n, keys in enumerate(self.first))
+
+    def rows(self, op: Op) -> pa.Table:
+        """The rows that an operation gives."""
+        return rows_for(op.keys, op.value, self.partitions, op.ts if self.is_by_time else None)
 
     @property
     def version(self) -> int:
@@ -167,20 +196,31 @@ def partition_of(key: str, partitions: int) -> str:
     return f"p{int(key[-1]) % partitions}"
 
 
-def rows_for(keys: tuple[str, ...], value: int, partitions: int) -> pa.Table:
-    """Rows with these keys: ``id``, ``p``, ``v``."""
+def bucket_of(key: str, buckets: int) -> int:
+    """The bucket of a key of one field: Java's hash of a list of one string."""
+    return (list_hash([key]) & 0x7FFFFFFF) % buckets
+
+
+def rows_for(keys: tuple[str, ...], value: int, partitions: int, ts: int | None = None) -> pa.Table:
+    """Rows with these keys: ``id``, ``p``, ``v``; and ``ts``, if it is given."""
     places = [partition_of(key, partitions) for key in keys]
-    return pa.table(
+    rows = pa.table(
         {
             "id": pa.array(list(keys), pa.string()),
             "p": pa.array(places, pa.string()),
             "v": pa.array([value] * len(keys), pa.int64()),
         }
     )
+    return rows if ts is None else rows.append_column("ts", pa.array([ts] * len(keys), pa.int64()))
 
 
 def world_of(
-    seed: int, faults: tuple[str, ...] = (), writers: int | None = None, steps: int | None = None, undoing: bool = False
+    seed: int,
+    faults: tuple[str, ...] = (),
+    writers: int | None = None,
+    steps: int | None = None,
+    undoing: bool = False,
+    restoring: bool = False,
 ) -> World:
     """The world of a seed.
 
@@ -190,6 +230,7 @@ def world_of(
         writers: how many; None: 2 to 4.
         steps: operations of each; None: 3 to 6.
         undoing: whether the newest write is rolled back now and then, and savepoints come and go.
+        restoring: whether savepoints are made, and the table is restored to them.
     """
     chance = random.Random(seed)
     options = _options(chance)
@@ -202,6 +243,8 @@ def world_of(
     verbs = _verbs(chance, options)
     if undoing and options["hoodie.write.concurrency.mode"] == _OCC:
         verbs += ["undo", "undo", "undo", "savepoint", "drop_savepoint"]
+    if restoring and options["hoodie.write.concurrency.mode"] == _OCC:
+        verbs += ["savepoint", "savepoint", "restore", "restore", "restore"]
     scripts = tuple(
         tuple(
             _op(chance, verbs, keys, partitions, writer, number)
@@ -214,6 +257,17 @@ def world_of(
         return made
     rule = {"hoodie.client.heartbeat.interval_in_ms": "3000", "hoodie.client.heartbeat.tolerable.misses": "2"}
     return replace(made, options={**options, **rule}, faults=_faults(chance, faults, count))
+
+
+def with_late_rows(world: World) -> World:
+    """The same world with ordering values: rows come late now and then, or at the same time as the stored one."""
+    chance = random.Random(world.seed)
+    by_time = {
+        "hoodie.write.record.merge.mode": _BY_TIME,
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    scripts = tuple(tuple(replace(op, ts=chance.choice(_TIMES)) for op in script) for script in world.scripts)
+    return replace(world, options={**world.options, **by_time}, scripts=scripts)
 
 
 def apart(world: World, provider: str = "lease", options: Mapping[str, str] | None = None) -> World:

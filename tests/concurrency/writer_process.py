@@ -4,7 +4,7 @@
 
     Nursery ─ starts ─► ``python -m tests.concurrency.writer_process <socket>``: imports, compiles, waits
        │ connect                       │ fork
-       └──────── WriterLink ◄───────► a writer: {"world", "writer", "table", ...} ─► script.run_script ─► "done"
+       └──────── WriterLink ◄───────► a writer: {"world", "writer", "site", ...} ─► script.run_script ─► "done"
 
 A writer runs one script after the other until its link is closed or it is killed. Its events go to a file, each with
 one write, so that what it told is there when it is killed.
@@ -132,6 +132,7 @@ def resume_when_stopped(writers: Sequence[WriterLink], ms: Sequence[int], ended:
 
 def _serve(link: socket.socket) -> None:
     from tests.concurrency.script import run_script
+    from tests.concurrency.site import Site
     from tests.concurrency.worlds import world_from_json
 
     link.sendall(json.dumps({"pid": os.getpid()}).encode() + b"\n")
@@ -146,7 +147,7 @@ def _serve(link: socket.socket) -> None:
             run_script(
                 world_from_json(job["world"]),
                 job["writer"],
-                Path(job["table"]),
+                Site.from_json(job["site"]),
                 record,
                 mutations=tuple(job["mutations"]),
             )

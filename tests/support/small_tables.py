@@ -104,12 +104,12 @@ def listing(path: str | Path) -> dict[str, int]:
     return {str(each.relative_to(base)): each.stat().st_size for each in files}
 
 
-def assert_tidy(path: str | Path) -> None:
+def assert_tidy(path: str | Path | Storage) -> None:
     """No pending instants, no markers, no data file that no commit names, none missing, meta columns that agree.
 
     Commits may be archived, and files cleaned.
     """
-    storage = Storage(path)
+    storage = path if isinstance(path, Storage) else Storage(path)
     state = load_state(storage)
     assert [str(instant) for instant in state.timeline.pending()] == []
     assert [entry.path for entry in storage.list_dir(".hoodie/.temp", recursive=True)] == []
