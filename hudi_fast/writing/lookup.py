@@ -119,7 +119,8 @@ def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> Sl
 def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
     """The slice with only those log files whose writers may have begun before the base file existed; None without any.
 
-    Before table version 8 log files do not name their writer, so the result has all of them or none.
+    Before table version 8 log files do not name their writer, so the result has all of them or none: all, if writes
+    began before a compaction was complete, or the base file is of an archived instant, whose times nobody knows.
 
     Raises:
         CorruptTableError: the archived timeline is needed and cannot be read.
@@ -128,7 +129,8 @@ def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
     if base is None or not slice_.log_files:
         return None
     if plan.config.layout_version < 2:
-        return slice_ if base.instant in view.timeline.overlapped else None
+        unknown = view.timeline.find(base.instant) is None
+        return slice_ if unknown or base.instant in view.timeline.overlapped else None
     completion = view.timeline.completion_of(base.instant)
     if completion is None and view.archive is not None:
         completion = view.archive.completions([base.instant]).get(base.instant)

@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import make_key_logged_early, mor_options
 from tests.support.small_tables import plain_rows, table_rows
 
+OTHER_PARTITION = {
+    "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.PartitionRegexBasedCompactionStrategy",
+    "hoodie.compaction.partition.path.regex": "p1",
+}
 INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "GLOBAL_RECORD_LEVEL_INDEX")
 
 
@@ -25,6 +31,25 @@ def test_an_upsert_finds_it_in_the_log(tmp_path: Path, index: str, version: str)
     assert (result.updates, result.inserts) == (1, 1)
     assert hf.HudiTable.open(tmp_path / "t").to_arrow().num_rows == 4
     assert table_rows(tmp_path / "t")["k00004"] == ("p0", 4, "later4")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_an_upsert_finds_it_when_the_compaction_is_archived(tmp_path: Path, version: str) -> None:
+    """Before table version 8 the times of an archived compaction are unknown."""
+    path = tmp_path / "t"
+    settings = {**mor_options(table_version=version, index="SIMPLE"), "hoodie.metadata.enable": "false"}
+    make_key_logged_early(path, settings)
+    (compaction,) = load_state(Storage(path)).timeline.of_action("commit")
+    for ts in range(10, 16):  # in another partition
+        hf.write(plain_rows([1], ts=ts), path, settings)
+    services = hf.HudiTable.open(path).services
+    services.compact({**settings, "hoodie.compact.inline.max.delta.commits": "1", **OTHER_PARTITION})
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    services.archive({**settings, **few})
+    assert load_state(Storage(path)).timeline.find(compaction.requested) is None
+    result = hf.write(plain_rows([4, 8], ts=20, text="later"), path, settings)
+    assert (result.updates, result.inserts) == (1, 1)
+    assert table_rows(path)["k00004"] == ("p0", 20, "later4")
 
 
 @pytest.mark.parametrize("index", INDEXES)
