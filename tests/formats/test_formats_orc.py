@@ -20,8 +20,8 @@ from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.hfile.messages import bytes_field, number_field
 from hudi_fast.formats.orc.read import open_orc_file
-from hudi_fast.formats.orc.tail import Stripe, StripeStreams, parse_tail
-from hudi_fast.formats.orc.timestamps import run_values
+from hudi_fast.formats.orc.runs import run_values, signed_runs
+from hudi_fast.formats.orc.tail import SECONDARY, Stripe, StripeStreams, parse_tail
 from hudi_fast.formats.orc.types import plain_type
 from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
 from hudi_fast.storage.base import Storage
@@ -290,3 +290,50 @@ def test_runs_are_those_of_the_specification(content: str, values: list[int]) ->
     for wrong in (raw[:-1], raw + raw):
         with pytest.raises(ValueError, match=r"cut off|expected|without end"):
             run_values(wrong, len(values))
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        ("0206", [3] * 5),
+        ("000d", [-7] * 3),
+        ("4e0300010203", [0, -1, 1, -2]),
+        (
+            "8e132b2107d01e00147028323c46505a646e78828c96a0aab4befce8",
+            [2030, 2000, 2020, 1_000_000, *range(2040, 2200, 10)],
+        ),
+        ("c0130600", [3] * 20),
+        ("c0020503", [-3, -5, -7]),
+        ("c603010223", [-1, 0, 2, 5]),
+    ],
+)
+def test_signed_runs(content: str, values: list[int]) -> None:
+    raw = bytes.fromhex(content)
+    found = [one for run in signed_runs(raw) for one in run.tolist()]
+    assert found == values
+
+
+def decimals(folder: Path, codec: str) -> tuple[Path, int]:
+    """A file with decimals within lists, and the place of their scales."""
+    amounts = pa.array([[Decimal("1.50"), None], None, [Decimal("-2.25")] * 9], pa.list_(pa.decimal128(25, 2)))
+    storage = written(folder, [pa.table({"key": ["a", "b", "c"], "amounts": amounts})], codec)
+    with open_orc_file(storage, "p/a.orc") as reader:
+        assert reader.read(["amounts"])["amounts"].combine_chunks().equals(amounts)
+        start, length = reader._footer(0).place(3, SECONDARY)
+    assert length
+    return folder / "p/a.orc", start
+
+
+@pytest.mark.parametrize(("codec", "head"), [("none", 0), ("lz4", 3), ("zstd", 3)])
+@pytest.mark.parametrize("scale", [0x7F, 0x01, 0x4E])
+def test_scales_that_keep_arrow_busy_for_minutes_are_refused(codec: str, head: int, scale: int, tmp_path: Path) -> None:
+    """Scales of -64, -1 and 39: the reader takes negative ones for some near 2 to the power of 32."""
+    path, start = decimals(tmp_path, codec)
+    raw = bytearray(path.read_bytes())
+    assert raw[start + head + 1] == 4, raw[start : start + 12].hex()
+    raw[start + head + 1] = scale
+    path.write_bytes(raw)
+    with open_orc_file(Storage(tmp_path), "p/a.orc") as reader:
+        assert reader.read(["key"]).num_rows == 3
+        with pytest.raises(CorruptTableError, match=r"amounts has decimals of the scales.*p/a\.orc"):
+            reader.read(["amounts"])

@@ -23,9 +23,18 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, rows_without_columns
-from hudi_fast.formats.orc.tail import NO_CODEC, OrcTail, StripeStreams, check_levels, parse_tail
+from hudi_fast.formats.orc.runs import signed_runs
+from hudi_fast.formats.orc.tail import DIRECT_V2, NO_CODEC, SECONDARY, OrcTail, StripeStreams, check_levels, parse_tail
 from hudi_fast.formats.orc.timestamps import StripeTimestamps
-from hudi_fast.formats.orc.types import has_timestamps, in_stored_types, is_utc, plain_type, seconds_ahead, type_numbers
+from hudi_fast.formats.orc.types import (
+    decimal_numbers,
+    has_timestamps,
+    in_stored_types,
+    is_utc,
+    plain_type,
+    seconds_ahead,
+    type_numbers,
+)
 from hudi_fast.storage.base import Storage
 
 __all__ = ["SCHEMA_KEY", "OrcReader", "arrow_orc", "open_orc_file"]
@@ -38,6 +47,11 @@ _COMPRESSED = 4
 
 _MOST_FOOTER = 1 << 20
 """Maximum bytes of a stripe's footer."""
+
+_MOST_SCALES = 8 << 20
+"""Maximum bytes of a stream of scales; one value needs a few bits."""
+
+_MOST_SCALE = 38
 
 Result = TypeVar("Result")
 
@@ -76,7 +90,10 @@ class OrcReader(BaseFileReader):
         self._as_read: pa.Schema = self._file.schema
         self._schema = _schema_of(self._tail, self._as_read)
         self._numbers = type_numbers(self._as_read)
-        self._zones: dict[int, str] = {}
+        self._decimals = {
+            one.name: list(decimal_numbers(one.type, self._numbers[one.name][0])) for one in self._as_read
+        }
+        self._footers: dict[int, StripeStreams] = {}
 
     @property
     def schema(self) -> pa.Schema:
@@ -144,6 +161,7 @@ class OrcReader(BaseFileReader):
             return pa.RecordBatch.from_pylist([], pa.schema(fields)) if columns else rows_without_columns(rows)
         schema = pa.schema([self._schema.field(name) for name in columns])
         with self._explained():
+            self._check_scales(number, columns)
             exact = self._exact(number, columns)
             if exact is None:
                 try:
@@ -169,10 +187,31 @@ class OrcReader(BaseFileReader):
         """The streams of a stripe whose timestamps Arrow would change; None if it reads the columns as they are."""
         if not any(has_timestamps(self._as_read.field(name).type) for name in columns):
             return None
-        if number not in self._zones:
-            self._zones[number] = self._streams(number).zone
         is_far = any(not self._tail.far.isdisjoint(self._numbers[name]) for name in columns)
-        return None if is_utc(self._zones[number]) and not is_far else self._streams(number, whole=True)
+        return None if is_utc(self._footer(number).zone) and not is_far else self._streams(number, whole=True)
+
+    def _check_scales(self, number: int, columns: Sequence[str]) -> None:
+        """Refuse decimals of a stripe whose scales are none: Apache ORC's reader divides for minutes then.
+
+        Raises:
+            ValueError: a scale is negative or above 38, or the stream is cut off.
+        """
+        for name in columns:
+            for one in self._decimals[name]:
+                streams = self._footer(number)
+                start, length = streams.place(one, SECONDARY)
+                if length and streams.encoding(one) != DIRECT_V2:
+                    raise UnsupportedFeatureError(f"The ORC file {self.path} is encoded as before Hive 0.12.")
+                stored = self._read_at(start, min(length, _MOST_SCALES + 1))
+                for run in signed_runs(streams.decoded(stored, _MOST_SCALES)):
+                    if run.min() < 0 or run.max() > _MOST_SCALE:
+                        raise ValueError(f"column {name} has decimals of the scales {run.min()} to {run.max()}")
+
+    def _footer(self, number: int) -> StripeStreams:
+        """The places of a stripe's streams."""
+        if number not in self._footers:
+            self._footers[number] = self._streams(number)
+        return self._footers[number]
 
     def _streams(self, number: int, whole: bool = False) -> StripeStreams:
         """The streams of a stripe; without ``whole`` their places alone."""
@@ -180,8 +219,10 @@ class OrcReader(BaseFileReader):
         if not 0 < stripe.footer_length <= _MOST_FOOTER or stripe.end > self._source.size():
             raise pa.ArrowInvalid(f"stripe {number} has a footer of {stripe.footer_length} bytes, up to {stripe.end}")
         start = stripe.offset if whole else stripe.footer_offset
-        stored = self._reread(lambda: self._source.read_at(stripe.end - start, start))
-        return StripeStreams(self._tail, stripe, stored)
+        return StripeStreams(self._tail, stripe, self._read_at(start, stripe.end - start))
+
+    def _read_at(self, start: int, length: int) -> bytes:
+        return self._reread(lambda: self._source.read_at(length, start))
 
     def _ahead(self, zone: str) -> int:
         if is_utc(zone):

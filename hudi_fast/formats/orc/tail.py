@@ -26,7 +26,17 @@ from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.messages import bytes_field, message_fields, number_field
 from hudi_fast.formats.varint import snappy_size
 
-__all__ = ["OrcTail", "Stripe", "StripeStreams", "check_levels", "parse_tail", "with_metadata"]
+__all__ = [
+    "DIRECT_V2",
+    "NO_CODEC",
+    "SECONDARY",
+    "OrcTail",
+    "Stripe",
+    "StripeStreams",
+    "check_levels",
+    "parse_tail",
+    "with_metadata",
+]
 
 _POSTSCRIPT, _FOOTER = 1, 2
 """Fields of ``FileTail``."""
@@ -45,6 +55,12 @@ _MOST_MILLIS = 2**63 // 10**6 - 86_400_000
 
 _STREAMS, _ENCODINGS, _ZONE = 1, 2, 3
 """Fields of ``StripeFooter``."""
+
+SECONDARY = 5
+"""Kind of a stream: nanoseconds of timestamps, scales of decimals."""
+
+DIRECT_V2 = 2
+"""Kind of a column's encoding."""
 
 _LONG, _TIMESTAMPS, _DECIMAL = 4, (9, 18), 14
 """Kinds of types."""
@@ -235,7 +251,7 @@ class StripeStreams:
                 self._fields.append((number, message))
                 if number == _STREAMS:
                     kind, column, length = _numbers(message, 3)
-                    self._places[column, kind] = end, length
+                    self._places.setdefault((column, kind), (end, length))  # Arrow takes the first, too
                     end += length
                 elif number == _ENCODINGS:
                     self._encodings.append(_numbers(message, 1)[0])
@@ -260,8 +276,27 @@ class StripeStreams:
         start, length = self._places.get((number, kind), (0, 0))
         if length < 0 or start + length > len(self._stored):
             raise self._malformed(ValueError(f"a stream of {length} bytes"))
+        return self.decoded(self._stored[start : start + length])
+
+    def place(self, number: int, kind: int) -> tuple[int, int]:
+        """The first byte of a stream of a type in the file, and its length; 0 if there is none.
+
+        Raises:
+            CorruptTableError: it is not in its stripe.
+        """
+        start, length = self._places.get((number, kind), (0, 0))
+        if not 0 <= start <= start + length <= self._stripe.end - self._stripe.offset:
+            raise self._malformed(ValueError(f"a stream of {length} bytes at {start}"))
+        return self._stripe.offset + start, length
+
+    def decoded(self, stored: bytes, most: int | None = None) -> bytes:
+        """A stream before compression.
+
+        Raises:
+            CorruptTableError: it is malformed, or has more than ``most`` bytes.
+        """
         try:
-            return _section(self._tail, self._stored[start : start + length])
+            return _section(self._tail, stored, most)
         except _MALFORMED as error:
             raise self._malformed(error) from error
 
@@ -350,11 +385,13 @@ def _as_number(type_: memoryview) -> bytes:
     return _message((field, _LONG if field == 1 and value in _TIMESTAMPS else value) for field, value in fields)
 
 
-def _section(tail: OrcTail, stored: bytes) -> bytes:
-    """The content of a section."""
+def _section(tail: OrcTail, stored: bytes, most: int | None = None) -> bytes:
+    """The content of a section, of at most ``most`` bytes."""
+    if most is not None and len(stored) > most:
+        raise ValueError(f"{len(stored)} bytes where {most} are allowed")
     if tail.codec == NO_CODEC:
         return stored
-    parts, at = [], 0
+    parts, at, size = [], 0, 0
     while at < len(stored):
         head = int.from_bytes(stored[at : at + 3], "little")
         length, at = head >> 1, at + 3
@@ -362,7 +399,9 @@ def _section(tail: OrcTail, stored: bytes) -> bytes:
             raise ValueError(f"a chunk of {length} bytes where {len(stored) - at} are left")
         chunk = stored[at : at + length]
         parts.append(chunk if head & 1 else _block(tail, chunk))
-        at += length
+        at, size = at + length, size + len(parts[-1])
+        if most is not None and size > most:
+            raise ValueError(f"more than the {most} bytes that are allowed")
     return b"".join(parts)
 
 

@@ -18,6 +18,7 @@ Source: ``AvroOrcUtils`` (0.15.0, 1.2.0); ORC specification v1, "Timestamp Colum
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -80,6 +81,16 @@ def _types(kind: pa.DataType) -> int:
     if pa.types.is_map(kind):
         return 1 + _types(kind.key_type) + _types(kind.item_type)
     return 1 + sum(_types(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def decimal_numbers(kind: pa.DataType, number: int) -> Iterator[int]:
+    """The numbers of the decimals among a type as Arrow reads it, whose own number is ``number``, and its parts."""
+    if pa.types.is_decimal(kind):
+        yield number
+    parts = [kind.key_type, kind.item_type] if pa.types.is_map(kind) else None
+    for part in parts or [kind.field(at).type for at in range(kind.num_fields)]:
+        yield from decimal_numbers(part, number + 1)
+        number += _types(part)
 
 
 def is_utc(zone: str) -> bool:
