@@ -1,4 +1,7 @@
-"""ORC base files: rows, stripes, Hudi's keys, time zones of writers, damage."""
+"""ORC base files: rows, stripes, Hudi's keys, time zones of writers, damage.
+
+Modules: hudi_fast.formats.orc.timestamps.
+"""
 
 from __future__ import annotations
 

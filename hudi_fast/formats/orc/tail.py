@@ -28,7 +28,6 @@ from hudi_fast.formats.varint import snappy_size
 
 __all__ = [
     "DIRECT_V2",
-    "NO_CODEC",
     "SECONDARY",
     "OrcTail",
     "Stripe",
