@@ -260,6 +260,20 @@ def test_types_nested_too_deeply_are_refused_before_the_reader_of_orc_sees_them(
             open_orc_file(Storage(tmp_path), "a.orc")
 
 
+@pytest.mark.parametrize("size", [0, 1 << 23, 1 << 45, (1 << 64) - 1])
+def test_blocks_larger_than_a_chunk_can_be_are_refused(size: int, tmp_path: Path) -> None:
+    """Apache ORC's reader takes memory for a block before it reads one, and does not look whether there is any."""
+    written(tmp_path, [ROWS], "snappy")
+    path = tmp_path / "p/a.orc"
+    raw = path.read_bytes()
+    script = raw[-1 - raw[-1] : -1]
+    changed = script.replace(number_field(3, 256 << 10), number_field(3, size))
+    assert changed != script
+    path.write_bytes(raw[: -1 - raw[-1]] + changed + bytes([len(changed)]))
+    with pytest.raises(CorruptTableError, match=r"blocks of .*p/a\.orc"):
+        open_orc_file(Storage(tmp_path), "p/a.orc")
+
+
 def framed_number(value: int) -> bytes:
     return number_field(0, value)[1:]
 

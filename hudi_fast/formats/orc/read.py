@@ -222,7 +222,7 @@ class OrcReader(BaseFileReader):
         return StripeStreams(self._tail, stripe, self._read_at(start, stripe.end - start))
 
     def _read_at(self, start: int, length: int) -> bytes:
-        return self._reread(lambda: self._source.read_at(length, start))
+        return self._reread(lambda: bytes(self._source.read_at(length, start)))
 
     def _ahead(self, zone: str) -> int:
         if is_utc(zone):

@@ -73,6 +73,9 @@ _MAGIC = b"ORC"
 _MOST_FOOTER = 64 << 20
 """Maximum bytes of a section that is read here."""
 
+_MOST_BLOCK = 1 << 23
+"""Bytes before compression that a chunk must have fewer of: what the length in its header can say."""
+
 _MALFORMED = (ValueError, KeyError, TypeError, zlib.error, pa.ArrowException, OSError)
 
 NO_CODEC, ZLIB, SNAPPY, LZO, LZ4, ZSTD = range(6)
@@ -175,7 +178,8 @@ def parse_tail(serialized: bytes, path: str) -> OrcTail:
 
 
 def check_levels(source: pa.NativeFile, path: str) -> None:
-    """Refuse a file whose types are nested so deeply that Apache ORC's reader ends the process.
+    """Refuse a file whose types are nested so deeply, or whose blocks are so large, that Apache ORC's reader ends the
+    process.
 
     Raises:
         CorruptTableError: it is one, or the file has no tail.
@@ -187,6 +191,8 @@ def check_levels(source: pa.NativeFile, path: str) -> None:
         script = end[-1 - end[-1] : -1]
         fields = dict(message_fields(memoryview(script)))
         codec, block_size = _integer(fields.get(_COMPRESSION, 0)), _integer(fields.get(_BLOCK_SIZE, 0))
+        if codec != NO_CODEC and not 0 < block_size < _MOST_BLOCK:
+            raise ValueError(f"compressed in blocks of {block_size} bytes")
         length, behind = _integer(fields[_FOOTER_LENGTH]), len(script) + 1
         if not 0 < length <= min(size - behind, _MOST_FOOTER):
             raise ValueError(f"a footer of {length} bytes in a file of {size}")
