@@ -22,12 +22,14 @@ from typing import TypeVar
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.history import SchemaHistory
+from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
+from hudi_fast.view.planned_slices import PlannedSlice, PlannedSlices
 from hudi_fast.view.schema_history import renamer
 
 __all__ = [
@@ -98,6 +100,7 @@ class TableView:
         archive: completion times of archived instants; None when they are not available.
         history: the table's schema history; None for a table without one.
         sources: finds the source files of skeletons; None for a table that was not bootstrapped.
+        planned: before table version 8: finds slices in the plans of the services that ended them; else None.
     """
 
     timeline: Timeline
@@ -111,6 +114,7 @@ class TableView:
     archive: ArchivedTimes | None = None
     history: SchemaHistory | None = None
     sources: SourceLookup | None = None
+    planned: PlannedSlices | None = None
 
 
 def by_partition(
@@ -136,8 +140,9 @@ def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
     files.
 
     Raises:
-        ConfigError: the view is of a time before the table was downgraded, and needs log files of that time.
-        CorruptTableError: completion times of archived writes are needed and cannot be read.
+        ConfigError: the view is of a time before the table was downgraded, and the slices of that time are not known or
+            were cleaned.
+        CorruptTableError: completion times of archived writes, or plans, are needed and cannot be read.
     """
     bases, logs, changes = _visible_files(view, partition)
     completions = archived_completions(view, partition, bases, logs)
@@ -242,6 +247,9 @@ def _newest(
     if pending is None and not logs:
         last = max((one for one in bases if view.as_of is None or one <= view.as_of), default=None)
         return None if last is None else FileSlice(partition, file_id, bases[last], (), last)
+    planned = _planned(view, partition, file_id, bases, logs)
+    if planned is not None:
+        return _as_planned(view, partition, file_id, bases, logs, planned)
     by_slice: dict[str, list[LogFile]] = {instant: [] for instant in bases}
     if pending is not None:
         by_slice.setdefault(pending, [])
@@ -260,13 +268,60 @@ def _newest(
     return FileSlice(partition, file_id, bases.get(before), (*by_slice[before], *by_slice[last]), last)
 
 
+def _planned(
+    view: TableView, partition: str, file_id: str, bases: Mapping[str, BaseFile], logs: Sequence[LogFile]
+) -> PlannedSlice | None:
+    """The slice of an earlier time, from the plan of the service that ended it; None where names of log files tell.
+
+    They do not if the table was downgraded later: a log file of before has the name of its write, and not of its slice.
+    """
+    as_of = view.as_of
+    if as_of is None or view.planned is None or all(log.instant in bases for log in logs):
+        return None
+    ended = min((one for one in bases if one > as_of), default=view.replaced.get((partition, file_id)))
+    return None if ended is None else view.planned.ended_by(ended, partition, file_id)
+
+
+def _as_planned(
+    view: TableView,
+    partition: str,
+    file_id: str,
+    bases: Mapping[str, BaseFile],
+    logs: Sequence[LogFile],
+    planned: PlannedSlice,
+) -> FileSlice | None:
+    """The files of a planned slice that were there at the time of the view; None if the slice began later.
+
+    Raises:
+        ConfigError: some of them were cleaned.
+    """
+    as_of = view.as_of or ""
+    base = next((one for one in bases.values() if one.name == planned.base_file), None)
+    present = {log.name: log for log in logs}
+    parsed = [parse_log_file(FileStat(name, 0, 0, False)) for name in planned.log_files]
+    wanted = [log.name for log in parsed if log is not None and not log.is_cdc and log.instant <= as_of]
+    missing = [name for name in wanted if name not in present]
+    if planned.base_file is not None and base is None:
+        missing.insert(0, planned.base_file)
+    if missing:
+        raise ConfigError(
+            f"The table cannot be read as of {as_of}: {', '.join(missing[:3])} in partition {partition!r} "
+            f"{'has' if len(missing) == 1 else 'have'} been cleaned since. Use a later time, or retain more commits."
+        )
+    chosen = tuple(sorted((present[name] for name in wanted), key=log_order))
+    if base is None:
+        return FileSlice(partition, file_id, None, chosen, chosen[0].instant) if chosen else None
+    return FileSlice(partition, file_id, base, chosen, base.instant) if base.instant <= as_of else None
+
+
 def _require_named_by_slice(view: TableView, partition: str, file_id: str, is_slice: bool) -> None:
-    """Raise for a log file written before a downgrade: its name holds its write, not its slice."""
+    """Raise for a log file written before a downgrade whose slice no plan tells: its name holds its write."""
     if view.as_of is not None and view.table_version < _LOGS_NAMED_BY_WRITE and not is_slice:
         raise ConfigError(
             f"The table cannot be read as of {view.as_of}: it was later downgraded to version {view.table_version}, "
-            f"which cannot read the log files from before, such as those of the file group {file_id} in partition "
-            f"{partition!r}. Use a later time, or upgrade the table to version {_LOGS_NAMED_BY_WRITE} first."
+            f"and the timeline has no plan any more that tells which log files of before belong to the file group "
+            f"{file_id} in partition {partition!r}. Use a later time, or upgrade the table to version "
+            f"{_LOGS_NAMED_BY_WRITE} first."
         )
 
 

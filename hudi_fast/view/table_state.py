@@ -28,6 +28,7 @@ from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
+from hudi_fast.view.planned_slices import PlannedSlices
 from hudi_fast.view.schema_history import load_history
 from hudi_fast.view.slices import TableView, latest_slices
 
@@ -153,6 +154,7 @@ def _load(storage: Storage, as_of: str | None, replaced_since: str | None, known
         ArchivedTimes(storage, config.history_folder) if config.layout_version > 1 else None,
         load_history(storage, config, timeline, as_of),
         None if config.bootstrap_base_path is None else SourceLookup(storage, config),
+        PlannedSlices(storage, config.timeline_folder) if config.is_mor and config.layout_version == 1 else None,
     )
     return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
 
