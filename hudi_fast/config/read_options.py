@@ -6,6 +6,7 @@ Data flow: ``{"hoodie.datasource.query.type": ...}`` -> :meth:`ReadOptions.from_
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from hudi_fast.config.moments import Moment, Zone, normalise_instant
 from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
 from hudi_fast.config.options import READ, resolve
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, HudiWarning
 
 __all__ = ["EARLIEST", "ReadOptions"]
 
@@ -70,12 +71,14 @@ class ReadOptions:
             UnsupportedFeatureError: an option requests an unsupported feature.
 
         Warns:
-            HudiWarning: an unknown ``hoodie.`` key.
+            HudiWarning: an unknown ``hoodie.`` key; or one of an incremental query, and the query is another one.
         """
         times = {key: _time(options[key], key, zone) for key in _TIMES if options.get(key) is not None}
         values = resolve({**options, **times}, READ[0])
         given: dict[str, Any] = given_fields(cls, values)
-        return cls(**given, explicit=frozenset(option.key for option in values))
+        settings = cls(**given, explicit=frozenset(option.key for option in values))
+        settings._warn_of_ranges()
+        return settings
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
@@ -87,6 +90,17 @@ class ReadOptions:
 
     def __repr__(self) -> str:
         return differing_repr(self)
+
+    def _warn_of_ranges(self) -> None:
+        """Warn of options that only an incremental query follows; Apache Hudi ignores them in others, too."""
+        unused = [key for key in _OF_RANGES if key in self.explicit]
+        if unused and self.query_type != "incremental":
+            warnings.warn(
+                f"{', '.join(unused)} {'has' if len(unused) == 1 else 'have'} no effect on a {self.query_type} query. "
+                "For the rows of a range of commits set hoodie.datasource.query.type=incremental.",
+                HudiWarning,
+                stacklevel=3,
+            )
 
     def _check_times(self) -> None:
         incremental = self.query_type == "incremental"
@@ -104,6 +118,7 @@ class ReadOptions:
 
 
 _TIMES = (_AS_OF_KEY, _BEGIN_KEY, _END_KEY)
+_OF_RANGES = (_BEGIN_KEY, _END_KEY, "hoodie.datasource.read.incr.path.glob")
 
 
 def _time(value: Moment, key: str, zone: Zone | None = None) -> str:

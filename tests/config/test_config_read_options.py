@@ -3,7 +3,7 @@ from datetime import datetime
 import pytest
 
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, HudiWarning, UnsupportedFeatureError
 
 QUERY = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
@@ -69,3 +69,11 @@ def test_a_merger_is_a_function() -> None:
 def test_positions_are_used_when_asked_for() -> None:
     assert not ReadOptions.from_options({}).use_positions
     assert ReadOptions.from_options({"hoodie.merge.use.record.positions": "true"}).use_positions
+
+
+@pytest.mark.parametrize("kind", ["snapshot", "read_optimized"])
+def test_bounds_of_a_range_are_named_where_they_have_no_effect(kind):
+    with pytest.warns(HudiWarning, match=f"{BEGIN}, {END} have no effect on a {kind} query.*query.type=incremental"):
+        ReadOptions.from_options({QUERY: kind, BEGIN: "20240101000000000", END: "20240102000000000"})
+    with pytest.warns(HudiWarning, match=r"incr\.path\.glob has no effect"):
+        ReadOptions.from_options({QUERY: kind, "hoodie.datasource.read.incr.path.glob": "/a/*"})
