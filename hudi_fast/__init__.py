@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
     from hudi_fast.spark.dropin.accelerate import accelerate
     from hudi_fast.spark.source.entry import register
+    from hudi_fast.spark.streaming.changes import stream_changes
     from hudi_fast.spark.streaming.sink import sink
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.alter import AlterResult
@@ -121,6 +122,7 @@ __all__ = [
     "register",
     "sink",
     "sql",
+    "stream_changes",
     "update",
     "write",
 ]
@@ -155,6 +157,7 @@ _MODULES = {
     "register": "hudi_fast.spark.source.entry",
     "sink": "hudi_fast.spark.streaming.sink",
     "sql": "hudi_fast.local_sql.run",
+    "stream_changes": "hudi_fast.spark.streaming.changes",
     "update": "hudi_fast.api",
     "write": "hudi_fast.api",
 }

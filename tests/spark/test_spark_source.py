@@ -267,5 +267,5 @@ def test_spark_before_version_4_is_refused_by_name(java, request):
     python = request.config.rootpath / ".venv-spark35" / "bin" / "python"
     done = subprocess.run([python, "-c", "import hudi_fast; hudi_fast.register(None)"], capture_output=True, text=True)
     assert done.returncode == 1
-    said = 'UnsupportedFeatureError: format("hudi_fast") and streams from a table need PySpark 4; this is 3.5.'
+    said = 'UnsupportedFeatureError: format("hudi_fast") and readStream need PySpark 4; this is 3.5.'
     assert said in done.stderr

@@ -19,7 +19,7 @@ from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.reading.incremental.commit_range import ChangeCommit, by_completion, readable_until, resolve_range
 from hudi_fast.view.table_state import TableState
 
-__all__ = ["BatchLimits", "newest_readable", "next_offset"]
+__all__ = ["BatchLimits", "newest_readable", "next_offset", "waiting"]
 
 _SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 
@@ -44,7 +44,7 @@ class BatchLimits:
 
 def newest_readable(state: TableState, options: ReadOptions) -> str | None:
     """The newest time that a batch can end at; None without completed writes that can be read."""
-    options = _waiting(options)
+    options = waiting(options)
     completion, before = by_completion(state, options), readable_until(state, options)
     writes = [one for one in state.timeline.writes() if before is None or one.requested < before]
     return max(((one.completion or one.requested) if completion else one.requested for one in writes), default=None)
@@ -61,7 +61,7 @@ def next_offset(
     Raises:
         CorruptTableError: a commit since ``start`` cannot be read.
     """
-    options = _waiting(options or ReadOptions())
+    options = waiting(options or ReadOptions())
     newest = newest_readable(state, options)
     if newest is None or (start != EARLIEST and newest <= start):
         return start
@@ -83,8 +83,8 @@ def next_offset(
     return end
 
 
-def _waiting(options: ReadOptions) -> ReadOptions:
-    """Options that wait for a hollow commit instead of failing, unless the stream uses completion times."""
+def waiting(options: ReadOptions) -> ReadOptions:
+    """Options of a stream: it waits for a hollow commit instead of failing, unless it uses completion times."""
     return replace(options, hollow_commit_policy="BLOCK") if options.hollow_commit_policy == "FAIL" else options
 
 

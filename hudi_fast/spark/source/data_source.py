@@ -23,6 +23,7 @@ from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.reading.incremental.stream import check_stream_options
 from hudi_fast.spark.source.name import SOURCE_NAME
 from hudi_fast.spark.source.option_keys import base_path, hudi_options
 from hudi_fast.spark.source.queries import TableQuery, table_columns
@@ -68,6 +69,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         """Reads the commits to the table as a stream."""
         from hudi_fast.spark.source.stream_reader import TableStreamReader
 
+        check_stream_options(self._options)
         return TableStreamReader(self._query(streams=True), SourceOptions.from_options(self._options), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:

@@ -27,8 +27,8 @@ def register(spark: Any) -> None:
 
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise UnsupportedFeatureError(
-            f'format("{SOURCE_NAME}") and streams from a table need PySpark 4; this is {pyspark.__version__}. '
-            "hudi_fast.read, hudi_fast.write and hudi_fast.sink work here."
+            f'format("{SOURCE_NAME}") and readStream need PySpark 4; this is {pyspark.__version__}. '
+            "hudi_fast.read, hudi_fast.write, hudi_fast.sink and hudi_fast.stream_changes work here."
         )
     if not hasattr(spark, "readStream"):
         raise ConfigError(f"register needs a SparkSession, got {type(spark).__name__}.")

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 
-__all__ = ["TableQuery", "between", "check_columns", "query_parts", "table_columns"]
+__all__ = ["TableQuery", "check_columns", "query_parts", "table_columns"]
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,3 @@ def query_parts(
         return slices_parts(plan_view(view, columns, expression, None, how, condition))
     state = state_for_query(query.storage, settings.as_of, settings.metadata_enabled)
     return slices_parts(plan_scan(state, columns, expression, None, how, condition))
-
-
-def between(query: TableQuery, begin: str, end: str) -> TableQuery:
-    """The query for the commits after ``begin`` up to ``end``."""
-    return replace(query, settings=replace(query.settings, query_type="incremental", begin=begin, end=end))

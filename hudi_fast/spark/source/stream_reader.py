@@ -2,16 +2,12 @@
 
 ::
 
-    latestOffset   newest readable commit, or an earlier one if options limit a batch       next_offset
+    latestOffset   newest readable commit, or an earlier one if options limit a batch       StreamQuery.end_after
     partitions     (start, end] ─► incremental query ─► parts                               workers read them
 
-An offset is Apache Hudi's own, ``{"offsetCommitTime": "<time>"}``: the completion time of a commit; before table
-version 8, and for CDC queries, its requested time. A checkpoint location of Hudi's source can be reused. For a stream
-that begins with the latest commit, the end offset of the first batch also stores the begin of that batch: Spark keeps
-only end offsets, and after a crash the latest commit may be another one.
-
-Sources: ``HoodieSourceOffset``, ``HoodieStreamSourceV2`` (1.2.0). PySpark before 4.2 does not pass the current offset
-to a source, so batches cannot be limited there.
+For a stream that begins with the latest commit, the end offset of the first batch also stores the begin of that batch:
+Spark keeps only end offsets, and after a crash the latest commit may be another one. PySpark before 4.2 does not pass
+the current offset to a source, so batches cannot be limited there.
 """
 
 from __future__ import annotations
@@ -23,14 +19,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from hudi_fast.config.moments import normalise_instant, timeline_zone
-from hudi_fast.config.read_options import EARLIEST
 from hudi_fast.config.stream_options import SourceOptions
-from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.reading.incremental.offsets import BatchLimits, newest_readable, next_offset
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.reading.incremental.offsets import BatchLimits
+from hudi_fast.reading.incremental.stream import FIRST, StreamOffset, StreamQuery
 from hudi_fast.spark.source.parts import part_batches
-from hudi_fast.spark.source.queries import TableQuery, between, check_columns, query_parts
-from hudi_fast.view.table_state import load_state
+from hudi_fast.spark.source.queries import TableQuery, check_columns, query_parts
 
 try:
     from pyspark.sql.streaming import datasource as limits_of_spark
@@ -44,12 +38,6 @@ except ImportError:  # PySpark 4.0 and 4.1
 
 __all__ = ["TableStreamReader"]
 
-_TIME = "offsetCommitTime"
-_BEGIN = "begin"
-_FIRST = "00000000000000"
-"""Apache Hudi's offset before all commits."""
-_START_KEY = "hoodie.datasource.streaming.startOffset"
-
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads the commits to a table.
@@ -60,34 +48,28 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         schema: ``StructType`` of the requested columns.
 
     Raises:
+        ConfigError: an option of a query of one range or one time.
         UnsupportedFeatureError: limits with PySpark before 4.2.
     """
 
     def __init__(self, query: TableQuery, source: SourceOptions, schema: Any) -> None:
         self._query = query
-        self._settings = replace(query.settings, incremental_table_version=6) if query.is_cdc else query.settings
         self._source = source
-        self._limits = BatchLimits(source.max_commits, source.max_bytes)
+        self._stream = StreamQuery(query.storage, query.settings, source)
         self._target = check_columns(query, schema)
         self._initial: str | None = None
         self._until: str | None = None
-        if self._limits.any and limits_of_spark is None:
+        if self._stream.limits.any and limits_of_spark is None:
             raise UnsupportedFeatureError(
                 "hudi_fast.stream.max.commits and hudi_fast.stream.max.bytes need PySpark 4.2: older versions do "
-                "not pass the current offset to a source. Leave them out: a batch then reads all new commits."
+                "not pass the current offset to a source. Leave them out: a batch then reads all new commits. Or use "
+                "hudi_fast.stream_changes."
             )
 
     def initialOffset(self) -> dict[str, str]:
         """The first offset of the stream."""
-        start = self._source.start
-        if start.lower() == "earliest":
-            self._initial = _FIRST
-        elif start.lower() == "latest":
-            newest = newest_readable(load_state(self._query.storage), self._settings)
-            self._initial = _FIRST if newest is None else newest
-        else:
-            self._initial = normalise_instant(start, _START_KEY, timeline_zone(self._query.storage))
-        return {_TIME: self._initial}
+        self._initial = self._stream.start()
+        return StreamOffset(self._initial).stored()
 
     def getDefaultReadLimit(self) -> Any:
         """The kind of limit, if any; the numbers are in the options."""
@@ -99,33 +81,30 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
 
     def latestOffset(self, start: Mapping[str, str] | None = None, limit: Any = None) -> dict[str, str]:
         """The end offset of the next batch; ``start`` itself without new commits."""
-        state = load_state(self._query.storage)
         if start is None:  # PySpark before 4.2
-            newest = newest_readable(state, self._settings) or self._initial or _FIRST
-            return self._ending(newest, self._initial)
+            return self._ending(self._stream.newest() or self._initial or FIRST, self._initial)
         everything = limits_of_spark is not None and isinstance(limit, limits_of_spark.ReadAllAvailable)
-        limits = BatchLimits() if everything else self._limits
-        begin = _time_of(start)
-        end = next_offset(state, _bound(begin), limits, self._settings, self._until)
-        return dict(start) if end == _bound(begin) else self._ending(end, begin)
+        begin = StreamOffset.of(start).time
+        end = self._stream.end_after(begin, BatchLimits() if everything else self._stream.limits, self._until)
+        return dict(start) if end == begin else self._ending(end, begin)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop at the newest commit of this moment."""
-        state = load_state(self._query.storage)
-        self._until = newest_readable(state, self._settings) or _FIRST
+        self._until = self._stream.newest() or FIRST
 
     def reportLatestOffset(self) -> dict[str, str] | None:
         """The newest available offset."""
-        newest = newest_readable(load_state(self._query.storage), self._settings)
-        return None if newest is None else {_TIME: newest}
+        newest = self._stream.newest()
+        return None if newest is None else StreamOffset(newest).stored()
 
     def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> Sequence[InputPartition]:
         """The parts of the commits after ``start`` up to ``end``."""
-        begin, until = end.get(_BEGIN, _time_of(start)), _time_of(end)
-        if until <= begin:
+        until = StreamOffset.of(end)
+        begin = StreamOffset.of(start).time if until.begin is None else until.begin
+        if until.time <= begin:
             return [InputPartition(None)]
-        parts = query_parts(between(self._query, _bound(begin), until), self._target.names)
-        return [InputPartition(part) for part in parts] or [InputPartition(None)]
+        batch = replace(self._query, settings=self._stream.batch_settings(begin, until.time))
+        return [InputPartition(part) for part in query_parts(batch, self._target.names)] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
@@ -138,16 +117,5 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         """Do nothing."""
 
     def _ending(self, end: str, begin: str | None) -> dict[str, str]:
-        first = begin is not None and begin == self._initial and self._source.start.lower() == "latest"
-        return {_TIME: end, _BEGIN: str(begin)} if first else {_TIME: end}
-
-
-def _time_of(offset: Mapping[str, str]) -> str:
-    if _TIME not in offset:
-        raise CorruptTableError(f"The offset {dict(offset)} of the stream's checkpoint has no {_TIME}.")
-    return offset[_TIME]
-
-
-def _bound(time: str) -> str:
-    """A time as the begin of a range."""
-    return time if time.strip("0") else EARLIEST
+        first = begin is not None and begin == self._initial and self._stream.starts_at_latest
+        return StreamOffset(end, begin if first else None).stored()

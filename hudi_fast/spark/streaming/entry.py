@@ -14,6 +14,7 @@ from typing import Any
 
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import ConfigError
+from hudi_fast.reading.incremental.stream import check_stream_options
 from hudi_fast.spark.source.entry import register
 from hudi_fast.spark.source.name import SOURCE_NAME
 from hudi_fast.spark.storage import prefixed, split_options, storage_settings
@@ -79,6 +80,7 @@ def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str
     """
     register(spark)
     own, storage = split_options(options or {})
+    check_stream_options(own)
     SourceOptions.from_options(own)
     reader = spark.readStream.format(SOURCE_NAME).options(**own)
     return reader.options(**prefixed(storage or storage_settings(spark, path))).load(os.fspath(path))
