@@ -84,28 +84,10 @@ def test_a_batch_whose_commit_spark_did_not_learn_of_is_skipped(spark, tmp_path)
     assert numbers_of(tmp_path / "t") == list(range(9))
 
 
-def test_a_query_that_does_not_append_overwrites_with_every_batch(spark, tmp_path):
-    for batch in range(2):
-        put_file(tmp_path / "in", batch, numbered(range(5), batch))
-    counted = stream_of(spark, tmp_path / "in").groupBy("id", "part").count()
-    settings = {**OPTIONS, "hoodie.datasource.write.precombine.field": "count"}
-    for mode in ("complete", "update"):
-        stream_writer(
-            counted,
-            tmp_path / mode,
-            settings,
-            output_mode=mode,
-            trigger={"availableNow": True},
-            checkpoint=str(tmp_path / f"{mode}-checkpoint"),
-        ).awaitTermination()
-        assert sorted(values[-1] for values in table_rows(tmp_path / mode).values()) == [2] * 5
-        assert len(operations(tmp_path / mode)) == 1
-
-
 def test_wrong_options_are_refused_before_the_query_starts(tmp_path):
     with pytest.raises(hf.ConfigError, match=r"retry\.count=0 is out of range"):
         hf.sink(tmp_path / "t", {**OPTIONS, f"{RETRY}.count": "0"})
-    with pytest.raises(hf.ConfigError, match="save mode append or overwrite; got 'ignore'"):
+    with pytest.raises(hf.ConfigError, match="modes append, update, complete, overwrite; got 'ignore'"):
         hf.sink(tmp_path / "t", OPTIONS, mode="ignore")
     with pytest.raises(hf.ConfigError, match="The output mode 'insert' is unknown"):
         stream_writer(None, tmp_path / "t", OPTIONS, output_mode="insert")

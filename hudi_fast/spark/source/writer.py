@@ -29,6 +29,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.spark.arrow import checked_arrow_types
 from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
+from hudi_fast.spark.streaming.output_modes import with_output_mode
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
@@ -60,15 +61,15 @@ class _Spool:
         storage: the table's.
         options: of the write.
         schema: ``StructType`` of the rows.
-        overwrite: whether the rows replace the table.
+        mode: save mode.
     """
 
-    def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+    def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, mode: str) -> None:
         self._storage = storage
         self._settings = Settings.for_write(options)
         self._sink = SinkOptions.of(written_options(options))
         self._schema = checked_arrow_types(schema)
-        self._mode = "overwrite" if overwrite else "append"
+        self._mode = mode
         check_inline(self._settings)
         storage.check_writable()
         parent, _, name = storage.fs_path("").rpartition("/")
@@ -166,7 +167,7 @@ class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes a DataFrame."""
 
     def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
-        self._spool = _Spool(storage, options, schema, overwrite)
+        self._spool = _Spool(storage, options, schema, "overwrite" if overwrite else "append")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Spooled:
         """Put the rows of a task aside."""
@@ -187,7 +188,8 @@ if hasattr(ds, "DataSourceStreamArrowWriter"):
         """Writes batches of a stream, each once; PySpark 4.1 and later."""
 
         def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
-            self._spool = _Spool(storage, options, schema, overwrite)
+            written = with_output_mode(options, "complete" if overwrite else "append")
+            self._spool = _Spool(storage, written, schema, "append")
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> Spooled:
             """Put the rows of a task aside."""

@@ -42,7 +42,7 @@ def stream_writer(
         df: a streaming PySpark DataFrame.
         path: base path of the table.
         options: ``hoodie.*`` keys of the write and of the stream, and of the storage (``hudi_fast.storage.*``).
-        output_mode: ``append``; ``complete`` and ``update`` overwrite the table with every batch, as Apache Hudi does.
+        output_mode: ``append``, ``update`` or ``complete``, see :mod:`.output_modes`.
         trigger: arguments of ``DataStreamWriter.trigger``; None for its default.
         checkpoint: Spark's ``checkpointLocation``; None for the session's setting.
         query_name: of the query.
@@ -87,7 +87,6 @@ def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str
 
 
 def _mode_of(output_mode: str) -> str:
-    """Save mode of every batch: Apache Hudi overwrites the table unless the query appends."""
     if output_mode.lower() not in _OUTPUT_MODES:
         raise ConfigError(f"The output mode {output_mode!r} is unknown; use one of {', '.join(_OUTPUT_MODES)}.")
-    return "append" if output_mode.lower() == "append" else "overwrite"
+    return output_mode.lower()

@@ -33,6 +33,7 @@ from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.spark.streaming.background import Background, has_work, with_half_of_the_threads
 from hudi_fast.spark.streaming.checkpoints import Checkpoint
 from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
+from hudi_fast.spark.streaming.output_modes import STATEFUL_MODES, save_mode_of, with_output_mode
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.writing.flow import WriteResult
@@ -42,7 +43,6 @@ from hudi_fast.writing.settings import Settings
 
 __all__ = ["Sink", "sink"]
 
-_MODES = ("append", "overwrite")
 _QUERY_PROPERTY = "sql.streaming.queryId"
 
 
@@ -63,14 +63,14 @@ class Sink:
         mode: str = "append",
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        if mode not in _MODES:
-            raise ConfigError(f"A stream writes with the save mode append or overwrite; got {mode!r}.")
+        with_output_mode(options, mode)
         self.path = path
         self._storage = Storage(path, storage_options)
-        self.options = with_new_table(options, self._storage, mode)
+        self.options = with_new_table(options, self._storage, save_mode_of(mode))
         self.mode = mode
-        self._stream = SinkOptions.of(written_options(self.options))
-        self._settings = Settings.for_stream(self.options, self._stream)
+        written = with_output_mode(self.options, mode)
+        self._stream = SinkOptions.of(written_options(written))
+        self._settings = Settings.for_stream(written, self._stream)
         check_inline(self._settings)
         self._background = Background(self._storage, with_half_of_the_threads(self._settings))
         self._known: Checkpoint | None = None
@@ -120,6 +120,8 @@ class Sink:
             return
         if result is not None:
             self._remember(batch, result.instant)
+        elif self.mode in STATEFUL_MODES:  # Spark 4.3 fails a batch whose state no task has stored
+            df.write.format("noop").mode("overwrite").save()
         if self._works_beside and has_work(self._timeline()):
             self._background.wake(session.backend)
 
@@ -138,7 +140,7 @@ class Sink:
         for left in reversed(range(self._stream.max_attempts)):
             try:
                 engine = session.backend.engine(df, self._settings.write)
-                return write_exactly_once(session, engine, self.mode, batch)
+                return write_exactly_once(session, engine, save_mode_of(self.mode), batch)
             except Exception as error:
                 if left == 0 or not _may_pass(error):
                     raise
@@ -149,7 +151,7 @@ class Sink:
 
     def _remember(self, batch: Batch, instant: str) -> None:
         """Remember the commit, so that the next batch searches only later ones; not when the table is replaced."""
-        commit = self._timeline().find(instant) if instant and self.mode == "append" else None
+        commit = self._timeline().find(instant) if instant and self.mode != "overwrite" else None
         if commit is not None and commit.completion is not None:
             self._known, self._after = Checkpoint(batch.number, batch.query), commit.completion
 
@@ -180,14 +182,16 @@ def sink(
     Args:
         path: base path of the table; created if missing.
         options: ``hoodie.*`` keys of the write and of the stream.
-        mode: ``append``, or ``overwrite``: every batch replaces the whole table.
+        mode: Spark's output mode of the query: ``append``; ``update``, whose batches are upserts; ``complete``, whose
+            batches replace all rows of the table, each in one replace commit. Or ``overwrite``: every batch replaces
+            the table with a new one, whose columns and configuration may differ.
         storage_options: connection options of the table's storage, see docs/object-stores.md.
 
     Returns:
         A picklable function of a batch and its number.
 
     Raises:
-        ConfigError: an option is wrong.
+        ConfigError: an option is wrong, or contradicts the mode.
         UnsupportedFeatureError: an option is not supported.
     """
     return Sink(os.fspath(path) if isinstance(path, os.PathLike) else path, options or {}, mode, storage_options)
