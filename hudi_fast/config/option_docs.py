@@ -14,7 +14,7 @@ from hudi_fast.config.catalog.bootstrap import BOOTSTRAP_OPTIONS
 from hudi_fast.config.catalog.cdc import CDC_OPTIONS
 from hudi_fast.config.catalog.clean import CLEAN_OPTIONS
 from hudi_fast.config.catalog.clustering import CLUSTERING_OPTIONS
-from hudi_fast.config.catalog.files import BLOOM_OPTIONS, ORC_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.catalog.files import BLOOM_OPTIONS, LANCE_OPTIONS, ORC_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.catalog.hooks import HOOK_OPTIONS
 from hudi_fast.config.catalog.index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.catalog.limited import LIMITED_OPTIONS
@@ -48,6 +48,7 @@ _SECTIONS = (
     ("Writing: file sizes", SIZING_OPTIONS),
     ("Writing: Parquet", PARQUET_OPTIONS),
     ("Writing: ORC", ORC_OPTIONS),
+    ("Writing: Lance", LANCE_OPTIONS),
     ("Writing: bloom filters", BLOOM_OPTIONS),
     ("Writing: index", INDEX_OPTIONS),
     ("Metadata table", METADATA_OPTIONS),

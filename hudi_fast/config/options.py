@@ -27,7 +27,7 @@ from hudi_fast.config.catalog.bootstrap import BOOTSTRAP_OPTIONS
 from hudi_fast.config.catalog.cdc import CDC_OPTIONS
 from hudi_fast.config.catalog.clean import CLEAN_OPTIONS
 from hudi_fast.config.catalog.clustering import CLUSTERING_OPTIONS
-from hudi_fast.config.catalog.files import BLOOM_OPTIONS, ORC_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.catalog.files import BLOOM_OPTIONS, LANCE_OPTIONS, ORC_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.catalog.hooks import HOOK_OPTIONS
 from hudi_fast.config.catalog.index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.catalog.limited import LIMITED_OPTIONS
@@ -63,6 +63,7 @@ OPTIONS: tuple[Option, ...] = (
     *SIZING_OPTIONS,
     *PARQUET_OPTIONS,
     *ORC_OPTIONS,
+    *LANCE_OPTIONS,
     *BLOOM_OPTIONS,
     *INDEX_OPTIONS,
     *METADATA_OPTIONS,

@@ -155,6 +155,8 @@ class WriteOptions:
     orc_codec: str = option_field("hoodie.orc.compression.codec")
     orc_stripe_size: int = option_field("hoodie.orc.stripe.size")
     orc_max_file_size: int = option_field("hoodie.orc.max.file.size")
+    # Lance
+    lance_max_file_size: int = option_field("hoodie.lance.max.file.size")
     # bloom filters
     bloom_enabled: bool = option_field("hoodie.parquet.bloom.filter.enabled")
     bloom_type: str = option_field("hoodie.bloom.index.filter.type")

@@ -4,13 +4,16 @@
 
     .parquet ─► formats/parquet/base_file.py ─┐
     .orc ─────► formats/orc/read.py ──────────┼─► BaseFileReader: columns of row groups, in file order
-    .hfile ───► formats/hfile/base_file.py ───┘                   Hudi's keys: bloom filter, key range
+    .hfile ───► formats/hfile/base_file.py ───┤                   Hudi's keys: bloom filter, key range
+    .lance ───► formats/lance/read.py ────────┘
 
-A row group is the part of a file that is read at once: a row group of Parquet, a stripe of ORC, a whole HFile. What
-only Parquet has (statistics of row groups, bytes that can be copied) is behind :attr:`BaseFileReader.metadata`, which
-is None for other formats; code that uses it has a plain way beside it.
+A row group is the part of a file that is read at once: a row group of Parquet, a stripe of ORC, a whole HFile, a range
+of rows of a Lance file. What only Parquet has (statistics of row groups, bytes that can be copied) is behind
+:attr:`BaseFileReader.metadata`, which is None for other formats; code that uses it has a plain way beside it.
 
-Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroOrcWriter`` (1.2.0).
+A :class:`FileWriter` writes one of them: Parquet, ORC or Lance.
+
+Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroOrcWriter``, ``HoodieBaseLanceWriter`` (1.2.0).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +35,7 @@ from hudi_fast.storage.conditional import ExpiredCredentialsError
 __all__ = [
     "BaseFileFooter",
     "BaseFileReader",
+    "FileWriter",
     "file_errors",
     "footer_of",
     "key_pairs",
@@ -179,6 +184,42 @@ class BaseFileReader(ABC):
         self.close()
 
 
+class FileWriter(Protocol):
+    """Writes one base file; must be closed or aborted.
+
+    Attributes:
+        path: relative to the table.
+    """
+
+    path: str
+
+    @property
+    def bytes_buffered(self) -> int:
+        """Arrow bytes of rows that are not encoded yet, about."""
+        ...
+
+    @property
+    def bytes_encoded(self) -> int:
+        """Bytes in the file."""
+        ...
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows; ``table`` has exactly the writer's schema (columns may be dictionary-encoded)."""
+        ...
+
+    def flush(self) -> None:
+        """Encode the rows that are buffered, if the format can."""
+        ...
+
+    def close(self, footer: BaseFileFooter) -> int:
+        """Write the footer and close; return the file's length in bytes."""
+        ...
+
+    def abort(self) -> None:
+        """Close the stream and delete the file."""
+        ...
+
+
 def rows_without_columns(count: int) -> pa.RecordBatch:
     """A batch that has a number of rows and no columns."""
     return pa.RecordBatch.from_struct_array(pa.nulls(count, pa.struct([])))
@@ -191,7 +232,7 @@ def file_errors(path: str, storage: Storage | None, format_name: str) -> Iterato
     Args:
         path: the file, for messages.
         storage: its storage; None if unknown.
-        format_name: ``Parquet``, ``ORC`` or ``HFile``.
+        format_name: ``Parquet``, ``ORC``, ``HFile`` or ``Lance``.
     """
     try:
         yield

@@ -23,6 +23,7 @@ from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedF
 __all__ = [
     "HUDI_TYPE",
     "MOST_BYTES",
+    "VECTORS_KEY",
     "descriptor_of",
     "is_vector",
     "packed",
@@ -34,10 +35,14 @@ __all__ = [
     "vector_of_descriptor",
     "vector_type",
     "vector_width",
+    "vectors_text",
 ]
 
 HUDI_TYPE = "hudi_type"
 """Key of a column's metadata whose value is a descriptor."""
+
+VECTORS_KEY = b"hoodie.vector.columns"
+"""Footer key that lists the vector columns of a base file."""
 
 _ELEMENTS: Mapping[str, pa.DataType] = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int8()}
 _NAMES = {kind: name for name, kind in _ELEMENTS.items()}
@@ -83,6 +88,11 @@ def descriptor_of(kind: pa.DataType) -> str:
     """The descriptor of a vector type."""
     element = _NAMES[kind.value_type]
     return f"VECTOR({kind.list_size})" if element == "FLOAT" else f"VECTOR({kind.list_size}, {element})"
+
+
+def vectors_text(schema: pa.Schema) -> str:
+    """The value of :data:`VECTORS_KEY` for a table's columns; empty if none of them is of vectors."""
+    return ",".join(f"{field.name}:{descriptor_of(field.type)}" for field in schema if is_vector(field.type))
 
 
 def vector_avro(kind: pa.DataType) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.hfile.base_file import open_hfile
+from hudi_fast.formats.lance.read import open_lance_file
 from hudi_fast.formats.orc.read import open_orc_file
 from hudi_fast.formats.parquet.base_file import ParquetReader, open_base_file
 from hudi_fast.formats.parquet.stitched_base import StitchedBaseFile
@@ -59,7 +60,8 @@ def open_file(storage: Storage, path: str, size: int | None = None) -> BaseFileR
 
     Raises:
         CorruptTableError: the file is missing, truncated, or not of that format.
-        UnsupportedFeatureError: a Lance file, or a feature of the format that hudi_fast does not have.
+        ConfigError: the package that reads Lance is not installed.
+        UnsupportedFeatureError: a feature of the format that hudi_fast does not have.
     """
     extension = path.rpartition(".")[2]
     if extension == "orc":
@@ -67,10 +69,7 @@ def open_file(storage: Storage, path: str, size: int | None = None) -> BaseFileR
     if extension == "hfile":
         return open_hfile(storage, path, size)
     if extension == "lance":
-        raise UnsupportedFeatureError(
-            f"{path} of {storage.uri} is a base file in Lance, which hudi_fast does not read. Read the table with "
-            "Apache Hudi 1.2.0, or write its rows into a new table with Parquet or ORC base files."
-        )
+        return open_lance_file(storage, path, size)
     return open_base_file(storage, path, size=size)
 
 

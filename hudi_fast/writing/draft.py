@@ -17,6 +17,9 @@ from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
+from hudi_fast.formats.lance.package import lance_files
+from hudi_fast.formats.lance.types import map_columns
+from hudi_fast.formats.lance.write import LanceSettings
 from hudi_fast.formats.log.cdc_records import check_cdc_mode
 from hudi_fast.formats.orc.write import OrcSettings
 from hudi_fast.formats.parquet.base_file import ParquetSettings
@@ -76,7 +79,7 @@ _TAGGED = frozenset({"upsert", "delete"})
 _RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 _KEYLESS = frozenset({"insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"})
 
-_WRITTEN_FORMATS = frozenset({"PARQUET", "ORC"})
+_WRITTEN_FORMATS = frozenset({"PARQUET", "ORC", "LANCE"})
 
 
 def draft_plan(
@@ -208,9 +211,8 @@ def _table_spec(
 
 
 def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
-    config, orc = state.config, _orc(options, state.config)
-    own_size = orc is not None and "hoodie.orc.max.file.size" in options.explicit
-    sizing = _sizing(options, options.orc_max_file_size if own_size else options.max_file_size)
+    config = state.config
+    sizing = _sizing(options, _max_file_size(options, config))
     commits = (
         metadata
         for instant, metadata in commits_newest_first(state)
@@ -220,7 +222,7 @@ def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
         sizing=sizing,
         average_record_size=average_record_size(commits, sizing),
         parquet=_parquet(options),
-        orc=orc,
+        other=_other(options, config),
         bloom=BloomSettings(
             enabled=options.writes_bloom_filter and config.populate_meta_fields,
             kind=options.bloom_type,
@@ -255,11 +257,11 @@ def _check_table(state: TableState) -> None:
         {
             f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the "
             "table with services.upgrade() or `hudi-fast upgrade`)": config.version not in WRITE_VERSIONS,
-            f"base files in {config.base_file_format} (write its rows into a new table with PARQUET or ORC)": (
+            f"base files in {config.base_file_format} (write its rows into a new table with PARQUET, ORC or LANCE)": (
                 config.base_file_format not in _WRITTEN_FORMATS
             ),
-            "partition markers in ORC (hoodie.partition.metafile.use.base.format)": (
-                config.partition_metafile_in_base_format and config.base_file_format == "ORC"
+            f"partition markers in {config.base_file_format} (hoodie.partition.metafile.use.base.format)": (
+                config.partition_metafile_in_base_format and config.base_file_format in ("ORC", "LANCE")
             ),
             f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
         },
@@ -307,10 +309,15 @@ def _check_formats(state: TableState, options: WriteOptions, schema: pa.Schema) 
 
     Hudi takes a column ``key`` for the key of an HFile's entry, and empties it (HFileUtils, 1.2.0).
     """
-    vectors = [field.name for field in schema if is_vector(field.type)]
+    format_ = _format(options, state.config)
+    vectors, maps = [field.name for field in schema if is_vector(field.type)], map_columns(schema)
     _refuse(
         state,
-        {f"vector columns in ORC base files ({vectors})": bool(vectors) and _orc(options, state.config) is not None},
+        {
+            f"vector columns in ORC base files ({vectors})": bool(vectors) and format_ == "ORC",
+            f"map columns in Lance base files ({maps}), which Apache Hudi 1.2.0 cannot write either": bool(maps)
+            and format_ == "LANCE",
+        },
     )
     if options.log_block_format != "hfile" or not state.config.is_mor:
         return
@@ -338,7 +345,8 @@ def _check_encryption(state: TableState, options: WriteOptions) -> None:
         "log files (the table is MERGE_ON_READ)": config.is_mor,
         "change logs (hoodie.table.cdc.enabled)": config.cdc_enabled,
         f"indexes of the metadata table ({', '.join(sorted(present))})": bool(keys and present),
-        "base files in ORC (hoodie.table.base.file.format)": _orc(options, config) is not None,
+        f"base files in {_format(options, config)} (hoodie.table.base.file.format)": _format(options, config)
+        != "PARQUET",
         f"an index of the column {asked}": asked is not None and (keys or encryption.hides(asked)),
         "plain footers with key ranges (parquet.encryption.plaintext.footer)": keys and encryption.plaintext_footer,
         f"the column {RECORD_KEY} (parquet.encryption.column.keys must name it, too)": named
@@ -535,12 +543,29 @@ def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> Index
     )
 
 
-def _orc(options: WriteOptions, config: TableConfig) -> OrcSettings | None:
-    """Encoding of ORC base files; None if new base files are Parquet."""
+def _format(options: WriteOptions, config: TableConfig) -> str:
+    """The format of new base files."""
     given = config.has_several_formats and "hoodie.table.base.file.format" in options.explicit
-    if (options.base_file_format if given else config.base_file_format) != "ORC":
-        return None
-    return OrcSettings(options.orc_codec, options.orc_stripe_size)
+    return options.base_file_format if given else config.base_file_format
+
+
+def _other(options: WriteOptions, config: TableConfig) -> OrcSettings | LanceSettings | None:
+    """Encoding of base files in ORC or Lance; None if new base files are Parquet."""
+    format_ = _format(options, config)
+    if format_ == "LANCE":
+        lance_files()  # before anything is written
+        return LanceSettings()
+    return OrcSettings(options.orc_codec, options.orc_stripe_size) if format_ == "ORC" else None
+
+
+def _max_file_size(options: WriteOptions, config: TableConfig) -> int:
+    """Target size of new base files, in bytes."""
+    own = {
+        "ORC": ("hoodie.orc.max.file.size", options.orc_max_file_size),
+        "LANCE": ("hoodie.lance.max.file.size", options.lance_max_file_size),
+    }
+    key, size = own.get(_format(options, config), ("", 0))
+    return size if key in options.explicit else options.max_file_size
 
 
 def _parquet(options: WriteOptions) -> ParquetSettings:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_fast.formats.base_file import FileWriter
+from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
 from hudi_fast.formats.orc.write import OrcWriter
 from hudi_fast.formats.parquet.base_file import BaseFileWriter
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_footer, with_nans
@@ -57,7 +59,7 @@ class OutputFile:
         self.ranges: ColumnRanges | None = None
         self._plan = plan
         self._arrow_bytes = 0
-        self._writer: BaseFileWriter | OrcWriter | None = None
+        self._writer: FileWriter | None = None
         create_marker(plan.storage, plan.instant, self.path, kind)
 
     def write(self, table: pa.Table) -> None:
@@ -99,10 +101,13 @@ class OutputFile:
         if kind is not None and self._writer is not None:
             self._writer.abort()
 
-    def _open(self, sample: pa.Table) -> BaseFileWriter | OrcWriter:
+    def _open(self, sample: pa.Table) -> FileWriter:
         plan = self._plan
-        if plan.files.orc is not None:
-            return OrcWriter(plan.storage, self.path, writer_schema(plan), plan.files.orc, plan.avro_schema)
+        other = plan.files.other
+        if isinstance(other, LanceSettings):
+            return LanceWriter(plan.storage, self.path, writer_schema(plan), other, plan.avro_schema)
+        if other is not None:
+            return OrcWriter(plan.storage, self.path, writer_schema(plan), other, plan.avro_schema)
         return BaseFileWriter(
             plan.storage,
             self.path,

@@ -144,7 +144,7 @@ def kept_parts(
         appended: number of rows that are appended: the last row group is encoded with them unless it is full.
         unset: columns whose values updated rows keep, besides keys; None if the written rows must have all columns.
     """
-    if reader.metadata is None or plan.files.orc is not None:
+    if reader.metadata is None or plan.files.other is not None:
         return None
     if base.names is not None or len(reader.parts) > 1 or not reader.num_rows or writes_encrypted(plan.storage):
         return None

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
+from hudi_fast.formats.lance.write import LanceSettings
 from hudi_fast.formats.orc.write import OrcSettings
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
@@ -161,7 +162,7 @@ class FileSettings:
         sizing: file sizes.
         average_record_size: bytes.
         parquet: encoding of Parquet base files.
-        orc: encoding of ORC base files; None where new base files are Parquet.
+        other: encoding of base files in ORC or Lance; None where new base files are Parquet.
         bloom: bloom filters of base files.
         log: log files.
         threads: number of file groups that one process writes in parallel.
@@ -177,12 +178,12 @@ class FileSettings:
     threads: int = 2
     most_threads: int = 2
     stats_columns: tuple[str, ...] = ()
-    orc: OrcSettings | None = None
+    other: OrcSettings | LanceSettings | None = None
 
     @property
     def extension(self) -> str:
         """Extension of new base files."""
-        return "parquet" if self.orc is None else "orc"
+        return "parquet" if self.other is None else self.other.extension
 
 
 @dataclass(frozen=True, kw_only=True)

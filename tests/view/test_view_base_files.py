@@ -196,9 +196,3 @@ def _as_hfile(table: Path, name: str, rows: pa.Table) -> None:
     (table / name).unlink()
     for path in table.glob(".hoodie/*.commit"):
         path.write_bytes(path.read_bytes().replace(b".orc", b".hfile"))
-
-
-def test_lance_base_files_are_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "a.lance").write_bytes(b"LANC")
-    with pytest.raises(hf.UnsupportedFeatureError, match=r"a\.lance .* in Lance"):
-        open_file(Storage(tmp_path), "a.lance")

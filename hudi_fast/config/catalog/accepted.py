@@ -20,7 +20,7 @@ ACCEPTED_PREFIXES = (
     ("hoodie.metaserver.", "hudi_fast has no metadata server."),
     ("hoodie.errortable.", "Error tables are disabled."),
     ("hoodie.orc.", "Buffers of Apache ORC's writer."),
-    ("hoodie.lance.", "Base files are Parquet or ORC."),
+    ("hoodie.lance.", "Buffers of Lance's reader and writer in a JVM."),
     ("hoodie.streamer.", "Options of Hudi Streamer."),
     ("hoodie.deltastreamer.", "Options of Hudi Streamer."),
     ("hoodie.aws.", "The storage layer finds the credentials."),

@@ -1,4 +1,4 @@
-"""Write options of files: sizing, Parquet, ORC and bloom filters.
+"""Write options of files: sizing, Parquet, ORC, Lance and bloom filters.
 
 Sources: ``HoodieStorageConfig``, ``HoodieCompactionConfig``, ``HoodieIndexConfig``, ``HoodieWriteConfig`` (1.2.0).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hudi_fast.config.option_descriptor import Kind, Option
 
-__all__ = ["BLOOM_OPTIONS", "ORC_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS", "SMALL_FILE_LIMIT"]
+__all__ = ["BLOOM_OPTIONS", "LANCE_OPTIONS", "ORC_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS", "SMALL_FILE_LIMIT"]
 
 _MIB = 1024 * 1024
 
@@ -194,6 +194,18 @@ ORC_OPTIONS = (
     ),
 )
 """Options of ORC base files."""
+
+LANCE_OPTIONS = (
+    Option(
+        "hoodie.lance.max.file.size",
+        Kind.INT,
+        120 * _MIB,
+        "Target size of new Lance base files, measured before encoding; if not given, that of Parquet files.",
+        unit="bytes",
+        minimum=1,
+    ),
+)
+"""Options of Lance base files."""
 
 BLOOM_OPTIONS = (
     Option(

@@ -175,8 +175,8 @@ TABLE_OPTIONS = (
         "makes.",
         aliases=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
         choices=("PARQUET", "ORC", "HFILE", "LANCE"),
-        supported=("PARQUET", "ORC"),
-        instead="Tables with HFile base files are read only; for Lance use Apache Hudi.",
+        supported=("PARQUET", "ORC", "LANCE"),
+        instead="Tables with HFile base files are read only.",
     ),
     Option(
         "hoodie.table.multiple.base.file.formats.enable",

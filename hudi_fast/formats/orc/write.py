@@ -19,7 +19,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -49,6 +49,7 @@ class OrcSettings:
 
     codec: str = "zstd"
     stripe_bytes: int = 16 << 20
+    extension: ClassVar[str] = "orc"
 
 
 class OrcWriter:

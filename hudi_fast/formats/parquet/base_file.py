@@ -36,7 +36,7 @@ from hudi_fast.formats.parquet.constant_columns import ConstantColumns
 from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, without_keys
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
-from hudi_fast.formats.vectors import descriptor_of, is_vector, stored_rows, stored_schema
+from hudi_fast.formats.vectors import VECTORS_KEY, stored_rows, stored_schema, vectors_text
 from hudi_fast.storage.base import Storage
 
 __all__ = [
@@ -49,9 +49,6 @@ __all__ = [
     "footer_pairs",
     "open_base_file",
 ]
-
-VECTORS_KEY = b"hoodie.vector.columns"
-"""Footer key: the vector columns with their descriptors."""
 
 NAN_SAFE_BOUNDS = (b"hudi_fast.nan", b"no bounds")
 """Footer pair of files by Arrow's library that have no bounds for chunks with NaN."""
@@ -95,9 +92,7 @@ def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]
     """All key-value pairs in the footer of a base file: the Avro JSON of its columns, and Hudi's own keys."""
     pairs = {b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro", **key_pairs(footer)}
     if '"logicalType":"vector"' in avro_schema:
-        vectors = [field for field in avro_to_arrow(avro_schema, "the table's schema") if is_vector(field.type)]
-        listed = ",".join(f"{field.name}:{descriptor_of(field.type)}" for field in vectors)
-        pairs[VECTORS_KEY] = listed.encode()
+        pairs[VECTORS_KEY] = vectors_text(avro_to_arrow(avro_schema, "the table's schema")).encode()
     return pairs
 
 

@@ -79,8 +79,8 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
     """
     if source.work.ordering.columns:
         return "rows are sorted"
-    if source.work.plan.files.orc is not None:
-        return "new files are ORC"
+    if source.work.plan.files.other is not None:
+        return "new files are not Parquet"
     if any(one.base_file is not None and not one.base_file.name.endswith(".parquet") for one in source.slices):
         return "a file is not Parquet"
     if writes_encrypted(source.work.plan.storage):

@@ -1,0 +1,1 @@
+"""Lance base files, through the package pylance."""

@@ -1,0 +1,233 @@
+"""Reads Lance base files: pylance decodes rows; the metadata of the file's schema has Hudi's keys.
+
+::
+
+    footer ─► columns, rows, keys                     ranges of rows ─► pylance ─► columns in types of the table
+
+Lance has no row groups: it finds any range of rows by itself. Here a row group is a range of rows of about
+:data:`_GROUP_BYTES`, so that memory holds one of them. Files hold no statistics of their columns.
+
+pylance opens files of the local disk. A file on other storage is first copied to a temporary file of this machine,
+which is deleted on close.
+
+Source: ``HoodieSparkLanceReader``, ``SparkLanceReaderBase`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, footer_of, rows_without_columns
+from hudi_fast.formats.lance.local_file import LocalInput
+from hudi_fast.formats.lance.package import lance_errors, lance_files
+from hudi_fast.formats.lance.types import SCHEMA_KEY, table_schema, table_values
+from hudi_fast.storage.base import Storage
+
+__all__ = ["LanceReader", "open_lance_file"]
+
+_GROUP_BYTES = 16 << 20
+"""Bytes of rows that are read at once, about."""
+
+_GROUP_ROWS = 1 << 17
+"""Maximum rows that are read at once."""
+
+_ENCODED = 3
+"""Bytes before encoding of a byte of a file, about."""
+
+_TEXT_WIDTH = 16
+"""Bytes of a text, about: long ones that repeat are small in the file."""
+
+_FOOTER_BYTES = 40
+_MAGIC = b"LANC"
+
+_READ_AHEAD = 2
+"""Batches that pylance decodes ahead."""
+
+
+class LanceReader(BaseFileReader):
+    """One open Lance file; a row group is a range of rows.
+
+    Args:
+        storage: its storage.
+        path: its path there, also in messages.
+        local: the file on the local disk; closed with the reader.
+    """
+
+    def __init__(self, storage: Storage, path: str, local: LocalInput) -> None:
+        self.path = path
+        self._storage = storage
+        self._local = local
+        self._open: dict[tuple[str, ...], Any] = {}
+        found = lance_files().LanceFileReader(local.path).metadata()
+        self._rows = int(found.num_rows)
+        self._data_bytes = int(found.num_data_bytes)
+        self._stored: pa.Schema = found.schema.remove_metadata()
+        self._pairs: dict[bytes, bytes] = dict(found.schema.metadata or {})
+        self._schema = _schema_of(self._stored, self._pairs.get(SCHEMA_KEY), path)
+        self._starts = _starts(self._rows, max(1, self.stored_bytes // max(1, self._rows)))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self._schema
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self._rows
+
+    @property
+    def num_row_groups(self) -> int:
+        """Number of ranges of rows."""
+        return len(self._starts) - 1
+
+    @property
+    def location(self) -> tuple[Storage, str]:
+        """Its storage, and its path there."""
+        return self._storage, self.path
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all rows before encoding, about."""
+        return max(self._data_bytes * _ENCODED, self._rows * sum(map(_least_width, self._schema.types)))
+
+    def footer(self) -> BaseFileFooter:
+        """Hudi's keys in the metadata of the schema.
+
+        Raises:
+            CorruptTableError: one of them is not UTF-8.
+        """
+        with lance_errors(self.path, self._storage):
+            return footer_of(self._pairs)
+
+    def row_group_rows(self) -> list[int]:
+        """Number of rows of each range."""
+        return [end - start for start, end in pairwise(self._starts)]
+
+    def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Read whole columns, of all or some ranges of rows."""
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        batches = list(self.batches(columns, _GROUP_ROWS, row_groups))
+        return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in file order, at most ``batch_rows`` at a time."""
+        for number in range(self.num_row_groups) if row_groups is None else row_groups:
+            start, end = self._starts[number], self._starts[number + 1]
+            if not columns:
+                for at in range(start, end, batch_rows):
+                    yield rows_without_columns(min(batch_rows, end - at))
+                continue
+            yield from self._range(columns, start, end - start, min(batch_rows, end - start))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._open.clear()
+        self._local.close()
+
+    def _range(self, columns: Sequence[str], start: int, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Rows of one range, as many as there ought to be."""
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        found = 0
+        with lance_errors(self.path, self._storage):
+            given = self._reader(columns).read_range(start, rows, batch_size=batch_rows, batch_readahead=_READ_AHEAD)
+            stream = iter(given.to_batches())
+        while True:
+            with lance_errors(self.path, self._storage):
+                batch = next(stream, None)
+                if batch is None:
+                    break
+                batch.validate(full=True)  # pylance does not check what a damaged file makes of texts and offsets
+                found += batch.num_rows
+                if found > rows:
+                    break
+                arrays = [table_values(batch.column(field.name), field.type) for field in schema]
+                made = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield made
+        if found != rows:
+            raise CorruptTableError(
+                f"The Lance file holds {found} rows from row {start} on, expected {rows}. It is damaged; restore it, "
+                "or restore the table to a savepoint.",
+                self.path,
+            )
+
+    def _reader(self, columns: Sequence[str]) -> Any:
+        """An open file of pylance that reads some columns."""
+        names = tuple(columns)
+        if names not in self._open:
+            self._open[names] = lance_files().LanceFileReader(self._local.path, columns=list(names))
+        return self._open[names]
+
+
+def open_lance_file(storage: Storage, path: str, size: int | None = None) -> LanceReader:
+    """Open a Lance file.
+
+    Args:
+        storage: storage of the file.
+        path: its path there.
+        size: its bytes, if known; saves a request to an object store.
+
+    Raises:
+        ConfigError: pylance is not installed.
+        FileGoneError: the file is missing.
+        CorruptTableError: it is cut off, or not Lance.
+        UnsupportedFeatureError: it has columns of a type that no table has.
+    """
+    lance_files()
+    with lance_errors(path, storage):
+        local = LocalInput(storage, path, size)
+        try:
+            _check_end(local.path)
+            return LanceReader(storage, path, local)
+        except BaseException:
+            local.close()
+            raise
+
+
+def _check_end(place: str) -> None:
+    """Check that a file is long enough and ends as Lance files do; pylance panics at some others.
+
+    Raises:
+        pa.ArrowInvalid: it does not.
+    """
+    with open(place, "rb") as file:
+        length = file.seek(0, os.SEEK_END)
+        file.seek(max(0, length - _FOOTER_BYTES))
+        footer = file.read()
+    if len(footer) < _FOOTER_BYTES or not footer.endswith(_MAGIC):
+        raise pa.ArrowInvalid(f"it has {length} bytes and ends with {footer[-len(_MAGIC) :]!r}, expected {_MAGIC!r}")
+
+
+def _schema_of(stored: pa.Schema, avro: bytes | None, path: str) -> pa.Schema:
+    """The columns, in the types of the file's Avro schema if it has one.
+
+    Raises:
+        CorruptTableError: the Avro schema is invalid, or columns have one name.
+    """
+    if len(set(stored.names)) < len(stored.names):
+        raise CorruptTableError(f"Columns of the Lance file have one name: {stored.names}. Restore the file.", path)
+    known = pa.schema([]) if avro is None else avro_to_arrow(avro.decode(), path)
+    return table_schema(stored, known, path)
+
+
+def _starts(rows: int, width: int) -> list[int]:
+    """The first row of each range, and the number of rows."""
+    step = max(1, min(_GROUP_ROWS, _GROUP_BYTES // width))
+    return [*range(0, rows, step), rows] if rows else [0]
+
+
+def _least_width(kind: pa.DataType) -> int:
+    """Bytes of a value, at least; of texts and lists a guess."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _TEXT_WIDTH

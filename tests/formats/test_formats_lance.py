@@ -1,0 +1,325 @@
+"""Lance base files: rows, ranges of rows, Hudi's keys, types, files on other storage, damage.
+
+Modules: hudi_fast.formats.lance.package, .types, .local_file, .read, .write.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import tempfile
+import threading
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, UnsupportedFeatureError
+from hudi_fast.formats.avro.schema import arrow_to_avro
+from hudi_fast.formats.base_file import BaseFileFooter
+from hudi_fast.formats.lance.package import lance_errors, lance_files
+from hudi_fast.formats.lance.read import open_lance_file
+from hudi_fast.formats.lance.types import table_schema
+from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
+from hudi_fast.formats.vectors import vector_type
+from hudi_fast.storage.base import Storage
+from tests.servers.s3 import S3Server
+
+UTC, WALL = pa.timestamp("us", "UTC"), pa.timestamp("us")
+PART = pa.struct([("at", UTC), ("walls", pa.list_(pa.field("element", WALL)))])
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("truth", pa.bool_()),
+        ("small", pa.int32()),
+        ("large", pa.int64()),
+        ("single", pa.float32()),
+        ("double", pa.float64()),
+        ("raw", pa.binary()),
+        ("day", pa.date32()),
+        ("at", UTC),
+        ("wall", WALL),
+        ("short", pa.timestamp("ms", "UTC")),
+        ("time", pa.time64("us")),
+        ("clock", pa.time32("ms")),
+        ("fixed", pa.binary(3)),
+        ("amount", pa.decimal128(38, 2)),
+        ("part", PART),
+        ("parts", pa.list_(pa.field("element", PART))),
+        ("vector", vector_type(3, pa.float32())),
+        ("wide", vector_type(2, pa.float64())),
+    ]
+)
+AT = dt.datetime(1955, 1, 2, 3, 4, 5, 678901, tzinfo=dt.UTC)
+LATE = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
+FULL = {
+    "key": "kü😀",
+    "truth": False,
+    "small": -(2**31),
+    "large": 2**63 - 1,
+    "single": -1.25,
+    "double": 5e-324,
+    "raw": b"\0\xff",
+    "day": dt.date(1583, 1, 3),
+    "at": AT,
+    "wall": LATE,
+    "short": AT.replace(microsecond=678000),
+    "time": dt.time(1, 2, 3, 4),
+    "clock": dt.time(1, 2, 3, 4000),
+    "fixed": b"\0\xff.",
+    "amount": Decimal("-123456789012345678901234567890123456.90"),
+    "part": {"at": AT, "walls": [LATE, None]},
+    "parts": [{"at": None, "walls": []}, None],
+    "vector": [1.5, -2.0, 3.0],
+    "wide": [0.1, float("inf")],
+}
+EMPTY = {**FULL, "key": "", "raw": b"", "part": {"at": None, "walls": None}, "parts": []}
+ROWS = pa.Table.from_pylist([FULL, dict.fromkeys(SCHEMA.names), EMPTY] * 3, SCHEMA)
+KEYS = BaseFileFooter("Ymxvb20=", "DYNAMIC_V0", "a", "é" * 3000)
+
+
+def written(storage: Storage, tables: list[pa.Table], path: str = "p/a.lance") -> int:
+    schema = tables[0].schema
+    writer = LanceWriter(storage, path, schema, LanceSettings(), arrow_to_avro(schema, "r", "n"))
+    for table in tables:
+        writer.write(table)
+    return writer.close(KEYS)
+
+
+def test_rows_of_every_type_come_back_in_their_order_and_types(tmp_path: Path) -> None:
+    parts = [ROWS, ROWS.slice(1, 5), ROWS.slice(0, 0)]
+    storage, expected = Storage(tmp_path), pa.concat_tables(parts)
+    assert written(storage, parts) == (tmp_path / "p" / "a.lance").stat().st_size
+    assert [one.name for one in (tmp_path / "p").iterdir()] == ["a.lance"]
+    with open_lance_file(storage, "p/a.lance") as reader:
+        assert (reader.schema, reader.num_rows, reader.metadata) == (SCHEMA, 14, None)
+        assert reader.location == (storage, "p/a.lance")
+        assert sum(reader.row_group_rows()) == 14
+        found = reader.read(SCHEMA.names)
+        found.validate(full=True)
+        assert found.equals(expected)
+        assert reader.read(["parts", "at"]).equals(expected.select(["parts", "at"]))
+        batches = list(reader.batches(["key", "vector"], 4))
+        assert pa.Table.from_batches(batches).equals(expected.select(["key", "vector"]))
+        assert max(one.num_rows for one in batches) == 4
+        assert [one.num_rows for one in reader.batches([], 4)] == [4, 4, 4, 2]
+        assert reader.read(["key"], []).num_rows == 0
+        assert reader.footer() == KEYS
+
+
+def test_dictionary_encoded_texts_are_stored_as_texts(tmp_path: Path) -> None:
+    storage, values = Storage(tmp_path), ["a", "b", None, "a"]
+    rows = pa.table({"_hoodie_file_name": pa.array(values).dictionary_encode()})
+    avro = arrow_to_avro(pa.schema([("_hoodie_file_name", pa.string())]), "r", "n")
+    writer = LanceWriter(storage, "a.lance", rows.schema, LanceSettings(), avro)
+    writer.write(rows)
+    writer.close(BaseFileFooter())
+    assert lance_files().LanceFileReader(str(tmp_path / "a.lance")).metadata().schema.types == [pa.string()]
+    with open_lance_file(storage, "a.lance") as reader:
+        assert reader.read(["_hoodie_file_name"])["_hoodie_file_name"].to_pylist() == values
+        assert reader.footer() == BaseFileFooter()
+
+
+def test_the_metadata_has_hudis_keys_and_the_version_is_that_of_hudi(tmp_path: Path) -> None:
+    written(Storage(tmp_path), [ROWS])
+    found = lance_files().LanceFileReader(str(tmp_path / "p" / "a.lance")).metadata()
+    assert (found.major_version, found.minor_version) == (2, 1)
+    assert sorted(found.schema.metadata) == [
+        b"hoodie.vector.columns",
+        b"hoodie_bloom_filter_type_code",
+        b"hoodie_max_record_key",
+        b"hoodie_min_record_key",
+        b"hudi_fast.avro.schema",
+        b"org.apache.hudi.bloomfilter",
+    ]
+    assert found.schema.metadata[b"hoodie.vector.columns"] == b"vector:VECTOR(3),wide:VECTOR(2, DOUBLE)"
+
+
+def test_a_file_without_rows_has_columns_and_keys(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    written(storage, [ROWS.slice(0, 0)])
+    with open_lance_file(storage, "p/a.lance") as reader:
+        assert (reader.schema, reader.num_rows, reader.num_row_groups) == (SCHEMA, 0, 0)
+        assert reader.footer() == KEYS
+        assert reader.read(["at"]).num_rows == len(list(reader.batches(["at"]))) == 0
+
+
+def test_a_long_file_is_read_in_ranges_of_rows(tmp_path: Path) -> None:
+    storage, count = Storage(tmp_path), 300_000
+    rows = pa.table({"n": pa.array(range(count), pa.int64()), "text": [f"text {at % 1000}" for at in range(count)]})
+    written(storage, [rows.slice(at, 100_000) for at in range(0, count, 100_000)])
+    with open_lance_file(storage, "p/a.lance") as reader:
+        sizes = reader.row_group_rows()
+        assert (len(sizes), sum(sizes)) == (reader.num_row_groups, count)
+        assert len(sizes) >= 3
+        start = sum(sizes[:1])
+        assert reader.read(["text", "n"], [1]).equals(rows.select(["text", "n"]).slice(start, sizes[1]))
+        last = list(reader.batches(["n"], 1000, [len(sizes) - 1]))
+        assert last[-1].column(0)[-1].as_py() == count - 1
+        assert {one.num_rows for one in last[:-1]} == {1000}
+        assert reader.read(["n"]).equals(rows.select(["n"]))
+
+
+def test_columns_of_another_writer_have_the_nearest_types_of_a_table(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "text": pa.array(["x", None], pa.large_string()),
+            "raw": pa.array([b"x", None], pa.large_binary()),
+            "tiny": pa.array([1, None], pa.int8()),
+            "many": pa.array([2**32 - 1, None], pa.uint32()),
+            "half": pa.array([1.5, None], pa.float16()),
+            "vector": pa.array([[1, 2], None], pa.list_(pa.float32(), 2)),
+            "list": pa.array([["x"], None], pa.large_list(pa.large_string())),
+            "part": pa.array([{"a": 1}, None], pa.struct([("a", pa.int16())])),
+            "second": pa.array([1, None], pa.timestamp("s", "UTC")),
+        }
+    )
+    stored(tmp_path, rows)
+    types = [
+        *(pa.string(), pa.binary(), pa.int32(), pa.int64(), pa.float32(), vector_type(2, pa.float32())),
+        *(pa.list_(pa.field("element", pa.string())), pa.struct([("a", pa.int32())]), UTC),
+    ]
+    with open_lance_file(Storage(tmp_path), "a.lance") as reader:
+        assert reader.schema.types == types
+        assert reader.read(reader.schema.names).to_pylist() == rows.to_pylist()
+    with pytest.raises(UnsupportedFeatureError, match=r"'span\.x'.*duration"):
+        table_schema(pa.schema([("span", pa.struct([("x", pa.duration("s"))]))]), pa.schema([]), "a.lance")
+
+
+def stored(folder: Path, rows: pa.Table, version: str = "2.1", **metadata: str) -> bytes:
+    """A file of another writer, ``a.lance``; its content."""
+    path = folder / "a.lance"
+    writer = lance_files().LanceFileWriter(str(path), rows.schema, version=version)
+    for batch in rows.to_batches():
+        writer.write_batch(batch)
+    for key, value in metadata.items():
+        writer.add_schema_metadata(key, value)
+    writer.close()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_files_of_every_version_of_the_format_are_read(version: str, tmp_path: Path) -> None:
+    rows = pa.table({"id": [f"k{at}" for at in range(1000)], "n": pa.array([None, 1] * 500, pa.int64())})
+    stored(tmp_path, rows, version, hoodie_min_record_key="k0")
+    with open_lance_file(Storage(tmp_path), "a.lance") as reader:
+        assert reader.read(["id", "n"]).equals(rows)
+        assert reader.footer() == BaseFileFooter(min_key="k0")
+
+
+def test_a_missing_cut_or_foreign_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    written(storage, [ROWS])
+    raw = (tmp_path / "p" / "a.lance").read_bytes()
+    with pytest.raises(FileGoneError, match=r"b\.lance"):
+        open_lance_file(storage, "b.lance")
+    for content in (b"", b"LANC", raw[:-1], raw[: len(raw) // 2], b"PAR1" + bytes(100) + b"PAR1"):
+        (tmp_path / "b.lance").write_bytes(content)
+        with pytest.raises(CorruptTableError, match=r"b\.lance"):
+            open_lance_file(storage, "b.lance")
+
+
+def test_a_panic_of_the_package_is_an_error_of_the_file(tmp_path: Path) -> None:
+    panic = type("PanicException", (BaseException,), {})
+    with (
+        pytest.raises(CorruptTableError, match=r"\(index out of bounds\).*a\.lance"),
+        lance_errors("a.lance", Storage(tmp_path)),
+    ):
+        raise panic("index out of bounds\nstack")
+    with pytest.raises(KeyboardInterrupt), lance_errors("a.lance", Storage(tmp_path)):
+        raise KeyboardInterrupt
+
+
+def test_an_aborted_file_leaves_nothing(tmp_path: Path) -> None:
+    writer = LanceWriter(Storage(tmp_path), "p/a.lance", ROWS.schema, LanceSettings(), "{}")
+    writer.write(ROWS)
+    assert writer.bytes_encoded > 0
+    writer.abort()
+    assert list((tmp_path / "p").iterdir()) == []
+
+
+def test_files_in_an_object_store_are_copied_and_the_copies_deleted(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    storage = Storage(s3_server.path("lance"), s3_server.options)
+    size = written(storage, [ROWS] * 10)
+    assert list(tmp_path.iterdir()) == []
+    found = storage.stat("p/a.lance")
+    assert found is not None
+    assert found.size == size
+    with open_lance_file(storage, "p/a.lance", size) as reader:
+        assert len(list(tmp_path.iterdir())) == 1
+        assert reader.read(SCHEMA.names).equals(pa.concat_tables([ROWS] * 10))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileGoneError, match=r"b\.lance"):
+        open_lance_file(storage, "p/b.lance")
+    storage.write_bytes("p/c.lance", b"no Lance")
+    with pytest.raises(CorruptTableError, match=r"c\.lance"):
+        open_lance_file(storage, "p/c.lance")
+    writer = LanceWriter(storage, "p/d.lance", ROWS.schema, LanceSettings(), "{}")
+    writer.write(ROWS)
+    writer.abort()
+    assert storage.stat("p/d.lance") is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def without_pylance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lance.file", None)
+
+
+def test_without_the_package_the_error_says_how_to_install_it(without_pylance: None, tmp_path: Path) -> None:
+    (tmp_path / "a.lance").write_bytes(b"LANC")
+    with pytest.raises(ConfigError, match=r"pip install 'hudi-fast\[lance\]'"):
+        open_lance_file(Storage(tmp_path), "a.lance")
+
+
+def test_threads_read_one_file_at_once(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    written(storage, [ROWS] * 100)
+    found: list[Any] = []
+
+    def read() -> None:
+        with open_lance_file(storage, "p/a.lance") as reader:
+            found.append(reader.read(SCHEMA.names).num_rows)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [900] * 4
+
+
+def test_a_cut_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
+    rows = pa.table({"id": [f"k{at:04d}" for at in range(60)], "s": ["x", None, "yy"] * 20})
+    raw = stored(tmp_path, rows)
+    for end in range(0, len(raw), 37):
+        (tmp_path / "b.lance").write_bytes(raw[:end])
+        with pytest.raises(CorruptTableError, match=r"b\.lance"):
+            open_lance_file(Storage(tmp_path), "b.lance")
+
+
+def test_changed_bytes_of_values_are_read_or_refused(tmp_path: Path) -> None:
+    """Texts that are no longer UTF-8 are found; other values have no checksum."""
+    rows = pa.table({"s": [f"text number {at}" for at in range(40)]})
+    raw = stored(tmp_path, rows)
+    at = raw.index(b"text number 1")
+    (tmp_path / "b.lance").write_bytes(raw[:at] + b"\xff" + raw[at + 1 :])
+    with open_lance_file(Storage(tmp_path), "b.lance") as reader, pytest.raises(CorruptTableError, match=r"b\.lance"):
+        reader.read(["s"])
+    (tmp_path / "b.lance").write_bytes(raw[:at] + b"T" + raw[at + 1 :])
+    with open_lance_file(Storage(tmp_path), "b.lance") as reader:
+        assert reader.read(["s"])["s"].to_pylist()[1] == "Text number 1"
+
+
+def test_a_file_that_is_deleted_while_it_is_open_is_gone(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    written(storage, [ROWS])
+    with open_lance_file(storage, "p/a.lance") as reader:
+        (tmp_path / "p" / "a.lance").unlink()
+        with pytest.raises(FileGoneError, match=r"a\.lance"):
+            reader.read(["key"])
