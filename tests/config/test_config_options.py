@@ -158,7 +158,11 @@ def test_the_type_of_timestamps_is_a_warning_unless_it_is_what_is_written():
         ("hoodie.write.schema", "{}", "Cast the rows to that schema before the write"),
         ("hoodie.avro.schema", "{}", "Cast the rows to that schema before the write"),
         ("hoodie.parquet.writelegacyformat.enabled", "true", "supported: AUTO, false. Leave it out"),
-        ("hoodie.table.base.file.format", "HFILE", "supported: PARQUET, ORC. Tables with HFile base files are read"),
+        (
+            "hoodie.table.base.file.format",
+            "HFILE",
+            "supported: PARQUET, ORC, LANCE. Tables with HFile base files are read",
+        ),
         ("hoodie.index.class", "x", "Remove the option, or use Apache Hudi"),
     ],
 )

@@ -1,6 +1,7 @@
 """Lance base files: rows, ranges of rows, Hudi's keys, types, files on other storage, damage.
 
-Modules: hudi_fast.formats.lance.package, .types, .local_file, .read, .write.
+Modules: hudi_fast.formats.lance.package, hudi_fast.formats.lance.types, hudi_fast.formats.lance.local_file,
+hudi_fast.formats.lance.read, hudi_fast.formats.lance.write.
 """
 
 from __future__ import annotations

@@ -17,10 +17,19 @@ from pathlib import Path
 
 from tests.peer.client import PROJECT, java_command
 
-__all__ = ["PARQUET_TESTS", "MavenError", "maven_jars"]
+__all__ = ["LANCE", "PARQUET_TESTS", "MavenError", "maven_jars"]
 
 PARQUET_TESTS = "org.apache.parquet:parquet-hadoop:1.13.1:tests"
 """Has the key management system of Parquet's own tests, for Spark 3.5."""
+
+_ARROW = ("vector", "format", "memory-core", "memory-netty", "c-data")
+LANCE = [
+    *("org.lance:lance-spark-3.5_2.12:0.4.0", "org.lance:lance-spark-base_2.12:0.4.0", "org.lance:lance-core:4.0.0"),
+    *(f"org.apache.arrow:arrow-{name}:15.0.2" for name in _ARROW),
+    *("com.google.flatbuffers:flatbuffers-java:23.5.26", "org.questdb:jar-jni:1.1.1"),
+    *(f"org.eclipse.collections:eclipse-collections{name}:11.1.0" for name in ("", "-api")),
+]
+"""Lance's connector of Spark 3.5, of the release that Apache Hudi 1.2.0 is built with, and what it needs of Arrow."""
 
 FETCH_SECONDS = 600.0
 
