@@ -5,6 +5,7 @@ Readers see the rows of some commit all the while, and whoever comes next finish
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 from collections.abc import Iterator
@@ -141,6 +142,123 @@ def test_a_restore_goes_back_commit_by_commit_and_is_gone_on_with(case: Case, tm
         assert_tidy(path)
         assert_metadata_true(path)
     assert False in outcomes
+
+
+# ---- two attempts that die, one after the other
+
+
+@dataclass(frozen=True)
+class Twice:
+    """A table whose restore dies twice.
+
+    Attributes:
+        case: its kind.
+        rebuilds: whether the restore has to build its metadata table again: "all" of it, "one" index, or nothing.
+    """
+
+    case: Case
+    rebuilds: str = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        compacted = {"hoodie.metadata.compact.max.delta.commits": "2"} if self.rebuilds == "all" else {}
+        return {**self.case.settings, **compacted}
+
+    def make(self, path: Path) -> tuple[str, dict[str, tuple[Any, ...]]]:
+        """The savepointed commit, and the rows that the table had then."""
+        first = {**self.settings, RECORD_INDEX: "false"} if self.rebuilds == "one" else self.settings
+        commit = hf.write(plain_rows(range(4)), path, first).instant
+        services(path).savepoint()
+        rows = table_rows(path)
+        hf.write(plain_rows([1, 2], ts=2, text="b"), path, first)
+        if self.rebuilds == "one":
+            services(path).index("record_index", options=self.settings)
+        hf.HudiTable.open(path).delete(plain_rows([0], ts=3).select(["id", "part"]), self.settings)
+        hf.write(plain_rows([2, 6], ts=4, text="c"), path, self.settings)
+        return commit, rows
+
+    def __str__(self) -> str:
+        return f"{self.case}{'-rebuilds-' if self.rebuilds else ''}{self.rebuilds}"
+
+
+RECORD_INDEX = "hoodie.metadata.global.record.level.index.enable"
+TWICE = [
+    Twice(Case(COW, "9", True)),
+    Twice(Case(COW, "9", True), "all"),
+    Twice(Case(COW, "9", True), "one"),
+    Twice(Case(COW, "6", True), "all"),
+    Twice(Case(MOR, "9", True), "all"),
+]
+MOST_DEATHS, MOST_DEATHS_OF_LONG = 8, 120
+
+
+def deaths(base: Path, path: Path, commit: str, twice: Twice, most: int) -> Iterator[str]:
+    """Copies of the table on which the restore died at one call, and the next restore at another."""
+    shutil.copytree(base, path / "whole")
+    recorder = RecordingStorage(path / "whole")
+    run(recorder, "restore", commit, twice.case)
+    first = [one for one in chosen(recorder.calls, f"twice {twice}", 4 * most) if one[0].changes]
+    for call, kind, _ in random.Random(str(twice)).sample(first, min(most, len(first))):
+        shutil.copytree(base, path / "try")
+        dies(path / "try", call, kind, commit, twice)
+        (path / "try").rename(path / "kept")  # plans of rollbacks name files by absolute paths
+        shutil.copytree(path / "kept", path / "try")
+        recorder = RecordingStorage(path / "try")
+        run(recorder, "restore", commit, twice.case)
+        shutil.rmtree(path / "try")
+        (path / "kept").rename(path / "try")
+        later = [one for one in chosen(recorder.calls, f"{twice} {call}", 1) if one[0].changes]
+        for last, how, _ in later:
+            dies(path / "try", last, how, commit, twice)
+        yield f"{call} {kind}, then {' '.join(f'{last} {how}' for last, how, _ in later)}"
+        shutil.rmtree(path / "try")
+
+
+def dies(path: Path, call: StorageCall, kind: str, commit: str, twice: Twice) -> None:
+    with contextlib.suppress(hf.HudiError, InjectedFaultError):
+        run(FaultyStorage(path, at=call.number, kind=kind, die=True), "restore", commit, twice.case)
+
+
+@pytest.mark.parametrize("twice", TWICE, ids=str)
+def test_a_restore_that_died_twice_is_finished(twice: Twice, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """By the next restore, by pending services, or it is complete and the next write goes on."""
+    commit, rows = twice.make(tmp_path / "base")
+    most = MOST_DEATHS_OF_LONG if request.config.getoption("--long") else MOST_DEATHS
+    for number, where in enumerate(deaths(tmp_path / "base", tmp_path, commit, twice, most)):
+        path = tmp_path / "try"
+        is_pending = state_of(path).timeline.pending_restore is not None
+        if is_pending and number % 2:
+            services(path).run_pending(twice.settings)
+        elif is_pending or number % 3:
+            services(path).restore(commit, options=twice.settings)
+        if is_pending or number % 3:
+            assert table_rows(path) == rows, where
+            assert_tidy(path)
+            if twice.case.version != "6":  # which has no definitions of indexes: the next write builds them
+                assert "record_index" in assert_metadata_true(path), where
+        hf.write(NEXT, path, twice.settings)
+        assert table_rows(path) == {**rows, **rows_of(NEXT)}, where
+        assert_tidy(path)
+        assert "record_index" in assert_metadata_true(path), where
+
+
+@pytest.mark.parametrize("rebuilds", ["all", "one"])
+def test_a_restore_that_died_when_it_built_indexes_again_is_gone_on_with(rebuilds: str, tmp_path: Path) -> None:
+    """The restore is complete by then: the next one has nothing to undo, and builds them."""
+    twice, path = Twice(Case(COW, "9", True), rebuilds), tmp_path / "try"
+    commit, rows = twice.make(tmp_path / "base")
+    shutil.copytree(tmp_path / "base", path)
+    recorder = RecordingStorage(path)
+    run(recorder, "restore", commit, twice.case)
+    built = [one for one in recorder.calls if one.name == "write_bytes" and one.path.startswith("record_index/")]
+    shutil.rmtree(path)
+    shutil.copytree(tmp_path / "base", path)
+    dies(path, built[-1], "before", commit, twice)
+    assert state_of(path).timeline.pending_restore is None
+    assert "record_index" not in state_of(path).config.metadata_partitions
+    run(Storage(path), "restore", commit, twice.case)
+    assert table_rows(path) == rows
+    assert "record_index" in assert_metadata_true(path)
 
 
 @pytest.mark.parametrize("verb", ["savepoint", "delete_savepoint"])

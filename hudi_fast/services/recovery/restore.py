@@ -9,7 +9,8 @@
         ─► partitions of the metadata table that could not be rolled back are built again
 
 The next restore to the same savepoint continues an abandoned one: it skips removed instants, and executes rollbacks on
-the timeline from their plans. Cleans and the savepoint stay.
+the timeline from their plans. If the abandoned one was complete but for partitions of the metadata table, it builds
+these. Cleans and the savepoint stay.
 
 Source: ``BaseHoodieWriteClient#restoreToSavepoint``, ``BaseRestoreActionExecutor`` (Hudi 1.2.0).
 """
@@ -142,7 +143,9 @@ def plan_of_restore(session: TableSession, savepoint: str) -> PlannedRestore:
     waiting = {plan.instant: plan for _, plan in _rollbacks_since(state, savepoint)}
     plans = [waiting.get(one.requested) or plan_rollback(storage, config, one, restoring=True) for one in going]
     completed = [one.requested for one in going if one.is_completed]
-    lost = {*lost_partitions(storage, config, completed), *(_dropped_before(state) if abandoned is not None else ())}
+    lost = set(lost_partitions(storage, config, completed))
+    if abandoned is not None or _follows_restore(state):
+        lost |= _dropped_before(state)
     return PlannedRestore(
         savepoint,
         instants,
@@ -155,6 +158,12 @@ def plan_of_restore(session: TableSession, savepoint: str) -> PlannedRestore:
 def _completed_of(state: TableState, planned: PlannedRestore) -> list[str]:
     found = (find_on(state.timeline, *one) for one in planned.instants)
     return [one.requested for one in found if one is not None and one.is_completed]
+
+
+def _follows_restore(state: TableState) -> bool:
+    """Whether the last action was a restore, which may have died while it built partitions again."""
+    last = max(state.timeline.instants, key=lambda one: one.requested)
+    return last.action == _ACTION and last.is_completed
 
 
 def _dropped_before(state: TableState) -> set[str]:
