@@ -30,6 +30,7 @@ N ?= 10000
 MINUTES ?= 240
 SEED ?=
 BESIDE_HUDI ?= 200
+ON_SERVERS ?= 100
 # Writes on a Spark cluster that a fault meets.
 KILLS ?= 500
 # One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
@@ -125,6 +126,7 @@ test-long: before-tests old-hudi
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_jvm.py
+	HISTORIES_ON_SERVERS=$(ON_SERVERS) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_locks.py
 
 scale: setup
 	$(BIN)/python -m tests.cluster.soak --number $(KILLS) $(if $(SEED),--seed $(SEED))
