@@ -186,3 +186,47 @@ def test_a_key_that_a_compaction_left_to_the_log_is_found_where_hudi_inserts_it_
         else:
             sides.hudi_writes(new)
             assert sides.hudi.read(sides.path).num_rows == 7
+
+
+@pytest.mark.parametrize(
+    ("index", "peer", "version"),
+    [
+        ("SIMPLE", "hudi_12", 9),
+        *(
+            pytest.param(index, "hudi_12", 9, marks=pytest.mark.long)
+            for index in ("BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET")
+        ),
+        *(
+            pytest.param(index, "hudi_12", 9, marks=pytest.mark.long)
+            for index in ("RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX")
+        ),
+        pytest.param("BLOOM", "hudi_12", 8, marks=pytest.mark.long),
+        pytest.param("SIMPLE", "hudi_015", 6, marks=pytest.mark.long),
+    ],
+)
+def test_hudi_reads_one_row_of_a_key_that_we_deleted_before_a_compaction_and_wrote_while_it_waited(
+    index: str, peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """By every index. Once we have compacted again, Hudi finds the key in the base file."""
+    more = {BY_INDEX: index, "hoodie.bucket.index.num.buckets": 1}
+    sides = MorSides(request.getfixturevalue(peer), tmp_path / "trips", {**mor_options(version), **more})
+    rows = trips(range(12))
+    sides.we_write(rows)
+    for round_ in range(2):
+        gone = trips([3, 6]).select(["id", "city"])
+        rows = after_delete(rows, gone)
+        sides.table.delete(gone, options=sides.options)
+        sides.we_plan_compaction()
+        for step in ("while it waits", "when it ran", "again"):
+            new = trips([3, 6], ts=10 + round_, note=step)
+            rows = after_upsert(rows, new)
+            sides.we_write(new)
+            sides.agree(rows)
+            if step == "while it waits":
+                assert sides.table.services.run_pending(sides.options)
+                sides.agree(rows)
+        sides.we_compact()
+        assert_same_rows(sides.agree(rows), sides.agree_on_base_files(), ignore=())
+    new = trips([3], ts=20, note="by Hudi")
+    sides.hudi_writes(new)
+    sides.agree(after_upsert(rows, new))
