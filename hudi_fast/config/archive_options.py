@@ -20,9 +20,11 @@ class ArchiveOptions(OptionValues):
     """
 
     automatic: bool = option_field("hoodie.archive.automatic")
+    asynchronous: bool = option_field("hoodie.archive.async")
     max_commits: int = option_field("hoodie.keep.max.commits")
     min_commits: int = option_field("hoodie.keep.min.commits")
     batch_records: int = option_field("hoodie.commits.archival.batch")
+    limit_instants: int | None = option_field("hoodie.archive.limit.instants")
     beyond_savepoint: bool = option_field("hoodie.archive.beyond.savepoint")
     block_on_clean: bool = option_field("hoodie.archive.block.on.latest.clean.ectr")
     merge: bool = option_field("hoodie.archive.merge.enable")

@@ -31,6 +31,7 @@ class CleanOptions(OptionValues):
     """
 
     automatic: bool = option_field("hoodie.clean.automatic")
+    asynchronous: bool = option_field("hoodie.clean.async.enabled")
     before_write: str = option_field("hoodie.prewrite.cleaner.policy")
     policy: str = option_field(_POLICY_KEY)
     commits_retained: int = option_field("hoodie.clean.commits.retained")

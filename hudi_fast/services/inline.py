@@ -4,13 +4,15 @@
 
     before   hoodie.prewrite.cleaner.policy: clean, or roll failed writes back
     after    clean ─► archive           a single writer still holds the table's lock, and they use its state
-             compaction ─► log compaction ─► clustering ─► partition TTL           without the lock of the write
+             clean ─► archive           asynchronous ones, without the lock of the write
+             compaction ─► log compaction ─► clustering ─► partition TTL           likewise
              catalogs: Hive metastore
              callbacks, also if a service has failed
 
 The write is visible before the services after it run, and stays if one of them fails. Asynchronous cleaning and
-archiving (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run after the write, too: Apache Hudi also waits
-for them. A service that another process runs is skipped.
+archiving (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run once the write has released the table's lock,
+so that other writers go on. Apache Hudi begins them with the write and waits for them at its end. They plan without its
+commit there, and so leave the files of one more commit. A service that another process runs is skipped.
 
 Sources: ``BaseHoodieWriteClient.commitStats``, ``#mayBeCleanAndArchive``, ``#preWrite``,
 ``BaseHoodieTableServiceClient.runTableServicesInline`` (1.2.0).
@@ -110,7 +112,7 @@ def check_inline(settings: Settings) -> None:
         UnsupportedFeatureError: an unknown strategy, or a catalog that is not supported.
 
     Warns:
-        HudiWarning: partitions are to expire, but no time is given.
+        HudiWarning: partitions are to expire, but no time is given; or an asynchronous service is switched off.
     """
     options = settings.compaction
     if options.inline or options.schedule_inline or settings.write.table_type == "MERGE_ON_READ":
@@ -124,12 +126,23 @@ def check_inline(settings: Settings) -> None:
             HudiWarning,
             stacklevel=4,
         )
+    _warn_of_idle("clean", settings.clean.asynchronous and not settings.clean.automatic, "hoodie.clean.async.enabled")
+    _warn_of_idle("archive", settings.archive.asynchronous and not settings.archive.automatic, "hoodie.archive.async")
     for kind in settings.sync.catalogs:
         open_catalog(kind, settings.sync).close()
     if settings.metrics.on:
         from hudi_fast.monitoring.reporters import prepare_reporter
 
         prepare_reporter(settings.metrics)
+
+
+def _warn_of_idle(service: str, idle: bool, key: str) -> None:
+    if idle:
+        warnings.warn(
+            f"{key}=true has no effect, because hoodie.{service}.automatic=false: no {service} runs after a write.",
+            HudiWarning,
+            stacklevel=5,
+        )
 
 
 def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> None:
@@ -200,11 +213,22 @@ def _is_running(session: TableSession, service: str) -> bool:
     return is_held(session.storage, service_lock_path(service))
 
 
+def _cleans_later(settings: Settings) -> bool:
+    return settings.clean.automatic and settings.clean.asynchronous
+
+
+def _archives_later(settings: Settings) -> bool:
+    """Archiving is asynchronous, or follows a clean that is."""
+    return settings.archive.automatic and (settings.archive.asynchronous or _cleans_later(settings))
+
+
 _WITHIN_TURN: tuple[_Step, ...] = (
-    (clean_after_write, lambda settings: settings.clean.automatic),
-    (archive_after_write, lambda settings: settings.archive.automatic),
+    (clean_after_write, lambda settings: settings.clean.automatic and not _cleans_later(settings)),
+    (archive_after_write, lambda settings: settings.archive.automatic and not _archives_later(settings)),
 )
 _AFTER_TURN: tuple[_Step, ...] = (
+    (clean_after_write, _cleans_later),
+    (archive_after_write, _archives_later),
     (_compact, lambda settings: settings.compaction.inline or settings.compaction.schedule_inline),
     (_compact_logs, lambda settings: settings.compaction.log_inline),
     (_cluster, lambda settings: settings.clustering.inline or settings.clustering.schedule_inline),

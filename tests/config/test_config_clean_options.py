@@ -40,6 +40,7 @@ def test_old_and_new_spellings_are_one_option():
         "hoodie.clean.max.commits": "4",
         "hoodie.cleaner.incremental.mode": "false",
         "hoodie.cleaner.partition.filter.regex": "2026.*",
+        "hoodie.clean.async": "true",
     }
     new = {
         "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
@@ -47,6 +48,7 @@ def test_old_and_new_spellings_are_one_option():
         "hoodie.clean.trigger.max.commits": 4,
         "hoodie.clean.incremental.enabled": False,
         "hoodie.clean.partition.filter.regex": "2026.*",
+        "hoodie.clean.async.enabled": True,
     }
     assert CleanOptions.from_options(old) == CleanOptions.from_options(new)
     options = CleanOptions.from_options(old)
@@ -56,7 +58,7 @@ def test_old_and_new_spellings_are_one_option():
 
 def test_what_a_write_takes_is_fine_and_clean_keys_that_change_nothing_too():
     given = {
-        "hoodie.clean.async.enabled": "true",
+        "hoodie.clean.optimize.using.local.engine.context": "true",
         "hoodie.cleaner.parallelism": "7",
         "hoodie.clean.allow.multiple": "true",
     }
@@ -66,6 +68,7 @@ def test_what_a_write_takes_is_fine_and_clean_keys_that_change_nothing_too():
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("hoodie.clean.async.enabled", "perhaps"),
         ("hoodie.clean.commits.retained", "0"),
         ("hoodie.clean.hours.retained", "-1"),
         ("hoodie.clean.fileversions.retained", "0"),

@@ -7,7 +7,7 @@ import pytest
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, limits, may_be_due, plan_of
+from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, at_most, limits, may_be_due, plan_of
 from hudi_fast.services.cleaning.last_clean import LastClean
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
@@ -219,6 +219,23 @@ def test_before_layout_2_cleans_and_rollbacks_are_counted_by_themselves():
     assert plan(timeline(20, 21, *cleans)).instants == ()
     bounded = plan(timeline(20, 21, *cleans), facts=Facts(has_metadata=True, compacted=f"{at(3)}001"), version="6")
     assert times(bounded) == [at(0), at(2)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "left", "said"),
+    [(0, [], "limit.instants=0"), (2, [0, 1], "limit.instants=2"), (4, [0, 1, 2, 3], ""), (None, [0, 1, 2, 3], "")],
+)
+def test_before_layout_2_a_run_may_be_limited_and_counts_instants_of_all_kinds(
+    limit: int | None, left: list[int], said: str
+):
+    cleans = [instant(1, "clean"), *(instant(number, "clean") for number in range(20, 25))]
+    found = plan(timeline(0, 2, 3, 4, 5, 6, *cleans), version="6")
+    assert times(found)[:4] == [at(number) for number in range(4)]
+    found = replace(found, instants=found.instants[:4])
+    limited = at_most(config("6"), found, limit)
+    assert times(limited) == [at(number) for number in left]
+    assert said in limited.blocked_by
+    assert at_most(config("9"), found, limit) is found
 
 
 def test_before_layout_2_archiving_can_stop_where_cleaning_did():

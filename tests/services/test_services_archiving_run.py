@@ -93,6 +93,31 @@ def test_a_plan_is_a_look_and_can_be_carried_out(tmp_path, version):
     assert services(tmp_path).archive(settings, plan).instants == tuple(times[:3])
 
 
+def test_a_run_of_table_version_6_may_be_limited_and_the_next_one_goes_on(tmp_path):
+    settings = {**writes("6", metadata=False), **KEEP, "hoodie.archive.limit.instants": "2"}
+    times = write_times(tmp_path, 6, settings)
+    before = table_rows(tmp_path)
+    done = services(tmp_path).archive(settings)
+    assert (done.instants, done.blocked_by) == (
+        tuple(times[:2]),
+        "one run archives at most hoodie.archive.limit.instants=2 instants",
+    )
+    assert services(tmp_path).archive({**settings, "hoodie.archive.limit.instants": "0"}).instants == ()
+    assert services(tmp_path).archive(settings).instants == tuple(times[2:4])
+    assert services(tmp_path).archive(settings).instants == ()  # there are no more than hoodie.keep.min.commits
+    assert [one.requested for one in archived(tmp_path)] == times[:4]
+    assert set(before) <= set(table_rows(tmp_path))
+    assert_settled(tmp_path)
+
+
+def test_the_limit_of_a_run_has_no_effect_on_other_versions_and_that_is_told(tmp_path):
+    settings = {**writes(metadata=False), **KEEP, "hoodie.archive.limit.instants": "1"}
+    times = write_times(tmp_path, 5, settings)
+    with pytest.warns(hf.HudiWarning, match=r"limit\.instants=1 has no effect on .*this table has version 9"):
+        done = services(tmp_path).archive(settings)
+    assert done.instants == tuple(times[:3])
+
+
 def test_a_plan_that_no_longer_fits_is_refused_and_nothing_changes(tmp_path):
     settings = {**writes(metadata=False), **KEEP}
     times = write_times(tmp_path, 5, settings)

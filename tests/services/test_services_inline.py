@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.services import inline
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit
+from hudi_fast.writing.session import TableSession
 from tests.support.mor_tables import VERSIONS, log_files, mor_options
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
@@ -178,6 +182,75 @@ def test_beside_the_write_means_after_it(key: str, tmp_path: Path) -> None:
     write(tmp_path, {**options(), **SMALL, key: "true"}, 6)
     assert "clean" in all_actions(tmp_path)
     assert len(timeline(tmp_path).writes()) < 6
+
+
+LATER = {"hoodie.clean.async.enabled": "true", "hoodie.archive.async": "true"}
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ({}, ["clean", "archive"]),
+        ({"hoodie.archive.async": "true"}, ["clean"]),
+        ({"hoodie.clean.async.enabled": "true"}, []),  # archiving follows the clean
+        (LATER, []),
+    ],
+)
+def test_asynchronous_services_leave_the_table_to_other_writers(
+    told: dict[str, str], kept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: dict[str, bool] = {}
+
+    def looked(session: TableSession, name: str, run: Callable[[TableSession], object]) -> object:
+        held[name] = session.holds_lock
+        return run(session)
+
+    for number, name in enumerate(("clean", "archive")):
+        for steps in ("_WITHIN_TURN", "_AFTER_TURN"):
+            found = list(getattr(inline, steps))
+            run, wanted = found[number]
+            found[number] = (partial(looked, name=name, run=run), wanted)
+            monkeypatch.setattr(inline, steps, tuple(found))
+    write(tmp_path, {**options(), **SMALL, **told}, 6)
+    assert held == {name: name in kept for name in ("clean", "archive")}
+
+
+@pytest.mark.parametrize("told", [{}, LATER, {"hoodie.archive.async": "true"}])
+def test_asynchronous_services_have_the_effect_of_the_others(told: dict[str, str], tmp_path: Path) -> None:
+    settings = {**options(), **SMALL, **told, "hoodie.metadata.enable": "false"}
+    write(tmp_path, settings, 8)
+    assert all_actions(tmp_path)[-1] == "clean"
+    assert len(timeline(tmp_path).writes()) == 2
+    assert len(list(tmp_path.rglob("p0/*.parquet"))) == 2
+    assert table_rows(tmp_path)["k00002"] == ("p0", 8, "t8-2")
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("service", ["clean", "archive"])
+def test_an_asynchronous_service_that_is_switched_off_is_told(service: str, tmp_path: Path) -> None:
+    settings = {
+        **options(),
+        **SMALL,
+        **LATER,
+        f"hoodie.{service}.automatic": "false",
+        "hoodie.metadata.enable": "false",
+    }
+    with pytest.warns(hf.HudiWarning, match=rf"no effect, because hoodie\.{service}\.automatic=false"):
+        write(tmp_path, settings, 6)
+    assert ("clean" in all_actions(tmp_path)) == (service != "clean")
+    assert (len(timeline(tmp_path).writes()) == 6) == (service == "archive")
+
+
+def test_an_asynchronous_clean_that_fails_is_told_like_another(tmp_path: Path) -> None:
+    settings = {**options(), **SMALL, **LATER}
+    write(tmp_path, {**settings, "hoodie.table.services.enabled": "false"}, 4)
+    folder = tmp_path / ".hoodie" / "timeline"
+    newest = max(folder.glob("*.commit"))
+    (folder / f"{int(newest.name[:17]) + 1}.clean.requested").write_bytes(b"Obj\x01 no plan")
+    with pytest.raises(hf.CorruptTableError) as caught:
+        hf.write(plain_rows([9], ts=8), tmp_path, settings)
+    assert any("is committed; a service after it failed" in note for note in caught.value.__notes__)
+    assert table_rows(tmp_path)["k00009"] == ("p1", 8, "a9")
 
 
 def test_the_table_object_cleans_too_and_an_empty_write_serves_nobody(tmp_path: Path) -> None:

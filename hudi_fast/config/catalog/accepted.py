@@ -115,18 +115,17 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "Cleaning runs in the writing process, after the commit. The machine determines how many files are deleted in "
-        "parallel.",
+        "The machine determines how many files a clean deletes in parallel. One clean runs at a time.",
         """
-        hoodie.clean.async.enabled hoodie.clean.async hoodie.clean.parallelism hoodie.cleaner.parallelism
+        hoodie.clean.parallelism hoodie.cleaner.parallelism
         hoodie.clean.multiple.enabled hoodie.clean.allow.multiple hoodie.clean.optimize.using.local.engine.context
         """,
     ),
     (
-        "Archiving runs in the writing process. `hoodie.fail.writes.on.inline.table.service.exception` decides whether "
-        "its failure fails the call.",
+        "`hoodie.fail.writes.on.inline.table.service.exception` decides whether archiving that fails after a write "
+        "fails the call.",
         """
-        hoodie.archive.async hoodie.archive.limit.instants hoodie.fail.on.timeline.archiving
+        hoodie.fail.on.timeline.archiving
         """,
     ),
     (

@@ -12,6 +12,13 @@ __all__ = ["ARCHIVE_OPTIONS"]
 ARCHIVE_OPTIONS = (
     Option("hoodie.archive.automatic", Kind.BOOL, True, "Archive after a write when due."),
     Option(
+        "hoodie.archive.async",
+        Kind.BOOL,
+        False,
+        "With `hoodie.archive.automatic`: archiving after a write waits until the write has released the table's lock, "
+        "and acquires it anew. The call still returns after archiving.",
+    ),
+    Option(
         "hoodie.keep.max.commits",
         Kind.INT,
         30,
@@ -34,6 +41,15 @@ ARCHIVE_OPTIONS = (
         "Table version 6: maximum number of records (one per state of an instant) in one archive block.",
         unit="records",
         minimum=1,
+    ),
+    Option(
+        "hoodie.archive.limit.instants",
+        Kind.INT,
+        None,
+        "Table version 6: maximum number of instants that one run archives, the oldest first; unlimited by default. "
+        "Apache Hudi 1.2 reads it for that version only.",
+        unit="instants",
+        minimum=0,
     ),
     Option(
         "hoodie.archive.beyond.savepoint",

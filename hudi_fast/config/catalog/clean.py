@@ -17,6 +17,14 @@ CLEAN_OPTIONS = (
         "Clean after a write when due.",
     ),
     Option(
+        "hoodie.clean.async.enabled",
+        Kind.BOOL,
+        False,
+        "With `hoodie.clean.automatic`: the clean after a write waits until the write has released the table's lock, "
+        "so that other writers go on beside it. The call still returns after the clean.",
+        aliases=("hoodie.clean.async",),
+    ),
+    Option(
         "hoodie.prewrite.cleaner.policy",
         Kind.ENUM,
         "NONE",

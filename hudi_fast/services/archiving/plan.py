@@ -40,7 +40,7 @@ from hudi_fast.services.cleaning.retention import earliest_to_retain
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, ms_from_instant
 
-__all__ = ["ArchivePlan", "Facts", "Rules", "limits", "may_be_due", "plan_of", "up_to"]
+__all__ = ["ArchivePlan", "Facts", "Rules", "at_most", "limits", "may_be_due", "plan_of", "up_to"]
 
 _ALONG = ("clean", "rollback")
 _ROOM_BEYOND_CLEANING = 2
@@ -202,6 +202,20 @@ def up_to(config: TableConfig, plan: ArchivePlan, bound: Bound) -> ArchivePlan:
     by_count = config.layout_version < 2
     along = [one for one in plan.instants if one.action in _ALONG and (by_count or one.requested < last)]
     return replace(plan, instants=_in_order((*writes, *along)), blocked_by=bound.reason)
+
+
+def at_most(config: TableConfig, plan: ArchivePlan, limit: int | None) -> ArchivePlan:
+    """The oldest instants of the plan, writes, cleans and rollbacks alike, before layout 2; else the whole plan.
+
+    Args:
+        config: the table's configuration.
+        plan: for that table.
+        limit: ``hoodie.archive.limit.instants``; None for no limit.
+    """
+    if limit is None or config.layout_version > 1 or len(plan.instants) <= limit:
+        return plan
+    reason = f"one run archives at most hoodie.archive.limit.instants={limit} instants"
+    return replace(plan, instants=plan.instants[:limit], blocked_by=reason)
 
 
 def _in_order(instants: Iterable[Instant]) -> tuple[Instant, ...]:

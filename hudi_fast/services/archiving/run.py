@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
+from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, LockTimeoutError
 from hudi_fast.events import Completed, completed
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.services.archiving.bounds import Bound
-from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, may_be_due, plan_of, up_to
+from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, at_most, may_be_due, plan_of, up_to
 from hudi_fast.services.cleaning.last_clean import last_clean
 from hudi_fast.services.compaction.triggers import last_compaction
 from hudi_fast.storage.base import Storage
@@ -112,6 +113,7 @@ def archive(session: TableSession, plan: ArchivePlan | None = None) -> ArchiveRe
 def _archive(session: TableSession, plan: ArchivePlan | None) -> ArchiveResult:
     started, storage, options = time.monotonic(), session.storage, session.settings.archive
     with session.locked() as state:
+        _warn_of_limit(state, options)
         found = _planned(state, session.settings)
         chosen = found if plan is None else _still_fitting(storage, plan, found)
         try:
@@ -161,6 +163,17 @@ def archive_after_write(session: TableSession) -> ArchiveResult | None:
 # ---- plan
 
 
+def _warn_of_limit(state: TableState, options: ArchiveOptions) -> None:
+    if options.limit_instants is not None and state.config.layout_version > 1:
+        warnings.warn(
+            f"hoodie.archive.limit.instants={options.limit_instants} has no effect on {state.storage.uri}: as in "
+            "Apache Hudi 1.2 it limits archiving of table version 6, and this table has version "
+            f"{state.config.version}.",
+            HudiWarning,
+            stacklevel=4,
+        )
+
+
 def _rules(settings: Settings) -> Rules:
     compaction, clean = settings.compaction, replace(settings.clean, max_commits_to_clean=None)
     return Rules(settings.archive, clean, compaction.trigger, compaction.max_delta_commits)
@@ -180,7 +193,8 @@ def _planned(state: TableState, settings: Settings) -> ArchivePlan:
     )
     plan = plan_of(state.config, state.timeline, rules, facts)
     bound = _replaced_files_left(state, plan.instants)
-    return plan if bound is None else up_to(state.config, plan, bound)
+    plan = plan if bound is None else up_to(state.config, plan, bound)
+    return at_most(state.config, plan, settings.archive.limit_instants)
 
 
 def _replaced_files_left(state: TableState, instants: Sequence[Instant]) -> Bound | None:
