@@ -50,6 +50,7 @@ class Option:
         aliases: other spellings that a Hudi release accepts.
         unit: unit of a number: bytes, ms, rows ...
         choices: all values that Hudi knows, in the spelling that hudi_fast uses. Matching ignores case.
+        spellings: (other spelling that Hudi accepts, choice).
         supported: values (for a list: entries) that hudi_fast supports; None = all; empty = the key is refused.
         minimum: smallest allowed number.
         maximum: largest allowed number.
@@ -67,6 +68,7 @@ class Option:
     aliases: tuple[str, ...] = ()
     unit: str = ""
     choices: tuple[str, ...] = ()
+    spellings: tuple[tuple[str, str], ...] = ()
     supported: tuple[Any, ...] | None = None
     minimum: float | None = None
     maximum: float | None = None
@@ -140,7 +142,8 @@ class Option:
         raise ConfigError(f"{name}={text!r} is not valid; valid values: {valid}.")
 
     def _choice_like(self, text: str) -> str | None:
-        return next((choice for choice in self.choices if choice.lower() == text.lower()), None)
+        known = (*self.spellings, *((choice, choice) for choice in self.choices))
+        return next((choice for spelling, choice in known if spelling.lower() == text.lower()), None)
 
     def _in_range(self, name: str, number: Any) -> Any:
         low, high = self.minimum, self.maximum

@@ -27,6 +27,7 @@ from hudi_fast.index.tagging import IncomingKeys, SliceMatches, rows_with_new_ke
 from hudi_fast.merging.combine import combine, commit_time_deletes
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.rules import ordering_rank
+from hudi_fast.schema.dotted import dotted_values, find_dotted
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
 from hudi_fast.writing.dml_rows import match_dml_rows, refuse_repeated
@@ -312,7 +313,10 @@ def sort_values(plan: WritePlan, incoming: Incoming, rows: Rows) -> pa.Table | N
     if plan.operation != "bulk_insert":
         return None
     if plan.sort_columns:
-        table = incoming.take(rows, plan.sort_columns)
+        found = (find_dotted(incoming.rows.schema, name) for name in plan.sort_columns)
+        stored = incoming.take(rows, list(dict.fromkeys(one[0] for one in found if one is not None)))
+        values = [dotted_values(stored, name) for name in plan.sort_columns]
+        table = pa.table(values, names=[str(number) for number in range(len(values))])
         return table.append_column(_KEY, gather_array(incoming.key_array(), rows)) if plan.sorts_by_key else table
     if plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
         return pa.table({_KEY: gather_array(incoming.key_array(), rows)})

@@ -38,6 +38,7 @@ from hudi_fast.merging.rules import (
     updates_on_same_ordering,
 )
 from hudi_fast.schema.column_ids import evolved_ids
+from hudi_fast.schema.dotted import find_dotted
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.history import schema_at
 from hudi_fast.schema.internal import InternalSchema
@@ -76,6 +77,7 @@ _WITHOUT_KEYS = frozenset({"files", "column_stats", "partition_stats"})
 
 _DELETES = frozenset({"delete", "delete_partition"})
 _TAGGED = frozenset({"upsert", "delete"})
+_SORT_KEY = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 _RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
 _KEYLESS = frozenset({"insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"})
 
@@ -119,6 +121,7 @@ def draft_plan(
     _check_formats(state, options, schema)
     if not options.partitions_to_delete:
         _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, is_dml)
+    _check_sort_columns(options, operation, schema)
     return WritePlan(
         table=_table_spec(state, options, schema, keys, rules, options.operation_field),
         files=_file_settings(state, options),
@@ -423,6 +426,22 @@ def _check_columns(
             "bulk_insert; or read the rows from the table, change them, and leave _hoodie_record_key and "
             "_hoodie_partition_path in them; or name hoodie.datasource.write.recordkey.field when the table is created."
         )
+
+
+def _check_sort_columns(options: WriteOptions, operation: str, schema: pa.Schema) -> None:
+    """Refuse sort columns of a bulk insert that do not exist or have no order."""
+    for name in options.bulk_insert_sort_columns if operation == "bulk_insert" else ():
+        found = find_dotted(schema, name)
+        if found is None:
+            raise ConfigError(
+                f"There is no column {name!r} to sort by; the rows have {', '.join(schema.names)}. Set {_SORT_KEY} to "
+                "columns of the rows, dotted within structs."
+            )
+        if pa.types.is_nested(found[1]):
+            raise UnsupportedFeatureError(
+                f"Rows cannot be sorted by {name!r}, whose type is {found[1]}. Choose other columns for {_SORT_KEY}, "
+                "for example a field of a struct as `column.field`."
+            )
 
 
 def _rules(state: TableState, options: WriteOptions, merger: Merger | None) -> MergeRules:

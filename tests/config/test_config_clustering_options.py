@@ -47,6 +47,13 @@ def test_a_working_dictionary_resolves_in_old_and_new_spellings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "curve"), [("z-order", "ZORDER"), ("Z-Order", "ZORDER"), ("zorder", "ZORDER"), ("hilbert", "HILBERT")]
+)
+def test_curves_have_the_spellings_of_apache_hudi(given: str, curve: str) -> None:
+    assert ClusteringOptions.from_options({"hoodie.layout.optimize.strategy": given}).curve == curve
+
+
+@pytest.mark.parametrize(
     ("given", "commits"),
     [
         ({"hoodie.clustering.inline": "true"}, 3),

@@ -105,6 +105,27 @@ def test_sort_columns_sort_a_partition_over_all_its_files(spark, tmp_path, parti
         assert all(before[1] <= after[0] for before, after in pairwise(sorted(found)))
 
 
+def test_sort_columns_may_be_fields_of_structs(spark, tmp_path):
+    options = {
+        **OPTIONS,
+        "hoodie.bulkinsert.shuffle.parallelism": "4",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "place.at.x",
+    }
+    places = [{"at": {"x": at * 7919 % 4001}} for at in range(len(ROWS))]
+    kind = pa.struct([("at", pa.struct([("x", pa.int32())]))])
+    frame = spark.createDataFrame(ROWS.append_column("place", pa.array(places, kind))).repartition(5)
+    assert hf.write(frame, tmp_path / "t", options).files_written == 4
+    table = hf.HudiTable.open(tmp_path / "t").to_arrow(["_hoodie_file_name", "place"])
+    of_file = {}
+    for row in table.to_pylist():
+        of_file.setdefault(row["_hoodie_file_name"], []).append(row["place"]["at"]["x"])
+    assert all(found == sorted(found) for found in of_file.values())
+    ranges = sorted((found[0], found[-1]) for found in of_file.values())
+    assert all(before[1] < after[0] for before, after in pairwise(ranges))
+    with pytest.raises(hf.ConfigError, match=r"no column 'place\.at\.y' to sort by"):
+        hf.write(frame, tmp_path / "t", {**options, list(options)[-1]: "place.at.y"})
+
+
 def test_the_record_key_spreads_rows_with_equal_sort_columns(spark, tmp_path):
     same = {
         **OPTIONS,

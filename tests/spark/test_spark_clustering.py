@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
@@ -43,6 +45,28 @@ def test_each_group_is_a_task(spark: Any, version: str, tmp_path: Path) -> None:
     assert {token.split("-")[1] for token in tokens} != {"0"}
     assert services.validate().ok
     assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("curve", ["linear", "z-order", "hilbert"])
+def test_rows_are_sorted_by_fields_of_structs(spark: Any, curve: str, tmp_path: Path) -> None:
+    settings = {**options(), "hoodie.datasource.write.operation": "bulk_insert"}
+    for number in range(2):
+        rows = plain_rows(range(number * 50, number * 50 + 50), partitions=1)
+        places = [{"x": (int(key[1:]) * 37) % 101, "y": {"z": int(key[1:]) % 7}} for key in rows["id"].to_pylist()]
+        hf.write(rows.append_column("place", pa.array(places)), tmp_path, settings)
+    before = hf.HudiTable.open(tmp_path).to_arrow()
+    services = hf.HudiTable.open(tmp_path).services
+    by = {f"{PLAN}sort.columns": "place.x,place.y.z", "hoodie.layout.optimize.strategy": curve}
+    assert services.cluster(by, spark=spark).rows == 100
+    after = hf.HudiTable.open(tmp_path).to_arrow()
+    assert_same_rows(after, before, ignore=["_hoodie_file_name"])
+    found = [(one["x"], one["y"]["z"]) for one in after["place"].to_pylist()]
+    assert found != [(one["x"], one["y"]["z"]) for one in before["place"].to_pylist()]
+    if curve == "linear":
+        assert found == sorted(found)
+    else:  # neighbours on a curve are near each other in both columns
+        steps = [abs(left[0] - right[0]) / 101 + abs(left[1] - right[1]) / 7 for left, right in pairwise(found)]
+        assert sum(steps) / len(steps) < 0.25
 
 
 def test_little_work_is_done_by_the_driver(spark: Any, tmp_path: Path) -> None:

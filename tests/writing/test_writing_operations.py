@@ -18,7 +18,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.mor_tables import mor_options
-from tests.support.small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows, write_to
+from tests.support.small_tables import OPTIONS, assert_tidy, listing, options, plain_rows, table_rows, write_to
 
 INSERT = {"hoodie.datasource.write.operation": "insert"}
 BULK = {"hoodie.datasource.write.operation": "bulk_insert"}
@@ -225,6 +225,43 @@ def test_a_bulk_insert_sorts_by_columns_of_ones_own(table: Path) -> None:
     result = hf.write(rows, table, settings)
     (file,) = (path for path in table.glob("*/*.parquet") if result.instant in path.name)
     assert pq.read_table(file, partitioning=None)["text"].to_pylist() == ["a", "b", "c"]
+
+
+def placed_rows(numbers: list[int | None]) -> pa.Table:
+    """Rows of one partition with a struct; its field is the number, null within a null struct for None."""
+    places = [None if number is None else {"at": {"x": number}} for number in numbers]
+    kind = pa.struct([("at", pa.struct([("x", pa.int32())]))])
+    return plain_rows(range(len(numbers)), partitions=1).append_column("place", pa.array(places, kind))
+
+
+SORTED_BY = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
+
+
+def test_a_bulk_insert_sorts_by_fields_of_structs(tmp_path: Path) -> None:
+    settings = {**options(), **BULK, SORTED_BY: "place.at.x,text"}
+    hf.write(placed_rows([3, 1, None, 2, 1]), tmp_path, settings)
+    (file,) = tmp_path.glob("p0/*.parquet")
+    rows = pq.read_table(file, partitioning=None)
+    assert rows["place"].to_pylist() == [{"at": {"x": one}} for one in (1, 1, 2, 3)] + [None]
+    assert rows["id"].to_pylist() == ["k00001", "k00004", "k00003", "k00000", "k00002"]
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "said"),
+    [
+        ("place.at.y", hf.ConfigError, r"no column 'place\.at\.y' to sort by; the rows have id, part, ts, text, place"),
+        ("nowhere", hf.ConfigError, "no column 'nowhere'"),
+        ("place.at", hf.UnsupportedFeatureError, r"sorted by 'place\.at', whose type is struct<x: int32>"),
+    ],
+)
+def test_sort_columns_that_do_not_fit_are_refused_before_anything_is_written(
+    column: str, error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    hf.write(placed_rows([1]), tmp_path, options())
+    before = listing(tmp_path)
+    with pytest.raises(error, match=said):
+        hf.write(placed_rows([1, 2]), tmp_path, {**options(), **BULK, SORTED_BY: column})
+    assert listing(tmp_path) == before
 
 
 def test_the_record_key_may_follow_the_sort_columns(table: Path) -> None:

@@ -155,6 +155,21 @@ def test_sort_columns_apply_to_a_whole_partition(tmp_path: Path) -> None:
     assert [text for file in texts for text in file] == sorted(f"a{number}" for number in range(2000))
 
 
+def test_sort_columns_may_be_fields_of_structs(tmp_path: Path) -> None:
+    columns = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
+    given = {**options(), **SMALL_FILES, **SORTED, columns: "place.x", **spilling(tmp_path / "temporary", 20_000)}
+
+    def placed() -> Iterator[pa.RecordBatch]:
+        for batch in many(2000):
+            places = [{"x": int(key[1:]) * 7919 % 2000} for key in batch["id"].to_pylist()]
+            yield batch.append_column("place", pa.array(places, pa.struct([("x", pa.int32())])))
+
+    assert hf.write(placed(), tmp_path / "t", given).plan == "spilled"
+    found = sorted([place["x"] for place in one["place"].to_pylist()] for one in files(tmp_path / "t" / "p0"))
+    assert len(found) > 5
+    assert [x for file in found for x in file] == list(range(2000))
+
+
 def test_consecutive_rows_of_an_insert_fill_small_files_first(tmp_path: Path) -> None:
     given = {**options(), **SMALL_FILES, **SORTED, OPERATION: "insert"}  # only a bulk insert sorts
     hf.write(plain_rows(range(5000, 5010), partitions=1), tmp_path / "t", given)

@@ -147,7 +147,12 @@ _HOW = (
         unit="bytes",
         minimum=1,
     ),
-    Option(f"{_PLAN}sort.columns", Kind.LIST, (), "Columns to sort rows by; empty = keep their order."),
+    Option(
+        f"{_PLAN}sort.columns",
+        Kind.LIST,
+        (),
+        "Columns to sort rows by, dotted within structs; empty = keep their order.",
+    ),
     Option(
         f"{_PLAN}binary.copy.schema.evolution.enable",
         Kind.BOOL,
@@ -161,6 +166,7 @@ _HOW = (
         "LINEAR",
         "Sort order: by one column after the other, or along a space-filling curve over all sort columns.",
         choices=("LINEAR", "ZORDER", "HILBERT"),
+        spellings=(("z-order", "ZORDER"),),
     ),
     Option(
         f"{_LAYOUT}curve.build.method",

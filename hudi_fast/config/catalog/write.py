@@ -110,7 +110,8 @@ OPERATION_OPTIONS = (
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
         Kind.LIST,
         (),
-        "Columns that bulk_insert sorts each partition by, instead of the sort mode; each file, if it combines rows.",
+        "Columns that bulk_insert sorts each partition by, dotted within structs, instead of the sort mode; each file, "
+        "if it combines rows.",
     ),
     Option(
         "hoodie.bulkinsert.user.defined.partitioner.class",

@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.formats.parquet.leaf_columns import leaf_values
 from hudi_fast.kernels.curves import hilbert_values, z_values
 from hudi_fast.kernels.radix import radix_order
+from hudi_fast.schema.dotted import dotted_values, find_dotted
 from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
 from hudi_fast.services.clustering.work import Ordering
 
@@ -76,8 +76,9 @@ def sort_values(rows: pa.Table, columns: Sequence[str]) -> list[pa.ChunkedArray]
     Raises:
         ConfigError: the rows have no such column.
     """
-    roots = {column: _found(rows.schema, column)[0] for column in columns}
-    return [rows.column(name) if column == name else leaf_values(rows, column) for column, name in roots.items()]
+    for column in columns:
+        _found(rows.schema, column)
+    return [dotted_values(rows, column) for column in columns]
 
 
 def order_rows(values: Sequence[pa.Array | pa.ChunkedArray], ordering: Ordering) -> Rows:
@@ -111,17 +112,11 @@ def _sampled(values: pa.Array | pa.ChunkedArray, sample_rows: int) -> Words:
 
 def _found(schema: pa.Schema, column: str) -> tuple[str, pa.DataType]:
     """The top-level column of a sort column, and the type of its values."""
-    if column in schema.names:
-        return column, schema.field(column).type
-    name, _, rest = column.partition(".")
-    kind: pa.DataType | None = schema.field(name).type if name in schema.names else None
-    for part in rest.split(".") if rest else []:
-        inside = kind is not None and pa.types.is_struct(kind) and kind.get_field_index(part) >= 0
-        kind = kind.field(part).type if inside and kind is not None else None
-    if kind is None:
+    found = find_dotted(schema, column)
+    if found is None:
         raise ConfigError(
             f"There is no column {column!r} to sort by; the table has {', '.join(schema.names)}. Set "
             "hoodie.clustering.plan.strategy.sort.columns to columns of the table, dotted within structs. A pending "
             "clustering with this column can be rolled back."
         )
-    return name, kind
+    return found

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.row_buffer import RowBuffer, write_failure
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, frame_of, parallelism
-from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
+from hudi_fast.spark.writing.columns import by_partition, key_text, nested_column, partition_text, task_address
 from hudi_fast.spark.writing.routing import addresses, pack_bins
 from hudi_fast.spark.writing.tasks import (
     Answer,
@@ -103,7 +103,7 @@ def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
     keyed = bool(plan.key_config.record_key_fields)
     key = key_text(df, plan.key_config, plan.input_schema) if keyed else F.lit("")
     placed = df.withColumn(_PATH, F.lit("") if path is None else path).withColumn(_ADDRESS, key)
-    columns = [F.col(f"`{name}`") for name in plan.sort_columns]
+    columns = [nested_column(name) for name in plan.sort_columns]
     if columns and plan.sorts_by_key:
         columns.append(F.col(_ADDRESS))
     if columns and not plan.combine:
