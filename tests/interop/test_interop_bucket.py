@@ -265,3 +265,45 @@ def by_hudi(sides: MorSides, rows: pa.Table) -> None:
         if "ConcurrentModificationException" not in str(error):
             raise
         sides.hudi_writes(rows)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [(9, "MOR"), pytest.param(9, "COW", marks=pytest.mark.long), pytest.param(6, "MOR", marks=pytest.mark.long)],
+)
+def test_simple_buckets_that_we_sorted_are_written_on_by_hudi(version, kind, hudi_12, tmp_path) -> None:
+    made = mor_options(version) if kind == "MOR" else trip_options(version)
+    sides = MorSides(hudi_12, tmp_path / "trips", {**made, **BUCKETS}, plainly=True)
+    rows = trips(range(40))
+    sides.hudi_writes(rows)
+    new = trips(range(30, 50), ts=2)
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    before = file_groups(sides)
+    sort = {"hoodie.clustering.plan.strategy.sort.columns": "seats,id", "hoodie.metadata.enable": "false"}
+    assert sides.table.services.cluster(sort).file_groups == len(before)
+    sides.agree(rows)
+    groups = file_groups(sides)
+    assert [(city, name[:8]) for city, name in groups] == [(city, name[:8]) for city, name in before]
+    assert not set(groups) & set(before)
+    for ts, write in ((4, sides.hudi_writes), (5, sides.we_write), (6, sides.hudi_writes)):
+        new = trips(range(ts, 10 * ts), ts=ts, note=f"of {ts}")
+        write(new)
+        rows = after_upsert(rows, new)
+        sides.agree(rows)
+    assert file_groups(sides) == groups
+
+
+def test_a_clustering_of_simple_buckets_that_hudi_planned_keeps_them(hudi_12, tmp_path) -> None:
+    sides = MorSides(hudi_12, tmp_path / "trips", {**mor_options(9), **BUCKETS}, plainly=True)
+    rows = trips(range(40))
+    sides.hudi_writes(rows)
+    before = file_groups(sides)
+    text = "hoodie.metadata.enable=false,hoodie.write.auto.upgrade=false"
+    hudi_12.sql(f"CALL run_clustering(path => '{sides.path}', op => 'schedule', options => '{text}', order => 'id')")
+    done = sides.table.services.cluster({"hoodie.metadata.enable": "false"}, pending_only=True)
+    assert done.file_groups == len(before)
+    assert [(city, name[:8]) for city, name in file_groups(sides)] == [(city, name[:8]) for city, name in before]
+    new = trips(range(20, 60), ts=3)
+    sides.hudi_writes(new)
+    sides.agree(after_upsert(rows, new))

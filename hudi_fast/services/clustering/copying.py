@@ -79,6 +79,8 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
     """
     if source.work.ordering.columns:
         return "rows are sorted"
+    if source.work.keeps_buckets:
+        return "each bucket stays one file"
     if source.work.plan.files.other is not None:
         return "new files are not Parquet"
     if any(one.base_file is not None and not one.base_file.name.endswith(".parquet") for one in source.slices):

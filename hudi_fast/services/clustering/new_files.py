@@ -18,6 +18,7 @@ import pyarrow as pa
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.services.clustering.rows import GroupInput
+from hudi_fast.services.clustering.simple_buckets import new_bucket_prefix
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns
 from hudi_fast.writing.key_footer import KeyFooter
@@ -68,6 +69,8 @@ class NewFiles:
 
     def __init__(self, source: GroupInput, token: TaskToken, rows: int, known_keys: BloomFilter | None = None) -> None:
         self._source, self._token, self._known_keys = source, token, known_keys
+        sizing = source.work.plan.files.sizing
+        self._most_rows = math.inf if source.work.keeps_buckets else sizing.max_file_rows
         self._share = math.ceil(rows / source.output_groups) if rows else math.inf
         self._stats: list[WriteStat] = []
         self._begun = 0  # shares
@@ -78,7 +81,7 @@ class NewFiles:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of the carried columns."""
-        target, most = self._source.work.target_bytes, self._source.work.plan.files.sizing.max_file_rows
+        target, most = self._source.work.target_bytes, self._most_rows
         at_once = _rows_at_once(rows, target)
         at = 0
         while at < rows.num_rows:
@@ -113,7 +116,9 @@ class NewFiles:
         self._finish_file()
         self._begun += 1
         self._left = self._share if self._begun < self._source.output_groups else math.inf
-        self._prefix, self._suffix = str(uuid.uuid4()), 0
+        keeps, slices = self._source.work.keeps_buckets, self._source.slices
+        self._prefix = new_bucket_prefix(slices[0].file_id) if keeps else str(uuid.uuid4())
+        self._suffix = 0
 
     def _finish_file(self) -> None:
         if self._file is not None:

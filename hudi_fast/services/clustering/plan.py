@@ -24,12 +24,12 @@ import pyarrow as pa
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.index.bucket import bucket_number
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.services.clustering.groups import PartitionGroups, group_slices, one_to_a_group, planned_group
 from hudi_fast.services.clustering.ordering import require_sortable
 from hudi_fast.services.clustering.parameters import parameters_of
 from hudi_fast.services.clustering.partitions import last_completed_clustering, select_partitions
+from hudi_fast.services.clustering.simple_buckets import are_buckets, one_bucket_to_a_group
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
 from hudi_fast.services.compaction.plan import recovered_state
 from hudi_fast.services.pending_deletes import PendingDeletes
@@ -118,7 +118,7 @@ def schedule_clustering(session: TableSession, dry_run: bool = False) -> Schedul
 
     Raises:
         ConfigError: an option does not fit the table.
-        UnsupportedFeatureError: an unknown strategy, or a table with a bucket index.
+        UnsupportedFeatureError: an unknown strategy, or a table with a bucket index and no sort columns.
     """
     storage, settings = session.storage, session.settings
     plan_strategy_of(settings.clustering)
@@ -152,26 +152,26 @@ def plan_clustering(state: TableState, settings: Settings, now_ms: int) -> Clust
 
     Raises:
         ConfigError: an option does not fit the table.
-        UnsupportedFeatureError: an unknown strategy, or a table whose file groups may not be mixed.
+        UnsupportedFeatureError: an unknown strategy, or buckets without sort columns.
     """
     options = settings.clustering
     strategy = plan_strategy_of(options)
     extra: dict[str, str] = {}
     if strategy.grouping == "commits":
         found, checkpoint = _of_commits(state, settings)
+        found = _buckets_apart(state, settings, found)
         missing: set[str] = set()
         extra = {_CHECKPOINT: checkpoint}
     else:
         planned = select_partitions(state, options, strategy.partition_filter, now_ms)
         busy: set[str] = set()
         by_partition = list(_partition_groups(state, planned.chosen, strategy, settings, busy))
-        found = [one for _, groups in by_partition for one in groups.groups]
+        found = _buckets_apart(state, settings, [one for _, groups in by_partition for one in groups.groups])
         missing = {name for name, groups in by_partition if groups.partial} | set(planned.missing) | busy
         missing |= {slices[0].partition for slices, _ in found[options.max_groups :]}
     chosen = found[: options.max_groups]
     if not chosen:
         return None
-    _require_no_buckets(state, settings, [one.file_id for slices, _ in chosen for one in slices])
     groups = tuple(_planned(state, slices, outputs, settings) for slices, outputs in chosen)
     return ClusteringPlan(
         groups,
@@ -303,15 +303,12 @@ def _of_commits(state: TableState, settings: Settings) -> tuple[list[_Groups], s
     return found, last
 
 
-def _require_no_buckets(state: TableState, settings: Settings, file_ids: Sequence[str]) -> None:
-    """Refuse tables with a bucket index: it finds rows only in the file group that is named after their bucket."""
-    are_buckets = all(one.startswith("0000") and bucket_number(one) is not None for one in file_ids)
-    if settings.write.index_type == "BUCKET" or are_buckets:
-        raise UnsupportedFeatureError(
-            f"{state.storage.uri} has a bucket index, for example the file group {file_ids[0]}: its rows cannot "
-            "move to other file groups, because the index would not find them. Compact the table instead, or use "
-            "hoodie.index.bucket.engine=CONSISTENT_HASHING, whose buckets split and merge."
-        )
+def _buckets_apart(state: TableState, settings: Settings, found: list[_Groups]) -> list[_Groups]:
+    """The groups; one bucket to each if the table has a simple bucket index."""
+    ids = [one.file_id for slices, _ in found for one in slices]
+    if not are_buckets(ids, settings.write.index_type):
+        return found
+    return one_bucket_to_a_group(state.storage.uri, found, settings.clustering)
 
 
 def _base_bytes(slices: Sequence[FileSlice]) -> int:

@@ -6,7 +6,7 @@
     else: slices ─► merged rows ─► sorted, if required (in memory, or with local disk) ───────┴─► new file groups
 
 Rows keep commit time, sequence number, key and partition path; only their file name changes. Old file groups are not
-modified.
+modified. Buckets of a simple bucket index are rewritten one by one.
 
 Source: ``MultipleSparkJobExecutionStrategy``, ``SparkStreamCopyClusteringExecutionStrategy`` (Hudi 1.2.0).
 """
@@ -50,6 +50,9 @@ def rewrite_group(work: ClusteringWork, group: ClusteringGroup, token: TaskToken
         CorruptTableError: a file of the group is missing or damaged.
         UnsupportedFeatureError: the type of a sort column is not sortable, or the group has several partitions.
     """
+    if work.keeps_buckets and (len(group.slices) > 1 or group.output_groups > 1):
+        buckets = [replace(group, slices=(one,), output_groups=1) for one in group.slices]
+        return [stat for one in buckets for stat in rewrite_group(work, one, token)]
     source = group_input(work, group)
     copied = copy_row_groups(source, token)
     if not isinstance(copied, str):

@@ -38,6 +38,7 @@ from hudi_fast.services.clustering.plan import (
     waiting_clusterings,
 )
 from hudi_fast.services.clustering.rewrite import rewrite_group
+from hudi_fast.services.clustering.simple_buckets import are_buckets, require_buckets
 from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of, plan_strategy_of
 from hudi_fast.services.clustering.work import ClusteringWork, Finished, Ordering, slices_of
 from hudi_fast.services.liveness import require_abandoned
@@ -225,13 +226,18 @@ def _work(session: TableSession, instant: Instant, plan: ClusteringPlan, how: st
         )
     options = options_of_plan(plan, session.settings.clustering)
     files = file_plan(session, instant.requested)
+    ids = [one.file_id for group in plan.groups for one in group.slices]
+    buckets = are_buckets(ids, session.settings.write.index_type)
+    if buckets:
+        require_buckets(session.storage.uri, ids)
     return ClusteringWork(
         plan=files,
         merge=files.merge_of(session.state),
         group_count=len(plan.groups),
         ordering=Ordering(options.sort_columns, options.curve, options.curve_build, options.curve_sample_rows),
-        target_bytes=sys.maxsize if how == "single" else options.target_bytes,
+        target_bytes=sys.maxsize if how == "single" or buckets else options.target_bytes,
         copies=how == "copy",
+        keeps_buckets=buckets,
     )
 
 

@@ -63,6 +63,7 @@ class ClusteringWork:
         ordering: of the rows.
         target_bytes: file size after which the next file begins.
         copies: whether row groups are copied as bytes if the files allow it.
+        keeps_buckets: whether the file groups are those of a simple bucket index, and each stays one file group.
     """
 
     plan: FilePlan
@@ -71,6 +72,7 @@ class ClusteringWork:
     ordering: Ordering
     target_bytes: int
     copies: bool = False
+    keeps_buckets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
