@@ -21,6 +21,7 @@ import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.services.repairing.findings import FINDING_KINDS
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.plans import (
     CleanMetadata,
     CleanPartition,
@@ -130,6 +131,68 @@ def test_files_of_a_write_that_was_rolled_back_go(tmp_path, mor):
     assert table.services.repair().files_deleted == 1
     assert not stray.exists()
     assert table_rows(tmp_path) == rows
+
+
+SOON = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+ARCHIVED = [(version, mor) for version in ("9", "6") for mor in (False, True)]
+
+
+def archived_life(path: Path, version: str, mor: bool, rolled_back_first: bool) -> tuple[str, hf.HudiTable]:
+    """A table whose writes, and whose rollback of a write, are archived, all but the last; that write."""
+    settings = (mor_options if mor else options)(table_version=version) | PLAIN | SOON
+    settings |= {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    settings |= {"hoodie.compact.inline.max.delta.commits": "1"} if mor else {}
+    if not rolled_back_first:
+        hf.write(plain_rows(range(6)), path, settings)
+    undone = hf.write(plain_rows([0, 1, 9], ts=2), path, settings).instant
+    table = hf.HudiTable.open(path)
+    table.services.rollback(undone)
+    for ts in range(3, 13):
+        hf.write(plain_rows(range(6), ts=ts), path, settings)
+        if mor:
+            table.services.compact(settings)
+        if version == "6":  # its rollbacks are counted by themselves
+            table.services.rollback(hf.write(plain_rows([2], ts=ts), path, settings).instant)
+    table.services.archive(settings)
+    state = load_state(Storage(path))
+    archived = ArchivedTimeline(state.storage, state.config).instants()
+    assert undone not in [one.requested for one in (*archived, *state.timeline.instants)]
+    assert "rollback" in [one.action for one in archived]
+    return undone, table
+
+
+@pytest.mark.parametrize(("version", "mor"), ARCHIVED)
+def test_files_of_archived_commits_are_never_orphans(tmp_path, version, mor):
+    _, table = archived_life(tmp_path, version, mor, rolled_back_first=False)
+    active = set(instants(tmp_path))
+    old = [file for file in base_files(tmp_path) if file.stem.rpartition("_")[2] not in active]
+    assert len(old) > 5
+    assert findings(table) == []
+    before = listing(tmp_path)
+    assert table.services.repair().files_deleted == 0
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(("version", "mor"), ARCHIVED)
+def test_files_of_a_write_whose_rollback_is_archived_go(tmp_path, version, mor, first):
+    """Also of the first write of all: the archive does not reach back to it, but names it."""
+    undone, table = archived_life(tmp_path, version, mor, rolled_back_first=first)
+    rows, file = table_rows(tmp_path), base_files(tmp_path)[0]
+    stray = file.with_name(f"{file.name.partition('_')[0]}_0-0-0_{undone}.parquet")
+    shutil.copy(file, stray)
+    (found,) = findings(table)
+    assert (found.kind, found.instant, found.path) == ("orphan file", undone, str(stray.relative_to(tmp_path)))
+    assert found.advice.startswith(f"The instant {undone} was rolled back.")
+    assert found.repairable
+    assert table.services.repair().files_deleted == 1
+    assert not stray.exists()
+    assert table_rows(tmp_path) == rows
+    alone = file.with_name(f"11111111-0_0-0-0_{undone}.parquet")  # the newest of its file group: in every query
+    shutil.copy(file, alone)
+    (found,) = findings(table)
+    assert not found.repairable
+    assert "Queries read it" in found.advice
 
 
 def test_files_of_an_instant_that_is_on_no_timeline_go(tmp_path):

@@ -2,7 +2,7 @@
 
 A file is named after an instant, and is an orphan when that instant
 
-- was rolled back, or removed by a restore, or
+- was rolled back, or removed by a restore; the rollback may be archived, or
 - is on no timeline, although active timeline and archive reach back to it, or
 - is complete and does not list the file: a failed or duplicate task attempt wrote it.
 
@@ -12,7 +12,7 @@ finding then says what to check. If the timeline is damaged, no file is an orpha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
-from hudi_fast.timeline.plans import decode_clean_metadata, decode_savepoint
+from hudi_fast.timeline.plans import decode_clean_metadata, decode_rollback_metadata, decode_savepoint
 from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
@@ -45,7 +45,7 @@ class _Known:
         listed: paths that completed writes of the active timeline name.
         groups: for partition path, file id and requested time: versions of the log files listed, None for base files.
         bodies: requested times of writes whose body lists their files.
-        undone: requested times that rollbacks and restores of the active timeline undid.
+        undone: requested times that rollbacks and restores undid, archived ones included.
         being_undone: targets of pending rollbacks.
         archived: requested times of archived writes.
         reaches: the oldest requested time in the archive; None when it is empty.
@@ -206,11 +206,11 @@ def _known(inspection: Inspection) -> _Known:
         file.path for partition in inspection.partitions for one in latest_slices(view, partition) for file in one.files
     }
     saved = _saved(inspection)
-    undone = set(undone_instants(inspection.storage, inspection.config, inspection.timeline)) - {
-        one.requested for one in writes
-    }
     reaches = min((one.requested for one in archived), default=None)
     names = frozenset(one.requested for one in archived if one.action in WRITE_ACTIONS)
+    undone = set(undone_instants(inspection.storage, inspection.config, inspection.timeline))
+    undone |= _undone_in_archive(inspection, archived, undone | names)
+    undone -= {one.requested for one in writes}
     return _Known(
         frozenset(listed),
         _by_group(listed),
@@ -255,12 +255,27 @@ def _paths_of(commit: CommitMetadata) -> Iterator[str]:
 
 def _archived(inspection: Inspection) -> list[Instant]:
     """Instants of the archive, if there are files of instants that are not on the active timeline."""
-    on_timeline = {one.requested for one in inspection.timeline.instants}
+    return ArchivedTimeline(inspection.storage, inspection.config).instants() if _off_timeline(inspection) else []
+
+
+def _off_timeline(inspection: Inspection) -> set[str]:
+    """Instants in the names of data files that are not on the active timeline."""
     entries = (entry for found in inspection.partitions.values() for entry in found)
     parsed = (parse_base_file(entry) or parse_log_file(entry) for entry in entries)
-    if all(one is None or one.instant in on_timeline for one in parsed):
-        return []
-    return ArchivedTimeline(inspection.storage, inspection.config).instants()
+    named = {one.instant for one in parsed if one is not None}
+    return named - {one.requested for one in inspection.timeline.instants}
+
+
+def _undone_in_archive(inspection: Inspection, archived: Sequence[Instant], known: Collection[str]) -> set[str]:
+    """Instants that archived rollbacks undid; their bodies are read only if ``known`` leaves data files unexplained."""
+    unknown = _off_timeline(inspection).difference(known) if archived else set()
+    first = min(unknown, default=None)
+    rollbacks = [one.requested for one in archived if one.action == "rollback" and first and one.requested > first]
+    if not rollbacks:
+        return set()
+    rows = ArchivedTimeline(inspection.storage, inspection.config).read(rollbacks[0], rollbacks[-1])
+    bodies = (row.metadata for row in rows if row.action == "rollback" and row.metadata)
+    return {decode_rollback_metadata(body).instant for body in bodies}
 
 
 def _being_undone(inspection: Inspection) -> frozenset[str]:
