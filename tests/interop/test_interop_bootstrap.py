@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import hudi_fast as hf
 from tests.peer.client import RealHudi
+from tests.support.bootstrap_services import SERVICES, Boot, boot
 from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, changed, data, make_source, unpack
 from tests.support.rows import assert_same_rows
 
@@ -109,3 +111,37 @@ def test_we_go_on_with_a_table_that_hudi_bootstrapped(hudi_12: RealHudi, tmp_pat
     found = table.to_arrow()
     assert data(found).column("note").to_pylist().count("changed") == 3
     assert_same_rows(found, hudi_12.read(real.path), ignore=())
+
+
+QUICK = ("archive", "log_compact", "restore", "truncate")
+
+
+@pytest.mark.parametrize(
+    ("kind", "service"),
+    [
+        pytest.param(
+            kind,
+            service,
+            id=f"{kind}-{service.__name__}",
+            marks=() if kind == "mixed" and service.__name__ in QUICK else pytest.mark.long,
+        )
+        for kind in ("cow", "mixed", "mor6")
+        for service in SERVICES
+    ],
+)
+def test_hudi_reads_and_writes_a_bootstrapped_table_after_each_service(
+    hudi_12: RealHudi, kind: str, service: Callable[[Boot], None], tmp_path: Path
+) -> None:
+    made = boot(tmp_path, kind)
+    service(made)
+    made.check()
+    found = made.table.to_arrow()
+    assert_same_rows(found, hudi_12.read(made.table.path), ignore=())
+    if not found.num_rows:
+        return
+    hudi_12.write(changed(data(found).slice(0, 2), 500, "theirs"), made.table.path, peer_options(made.table, hudi_12))
+    after = made.table.to_arrow()
+    assert after.num_rows == found.num_rows
+    assert after["note"].to_pylist().count("theirs") == 2
+    assert_same_rows(after, hudi_12.read(made.table.path), ignore=())
+    assert made.services.validate().differences.to_pylist() == []
