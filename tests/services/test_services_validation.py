@@ -321,6 +321,23 @@ def test_statistics_of_rows_that_were_rolled_back_stay_right_once_that_is_archiv
     assert validate(tmp_path).differences.to_pylist() == []
 
 
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_log_blocks_that_were_rolled_back_are_no_differences(index: str, tmp_path: Path) -> None:
+    """Before table version 8 their files stay, before and after a compaction and below later writes."""
+    settings = settings_for("MOR", "6", {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": 2})
+    hf.write(plain_rows(range(20)), tmp_path, settings)
+    services = hf.HudiTable.open(tmp_path).services
+    for ts, keys in enumerate((range(10), range(5, 30), range(40)), 2):
+        services.rollback(hf.write(plain_rows(keys, ts=10 * ts, text="z"), tmp_path, settings).instant)
+        assert validate(tmp_path).differences.to_pylist() == []
+        hf.write(plain_rows(range(ts, 12), ts=ts), tmp_path, settings)
+        assert validate(tmp_path).differences.to_pylist() == []
+        if ts == 3:
+            services.compact({**settings, "hoodie.compact.inline.max.delta.commits": 1})
+            assert validate(tmp_path).differences.to_pylist() == []
+    assert [one for one in tmp_path.rglob("*.log.*") if one.is_file()]
+
+
 class KeptLogs(LateEngine):
     """Remembers the log files of its write."""
 
