@@ -94,3 +94,60 @@ def test_both_sources_read_the_same_rows_and_keep_the_same_offsets(
         assert we_read() == list(range(10 * batch, 10 * batch + 10))
     ends = [(tmp_path / side / "offsets" / "1").read_text().splitlines()[-1] for side in ("ours", "hudi")]
     assert json.loads(ends[0]) == json.loads(ends[1])
+
+
+def test_our_stream_goes_on_from_the_checkpoint_of_apache_hudis_source(
+    hudi_12: RealHudi, spark: Any, tmp_path: Path
+) -> None:
+    source, table, log = tmp_path / "in", tmp_path / "t", tmp_path / "log"
+
+    def put(batch: int) -> list[int]:
+        put_batch(source, batch)
+        hf.sink(table, OPTIONS)(spark.read.schema(COLUMNS).parquet(str(source / f"{batch}.parquet")), batch)
+        return list(range(10 * batch, 10 * batch + 10))
+
+    def we_read() -> list[int]:
+        found: list[int] = []
+        hf.stream_changes(
+            spark,
+            table,
+            lambda rows, _: found.extend(one.number for one in rows.collect()),
+            checkpoint=log,
+            trigger={"availableNow": True},
+        ).awaitTermination()
+        return sorted(found)
+
+    first, second = put(0), put(1)
+    assert sorted(hudi_12.stream_out(table, log)["number"].to_pylist()) == [*first, *second]
+    third = put(2)
+    assert we_read() == third
+    assert we_read() == []
+
+
+@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
+def test_apache_hudi_reads_what_complete_and_update_batches_left(
+    hudi_12: RealHudi, spark: Any, tmp_path: Path, kind: str
+) -> None:
+    source = tmp_path / "in"
+    settings = {**OPTIONS, "hoodie.datasource.write.table.type": kind}
+    del settings["hoodie.datasource.write.operation"]
+    for batch in range(2):
+        put_batch(source, batch)
+    for mode in ("complete", "update"):
+        files = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", "1").parquet(str(source))
+        newest = files.groupBy("part").agg({"number": "max", "ts": "max"})
+        newest = newest.selectExpr("part as id", "part", "`max(ts)` as ts", "`max(number)` as number")
+        where = str(tmp_path / f"log-{mode}")
+        query = stream_writer(
+            newest,
+            tmp_path / mode,
+            settings,
+            output_mode=mode,
+            trigger={"availableNow": True},
+            checkpoint=where,
+        )
+        query.awaitTermination()
+        assert sorted(hudi_12.read(tmp_path / mode)["number"].to_pylist()) == [18, 19]
+        assert numbers_in(tmp_path / mode) == [18, 19]
+        hudi_12.write(pa.table({"id": ["p0"], "part": ["p0"], "ts": [9], "number": [90]}), tmp_path / mode, settings)
+        assert numbers_in(tmp_path / mode) == [19, 90]

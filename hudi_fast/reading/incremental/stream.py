@@ -7,7 +7,7 @@
 
 Both sources of streams use it: ``format("hudi_fast")`` of PySpark 4 and :func:`hudi_fast.stream_changes`. An offset is
 Apache Hudi's own, ``{"offsetCommitTime": "<time>"}``: the completion time of a commit; before table version 8, and for
-changes, its requested time. The checkpoint of either library therefore serves the other.
+changes, its requested time. A stream of Apache Hudi therefore goes on from its checkpoint.
 
 Sources: ``HoodieSourceOffset``, ``HoodieStreamSourceV2`` (1.2.0).
 """
