@@ -83,7 +83,7 @@ class BatchLog:
 
         Raises:
             CorruptTableError: an offset cannot be read, or the one before it is missing.
-        ConfigError: the location is that of another kind of stream.
+            ConfigError: the location is that of another kind of stream.
         """
         names = [entry.name for entry in self._storage.list_dir(_OFFSETS) if not entry.is_dir]
         numbers = [int(name) for name in names if name.isdecimal()]
