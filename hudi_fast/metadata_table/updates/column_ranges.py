@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.parquet.column_ranges import (
@@ -180,7 +181,7 @@ def _table(kind: pa.DataType | None, rows: Sequence[StatRow], version: StatsVers
         info: str | None = None
     else:
         low, value_type, info = wrap_values(pa.array(lows, kind), version)
-        high, _, _ = wrap_values(pa.array(highs, kind), version)
+        high, _, _ = wrap_values(_without_nan(pa.array(highs, kind)), version)
     columns = {
         "key": [row.key for row in rows],
         "type": [row.type for row in rows],
@@ -198,6 +199,13 @@ def _table(kind: pa.DataType | None, rows: Sequence[StatRow], version: StatsVers
         "value_type_info": [info] * len(rows),
     }
     return pa.table(columns, schema=COLUMN_STATS)
+
+
+def _without_nan(highs: pa.Array) -> pa.Array:
+    """Upper bounds with infinity for NaN: Apache Hudi 1.2.0 leaves out files whose bound is NaN, for any comparison."""
+    if not pa.types.is_floating(highs.type):
+        return highs
+    return pc.if_else(pc.is_nan(highs), pa.scalar(float("inf"), highs.type), highs)
 
 
 def ranges_of_records(rows: pa.Table, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, ColumnRange]]:
