@@ -241,8 +241,8 @@ def _unreliable(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> p
     kind = low.type
     if pa.types.is_floating(kind):
         around_zero = pc.and_(pc.less_equal(low, 0.0), pc.greater_equal(high, 0.0))
-        may_have_nan = pc.or_(pc.is_nan(low), pc.greater_equal(high, float("inf")))  # stored as infinity, or as NaN
-        return pc.or_(pc.or_(may_have_nan, pc.is_nan(high)), around_zero).fill_null(True)
+        may_have_nan = pc.or_(pc.is_nan(low), pc.invert(pc.less(high, float("inf"))))  # stored as infinity, or as NaN
+        return pc.or_(may_have_nan, around_zero).fill_null(True)
     if _is_text(low):
         return merged_with_nulls
     orders = pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_decimal(kind)

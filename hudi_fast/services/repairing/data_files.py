@@ -12,7 +12,7 @@ finding then says what to check. If the timeline is damaged, no file is an orpha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -200,7 +200,9 @@ def _known(inspection: Inspection) -> _Known:
         commits = list(pool.map(lambda one: _commit_of(inspection, one), writes))
     bodies = frozenset(one.requested for one, commit in zip(writes, commits, strict=True) if commit is not None)
     listed = {path for commit in commits if commit is not None for path in _paths_of(commit)}
-    archived = _archived(inspection)
+    off_timeline = _off_timeline(inspection)
+    archive = ArchivedTimeline(inspection.storage, inspection.config)
+    archived = archive.instants() if off_timeline else []
     view = load_state(inspection.storage).view
     read = {
         file.path for partition in inspection.partitions for one in latest_slices(view, partition) for file in one.files
@@ -209,7 +211,7 @@ def _known(inspection: Inspection) -> _Known:
     reaches = min((one.requested for one in archived), default=None)
     names = frozenset(one.requested for one in archived if one.action in WRITE_ACTIONS)
     undone = set(undone_instants(inspection.storage, inspection.config, inspection.timeline))
-    undone |= _undone_in_archive(inspection, archived, undone | names)
+    undone |= _undone_in_archive(archive, archived, off_timeline - undone - names)
     undone -= {one.requested for one in writes}
     return _Known(
         frozenset(listed),
@@ -253,11 +255,6 @@ def _paths_of(commit: CommitMetadata) -> Iterator[str]:
             yield _path(stat.partition_path, name)
 
 
-def _archived(inspection: Inspection) -> list[Instant]:
-    """Instants of the archive, if there are files of instants that are not on the active timeline."""
-    return ArchivedTimeline(inspection.storage, inspection.config).instants() if _off_timeline(inspection) else []
-
-
 def _off_timeline(inspection: Inspection) -> set[str]:
     """Instants in the names of data files that are not on the active timeline."""
     entries = (entry for found in inspection.partitions.values() for entry in found)
@@ -266,14 +263,13 @@ def _off_timeline(inspection: Inspection) -> set[str]:
     return named - {one.requested for one in inspection.timeline.instants}
 
 
-def _undone_in_archive(inspection: Inspection, archived: Sequence[Instant], known: Collection[str]) -> set[str]:
-    """Instants that archived rollbacks undid; their bodies are read only if ``known`` leaves data files unexplained."""
-    unknown = _off_timeline(inspection).difference(known) if archived else set()
-    first = min(unknown, default=None)
+def _undone_in_archive(archive: ArchivedTimeline, archived: Sequence[Instant], unexplained: set[str]) -> set[str]:
+    """Instants that archived rollbacks undid; bodies are read only of rollbacks since the first unexplained instant."""
+    first = min(unexplained, default=None)
     rollbacks = [one.requested for one in archived if one.action == "rollback" and first and one.requested > first]
     if not rollbacks:
         return set()
-    rows = ArchivedTimeline(inspection.storage, inspection.config).read(rollbacks[0], rollbacks[-1])
+    rows = archive.read(rollbacks[0], rollbacks[-1])
     bodies = (row.metadata for row in rows if row.action == "rollback" and row.metadata)
     return {decode_rollback_metadata(body).instant for body in bodies}
 
