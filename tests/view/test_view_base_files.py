@@ -1,4 +1,4 @@
-"""Tables whose base files are ORC, HFile or of several formats: every operation, query and service.
+"""Tables whose base files are ORC, Lance, HFile or of several formats: every operation, query and service.
 
 Modules: hudi_fast.view.base_files, hudi_fast.formats.base_file, hudi_fast.formats.orc.write.
 """
@@ -24,6 +24,7 @@ from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
 FORMAT, SEVERAL = "hoodie.table.base.file.format", "hoodie.table.multiple.base.file.formats.enable"
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+FORMATS = ["ORC", "LANCE"]
 INDEXES = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.bloom.filter.enable": "true",
@@ -32,8 +33,8 @@ INDEXES = {
 NOW = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.clean.commits.retained": "1"}
 
 
-def settings(kind: str, version: str = "9", **more: Any) -> dict[str, Any]:
-    table = {FORMAT: "ORC", "hoodie.datasource.write.table.type": kind, "hoodie.compact.inline": "false"}
+def settings(kind: str, version: str = "9", base: str = "ORC", **more: Any) -> dict[str, Any]:
+    table = {FORMAT: base, "hoodie.datasource.write.table.type": kind, "hoodie.compact.inline": "false"}
     return {**options(table_version=version), **table, **more}
 
 
@@ -52,15 +53,17 @@ def seen_at(path: Path, result: Any) -> str:
     return str(written.completion if state.config.version >= 8 else written.requested)
 
 
+@pytest.mark.parametrize("base", FORMATS)
 @pytest.mark.parametrize("version", ["9", "6"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_orc_table_goes_through_every_operation_and_query(kind: str, version: str, tmp_path: Path) -> None:
-    given = settings(kind, version)
+def test_a_table_goes_through_every_operation_and_query(kind: str, version: str, base: str, tmp_path: Path) -> None:
+    given = settings(kind, version, base)
     hf.write(plain_rows(range(20)), tmp_path, {**given, "hoodie.datasource.write.operation": "bulk_insert"})
     first = hf.write(plain_rows(range(10, 30), ts=2, text="b"), tmp_path, {**given, "hoodie.index.type": "BLOOM"})
     expected = {**rows_of(plain_rows(range(20))), **rows_of(plain_rows(range(10, 30), ts=2, text="b"))}
     assert table_rows(tmp_path) == expected
     table = hf.HudiTable.open(tmp_path)
+    assert table.count() == 30
     assert rows_of(table.to_arrow(filter="id = 'k00012'")) == {"k00012": expected["k00012"]}
     assert table.to_arrow(["text"], filter=pc.field("ts") == 2).num_rows == 20
     hf.write(plain_rows(range(40, 45)), tmp_path, {**given, "hoodie.datasource.write.operation": "insert"})
@@ -76,15 +79,16 @@ def test_an_orc_table_goes_through_every_operation_and_query(kind: str, version:
     odd = {key: row for key, row in expected.items() if row[0] == "p1" and key not in gone}
     assert rows_of(table.to_arrow()) == {**odd, **rows_of(whole)}
     assert rows_of(table.to_arrow(as_of=first.instant)).keys() == rows_of(plain_rows(range(30))).keys()
-    assert extensions(tmp_path) == {"orc"}
+    assert extensions(tmp_path) == {base.lower()}
     assert table.services.validate().ok
     if kind == "MERGE_ON_READ":
         assert rows_of(table.to_arrow(query_type="read_optimized"))["k00011"] in (expected["k00011"], ("p1", 1, "a11"))
 
 
+@pytest.mark.parametrize("base", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_services_of_an_orc_table_keep_its_rows_and_its_indexes(kind: str, tmp_path: Path) -> None:
-    given = settings(kind, **INDEXES, **{"hoodie.clean.automatic": "false"})
+def test_the_services_keep_the_rows_and_the_indexes(kind: str, base: str, tmp_path: Path) -> None:
+    given = settings(kind, base=base, **INDEXES, **{"hoodie.clean.automatic": "false"})
     hf.write(plain_rows(range(30)), tmp_path, given)
     second = hf.write(plain_rows(range(10), ts=2, text="b"), tmp_path, given)
     table = hf.HudiTable.open(tmp_path)
@@ -108,11 +112,12 @@ def test_the_services_of_an_orc_table_keep_its_rows_and_its_indexes(kind: str, t
     table.services.restore(second.instant, given)
     assert table_rows(tmp_path) == saved
     assert hf.HudiTable.open(tmp_path).services.validate().ok
-    assert extensions(tmp_path) == {"orc"}
+    assert extensions(tmp_path) == {base.lower()}
 
 
-def test_columns_that_were_added_widened_or_renamed_are_read_from_older_orc_files(tmp_path: Path) -> None:
-    given = settings("COPY_ON_WRITE", **{"hoodie.index.type": "SIMPLE"})
+@pytest.mark.parametrize("base", FORMATS)
+def test_columns_that_were_added_widened_or_renamed_are_read_from_older_files(base: str, tmp_path: Path) -> None:
+    given = settings("COPY_ON_WRITE", base=base, **{"hoodie.index.type": "SIMPLE"})
     rows = plain_rows(range(4)).append_column("n", pa.array([1, 2, None, 4], pa.int32()))
     hf.write(rows, tmp_path, given)
     other = plain_rows([11], partitions=20).append_column("n", pa.array([2**40], pa.int64()))
@@ -158,8 +163,9 @@ def test_another_format_than_the_tables_own_is_a_conflict(tmp_path: Path) -> Non
         hf.write(plain_rows(range(2)), tmp_path, {**settings("COPY_ON_WRITE"), SEVERAL: "true"})
 
 
-def test_change_data_of_an_orc_table(tmp_path: Path) -> None:
-    given = settings("COPY_ON_WRITE", **{"hoodie.table.cdc.enabled": "true"})
+@pytest.mark.parametrize("base", FORMATS)
+def test_change_data(base: str, tmp_path: Path) -> None:
+    given = settings("COPY_ON_WRITE", base=base, **{"hoodie.table.cdc.enabled": "true"})
     first = hf.write(plain_rows(range(4)), tmp_path, given)
     hf.write(plain_rows([1], ts=2, text="b"), tmp_path, given)
     table = hf.HudiTable.open(tmp_path)

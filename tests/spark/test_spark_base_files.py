@@ -1,4 +1,4 @@
-"""ORC tables on Spark: written by tasks, read by tasks, searched by key, compacted and clustered."""
+"""ORC and Lance tables on Spark: written by tasks, read by tasks, searched by key, compacted and clustered."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 
+@pytest.mark.parametrize("base", ["ORC", "LANCE"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_tasks_write_and_read_orc_files(spark: Any, kind: str, tmp_path: Path) -> None:
+def test_tasks_write_and_read_files_of_the_format(spark: Any, kind: str, base: str, tmp_path: Path) -> None:
     given = {
         **options(),
-        "hoodie.table.base.file.format": "ORC",
+        "hoodie.table.base.file.format": base,
         "hoodie.datasource.write.table.type": kind,
         "hoodie.compact.inline": "false",
     }
@@ -26,7 +27,7 @@ def test_tasks_write_and_read_orc_files(spark: Any, kind: str, tmp_path: Path) -
     hf.write(frame(spark, plain_rows(range(30, 60), ts=2, text="b")), tmp_path, given)
     expected = {**rows_of(plain_rows(range(40))), **rows_of(plain_rows(range(30, 60), ts=2, text="b"))}
     assert table_rows(tmp_path) == expected
-    assert {one.suffix for one in tmp_path.glob("p*/[!.]*")} == {".orc"}
+    assert {one.suffix for one in tmp_path.glob("p*/[!.]*")} == {f".{base.lower()}"}
     found = hf.read(str(tmp_path), spark=spark).collect()
     assert {row["id"]: (row["part"], row["ts"], row["text"]) for row in found} == expected
     assert len(found) == 60
