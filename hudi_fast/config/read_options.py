@@ -45,6 +45,7 @@ class ReadOptions:
     incremental_format: str = option_field("hoodie.datasource.query.incremental.format")
     merge_type: str = option_field("hoodie.datasource.merge.type")
     incremental_path_glob: str = option_field("hoodie.datasource.read.incr.path.glob")
+    incremental_filters: str = option_field("hoodie.datasource.read.incr.filters")
     incremental_full_scan: bool = option_field("hoodie.datasource.read.incr.fallback.fulltablescan.enable")
     skip_compact: bool = option_field("hoodie.datasource.read.incr.skip_compact")
     incremental_table_version: int | None = option_field("hoodie.datasource.read.incr.table.version")
@@ -118,7 +119,12 @@ class ReadOptions:
 
 
 _TIMES = (_AS_OF_KEY, _BEGIN_KEY, _END_KEY)
-_OF_RANGES = (_BEGIN_KEY, _END_KEY, "hoodie.datasource.read.incr.path.glob")
+_OF_RANGES = (
+    _BEGIN_KEY,
+    _END_KEY,
+    "hoodie.datasource.read.incr.path.glob",
+    "hoodie.datasource.read.incr.filters",
+)
 
 
 def _time(value: Moment, key: str, zone: Zone | None = None) -> str:

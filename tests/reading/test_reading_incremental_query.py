@@ -21,6 +21,7 @@ from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options, plain_rows, rows_of
 
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+FILTERS = "hoodie.datasource.read.incr.filters"
 GLOB = "hoodie.datasource.read.incr.path.glob"
 POLICY = "hoodie.read.timeline.holes.resolution.policy"
 AS_VERSION = "hoodie.datasource.read.incr.table.version"
@@ -242,6 +243,23 @@ def test_partitions_are_chosen_by_a_pattern_of_paths(tmp_path: Path) -> None:
             table.incremental(times[0], options={GLOB: pattern})
 
 
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+def test_rows_are_chosen_by_conditions_in_sql(kind: str, tmp_path: Path) -> None:
+    times = life(tmp_path, settings(kind, "9"))
+    table = hf.HudiTable.open(tmp_path)
+    assert keys(table.incremental(times[0], options={FILTERS: "text like 'c%'"})) == named(18, 19, 20, 21)
+    both = {FILTERS: "substring(text, 1, 1) in ('b', 'c'), part = 'p1'"}
+    assert keys(table.incremental(times[0], options=both)) == named(1, 19, 21)
+    assert keys(table.incremental("earliest", options=both)) == named(1, 19, 21)
+    assert keys(table.incremental(times[0], filter=pc.field("id") > named(1)[0], options=both)) == named(19, 21)
+    assert table.incremental(times[0], columns=["id"], options=both).column_names == ["id"]
+    assert table.incremental(times[0], options={FILTERS: " "}).num_rows == table.incremental(times[0]).num_rows
+    with pytest.raises(hf.ConfigError, match="nothing"):
+        table.incremental(times[0], options={FILTERS: "ts = 4, nothing = 1"})
+    with pytest.raises(hf.ConfigError, match="character"):
+        table.incremental(times[0], options={FILTERS: "text ="})
+
+
 def test_the_schema_is_todays_or_that_of_the_end(tmp_path: Path) -> None:
     given = settings("COW", "9")
     hf.write(plain_rows(range(4)), tmp_path, given)
@@ -262,8 +280,6 @@ def test_queries_that_cannot_be_answered_are_refused(tmp_path: Path) -> None:
         hf.HudiTable.open(tmp_path).incremental("earliest")
     with pytest.raises(hf.ConfigError, match="Specify the start completion time to pull from"):
         ReadOptions.from_options({"hoodie.datasource.query.type": "incremental"})
-    with pytest.raises(hf.UnsupportedFeatureError, match=r"read\.incr\.filters"):
-        hf.HudiTable.open(tmp_path).incremental("earliest", options={"hoodie.datasource.read.incr.filters": "a = 1"})
 
 
 def test_a_table_without_commits_has_no_changes(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tests.support.small_tables import options, plain_rows
 
 QUERY = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
+FILTERS = "hoodie.datasource.read.incr.filters"
 END = "hoodie.datasource.read.end.instanttime"
 ONE_OF_EACH = ("cow_v9_mixed", "mor_v9_compacted", "mor_v9_partial_update_logs")
 GOLDEN = [
@@ -60,6 +61,11 @@ def test_columns_and_filters(spark, tmp_path, made):
         rows = hf.read(spark, path, since(first, second), columns=["text", "id"], filter=chosen)
         assert rows.columns == ["text", "id"]
         assert sorted(row["id"] for row in rows.collect()) == ids
+        conditions = {FILTERS: "ts = 2, substring(text, 1, 1) in ('a', 'b')"}
+        rows = hf.read(spark, path, since(first, **conditions), columns=["text", "id"], filter=chosen)
+        assert sorted(row["id"] for row in rows.collect()) == ids
+    assert hf.read(spark, path, since(first, **{FILTERS: "ts = 2"})).count() == 10
+    assert hf.read(spark, path, since("earliest", **{FILTERS: "ts > 1"})).count() == 14
     assert hf.read(spark, path, since(first)).count() == 14
     assert hf.read(spark, path, since(third)).count() == 0
     assert hf.read(spark, path, since("earliest")).count() == hf.read(spark, path).count() == 42

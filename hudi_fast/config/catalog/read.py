@@ -84,6 +84,13 @@ QUERY_OPTIONS = (
         families=READ,
     ),
     Option(
+        f"{_READ}incr.filters",
+        Kind.TEXT,
+        "",
+        "Incremental: return only rows that fulfil these conditions in SQL, separated by commas.",
+        families=READ,
+    ),
+    Option(
         f"{_READ}incr.fallback.fulltablescan.enable",
         Kind.BOOL,
         False,
@@ -130,7 +137,6 @@ QUERY_OPTIONS = (
         "`hoodie.datasource.write.reconcile.schema`, a write starts the schema history.",
         families=BOTH,
     ),
-    Option(f"{_READ}incr.filters", Kind.TEXT, "", "Incremental: row filters as text.", supported=("",), families=READ),
     Option(
         f"{_READ}paths",
         Kind.TEXT,
@@ -159,9 +165,10 @@ QUERY_OPTIONS = (
         "hoodie.datasource.view.type",
         Kind.TEXT,
         None,
-        "Old name of `hoodie.datasource.query.type`.",
+        "Old name of `hoodie.datasource.query.type`, which Apache Hudi ignores.",
         supported=(),
         families=READ,
+        instead="Set hoodie.datasource.query.type.",
     ),
     Option(
         f"{_READ}table.valued.function.timeline.relation",

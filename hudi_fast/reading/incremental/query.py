@@ -18,6 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
@@ -64,6 +66,7 @@ class IncrementalView:
             for all rows.
         path_glob: pattern that the path of a file slice must end with; empty for all.
         whole: whether the files are those of the whole table.
+        conditions: further conditions of the rows, in SQL.
         share: fraction of rows in these files that the range wrote, from commit statistics; the others were copied.
     """
 
@@ -71,17 +74,27 @@ class IncrementalView:
     instants: tuple[str, ...] | None
     path_glob: str = ""
     whole: bool = False
+    conditions: tuple[str, ...] = ()
     share: float = 1.0
 
     def row_filter(self) -> pc.Expression | None:
-        """The condition of the range's rows; None for all."""
-        if self.instants is None:
-            return None
-        time = pc.field(COMMIT_TIME)
-        if len(self.instants) < 2:
-            return time == (self.instants[0] if self.instants else "")
-        # Row groups are skipped by bounds, not by a set.
-        return (time >= self.instants[0]) & (time <= self.instants[-1]) & time.isin(pa.array(self.instants))
+        """What the rows of the query fulfil; None for all rows.
+
+        Raises:
+            ConfigError: a condition does not fit the table.
+            UnsupportedFeatureError: a condition calls a function that has no counterpart here.
+        """
+        filters = [] if self.instants is None else [_written_by(self.instants)]
+        filters += [filter_of(one, self.state) for one in self.conditions]
+        return reduce(and_, filters) if filters else None
+
+
+def _written_by(instants: tuple[str, ...]) -> pc.Expression:
+    time = pc.field(COMMIT_TIME)
+    if len(instants) < 2:
+        return time == (instants[0] if instants else "")
+    # Row groups are skipped by bounds, not by a set.
+    return (time >= instants[0]) & (time <= instants[-1]) & time.isin(pa.array(instants))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +127,31 @@ def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
             f"Incremental queries are not supported when meta fields are disabled: {storage.uri} has "
             "hoodie.populate.meta.fields=false, so its rows do not store their commit."
         )
-    glob = options.incremental_path_glob
+    glob, conditions = options.incremental_path_glob, _conditions(options.incremental_filters)
     if options.begin == EARLIEST and options.end is None and readable_until(state, options) is None:
-        return IncrementalView(open_state(storage, None, options.metadata_enabled), None, glob, whole=True)
+        return IncrementalView(open_state(storage, None, options.metadata_enabled), None, glob, True, conditions)
     changes = resolve_range(state, options)
     instants = tuple(sorted(one.instant.requested for one in changes.commits))
     files = _files_of(changes)
     if options.incremental_full_scan and (changes.archived or _missing(storage, files)):
-        return IncrementalView(open_state(storage, None, options.metadata_enabled), instants, glob, whole=True)
+        return IncrementalView(open_state(storage, None, options.metadata_enabled), instants, glob, True, conditions)
     view = replace(
         state.view,
         lister=_FilesOfRange(files),
         replaced=_replaced(state, changes),
         as_of=changes.last if options.schema_as_of_end else None,
     )
-    return IncrementalView(replace(state, view=view), instants, glob, share=_written_share(changes))
+    return IncrementalView(replace(state, view=view), instants, glob, False, conditions, _written_share(changes))
+
+
+def _conditions(text: str) -> tuple[str, ...]:
+    """The parts of a list of conditions."""
+    if not text.strip():
+        return ()
+    from hudi_fast.sql_text.clauses import read_items  # sqlglot takes 0.1 s to import
+    from hudi_fast.sql_text.cursor import Cursor
+
+    return tuple(read_items(Cursor(text)))
 
 
 def plan_view(

@@ -10,7 +10,8 @@ stay in its partition when its partition column changes).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from typing import Any
 
 import pyarrow.compute as pc
@@ -90,6 +91,8 @@ def _incremental(
     """
     if isinstance(filter_, pc.Expression):
         return frame_of(spark, plan_incremental(view, columns, filter_, query=query))
+    filters = [*(F.expr(one) for one in view.conditions), *(() if filter_ is None else (_column(filter_),))]
+    filter_ = reduce(and_, filters) if filters else None
     asked = None if filter_ is None else understand_filter(spark, spark_schema(readable_schema(view.state)), filter_)
     wanted = columns
     if columns is not None and not isinstance(columns, str):
@@ -105,6 +108,10 @@ def _incremental(
     if filter_ is not None:
         frame = frame.filter(filter_)
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
+
+
+def _column(filter_: Any) -> Any:
+    return F.expr(filter_) if isinstance(filter_, str) else filter_
 
 
 def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: Any) -> Any:
