@@ -32,6 +32,58 @@ list_hash_combine(codes, np.array([5, -7], np.int32))
 print(codes.tolist(), "numba" in sys.modules)
 """
 
+ARGUMENTS = """
+import sys
+import numpy as np
+from hudi_fast.kernels import _library
+from hudi_fast.kernels.java_hash import list_hash_combine
+
+known = _library._knows_arrays()
+if sys.argv[1] == "unknown":
+    _library._knows_arrays = lambda: False
+
+
+class Mine(np.ndarray):
+    pass
+
+
+def combined(codes, others):
+    try:
+        list_hash_combine(codes, others)
+    except TypeError as error:
+        return str(error).partition(":")[0]
+    return codes.tolist()
+
+
+def ones(kind=np.int32, count=2):
+    return np.ones(count, kind)
+
+
+frozen = ones()
+frozen.flags.writeable = False
+unaligned = np.frombuffer(bytearray(9), np.uint8)[1:].view(np.int32)
+print(known)
+for codes, others in (
+    (ones(), ones()),
+    (ones(), frozen),
+    (ones().view(Mine), ones()),
+    (ones(np.intc), ones()),
+    (np.ones(4, np.int32)[2:], ones()),
+    (ones(count=0), ones(count=0)),
+    (ones(np.int64), ones()),
+    (ones(">i4"), ones()),
+    (frozen, ones()),
+    (np.ones(4, np.int32)[::2], ones()),
+    (np.ones((2, 2), np.int32)[0:1], ones()),
+    (np.int32(1), ones()),
+    (unaligned, ones()),
+    ([1, 2], ones()),
+    (None, ones()),
+    (b"12345678", ones()),
+):
+    print(combined(codes, others))
+"""
+
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux" or LEVEL is None, reason="no library for this kind of machine"),
     pytest.mark.timeout(900),
@@ -99,6 +151,18 @@ def test_compiled_kernels_pass_the_tests_of_the_kernels(packages: Path) -> None:
         HUDI_FAST_KERNELS="compiled",
     )
     assert int(re.findall(r"(\d+) passed", told)[0]) > 300
+
+
+def test_arguments_are_checked_whether_or_not_the_layout_of_arrays_is_known(packages: Path) -> None:
+    here = {"PYTHONPATH": str(packages), "HUDI_FAST_KERNELS": "compiled"}
+    directly, checked = (
+        run([sys.executable, "-c", ARGUMENTS, name], packages, **here).splitlines() for name in ("known", "unknown")
+    )
+    assert directly == checked
+    assert directly[0] == "True"
+    assert directly[1:6] == ["[32, 32]"] * 5
+    assert directly[6] == "[]"
+    assert set(directly[7:]) == {"list_hash_combine takes void(wi4, ri4)"}
 
 
 def of_other_sources(folder: Path) -> None:
