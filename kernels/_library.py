@@ -5,8 +5,8 @@
     compiled(): manifest ─► machine, level of the processor, digests of sources and library ─► Library, or None
     Library.find(kernel) ─► arguments ─► slots of 8 bytes ─ ctypes, without the GIL ─► entry of the kernel
 
-A call costs about 2 µs. ``_runtime.c`` reads addresses and lengths from the objects of numpy's arrays; Python would take
-a microsecond for each.
+A call costs about 2 µs: ``_runtime.c`` reads addresses and lengths from the objects of numpy's arrays. Python takes a
+microsecond for each.
 
 The library is in this package's folder, or else in the cache. One that does not fit is never called: numba then
 compiles the kernels, and a debug message of the logger ``hudi_fast.kernels`` names the reason.
