@@ -14,23 +14,15 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import mor_options
 from tests.interop.sides import Sides, trip_options, trips
+from tests.interop.test_interop_incremental import BEGIN, END, POLICY, QUERY, QUIET, places
 from tests.support.rows import assert_same_rows
 
 AS_OF = "as.of.instant"
-QUERY = "hoodie.datasource.query.type"
 MERGE = "hoodie.datasource.merge.type"
 READ = "hoodie.datasource.read."
-BEGIN, END = READ + "begin.instanttime", READ + "end.instanttime"
 FILTERS = READ + "incr.filters"
 FALLBACK = READ + "incr.fallback.fulltablescan.enable"
 SCHEMA_OF_END = READ + "schema.use.end.instanttime"
-POLICY = "hoodie.read.timeline.holes.resolution.policy"
-QUIET = {
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-    "hoodie.metadata.enable": "false",
-    "hoodie.compact.inline": "false",
-}
 NOW = {**QUIET, "hoodie.compact.inline.max.delta.commits": 1}
 CASES = [
     ("hudi_12", 9, "mor"),
@@ -73,14 +65,6 @@ def is_015(sides: Sides) -> bool:
 
 def requested(sides: Sides) -> list[str]:
     return sorted(one.requested for one in load_state(Storage(sides.path)).timeline.writes())
-
-
-def places(sides: Sides) -> list[str]:
-    """The times of the writes that bounds of an incremental query are compared with."""
-    state = load_state(Storage(sides.path))
-    if state.config.version < 8:
-        return requested(sides)
-    return sorted(str(one.completion) for one in state.timeline.writes())
 
 
 def widened(numbers: range, ts: int, note: str) -> pa.Table:

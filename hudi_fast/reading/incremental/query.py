@@ -84,17 +84,20 @@ class IncrementalView:
             ConfigError: a condition does not fit the table.
             UnsupportedFeatureError: a condition calls a function that has no counterpart here.
         """
-        filters = [] if self.instants is None else [_written_by(self.instants)]
+        written = self.range_filter()
+        filters = [] if written is None else [written]
         filters += [filter_of(one, self.state) for one in self.conditions]
         return reduce(and_, filters) if filters else None
 
-
-def _written_by(instants: tuple[str, ...]) -> pc.Expression:
-    time = pc.field(COMMIT_TIME)
-    if len(instants) < 2:
-        return time == (instants[0] if instants else "")
-    # Row groups are skipped by bounds, not by a set.
-    return (time >= instants[0]) & (time <= instants[-1]) & time.isin(pa.array(instants))
+    def range_filter(self) -> pc.Expression | None:
+        """What the rows of the range fulfil, whatever the conditions; None for all rows."""
+        if self.instants is None:
+            return None
+        time = pc.field(COMMIT_TIME)
+        if len(self.instants) < 2:
+            return time == (self.instants[0] if self.instants else "")
+        # Row groups are skipped by bounds, not by a set.
+        return (time >= self.instants[0]) & (time <= self.instants[-1]) & time.isin(pa.array(self.instants))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def _incremental(
     condition = None if asked is None else asked.condition
     few = columns is not None and view.share <= _FEW
     frame = frame_of(
-        spark, plan_view(view, wanted, view.row_filter() if few else None, query=query, condition=condition)
+        spark, plan_view(view, wanted, view.range_filter() if few else None, query=query, condition=condition)
     )
     if view.instants and not few:
         frame = frame.filter(F.col(COMMIT_TIME).isin(*view.instants))
