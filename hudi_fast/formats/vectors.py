@@ -54,8 +54,11 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def vector_type(dimension: int, element: pa.DataType) -> pa.DataType:
-    """The Arrow type of vectors of ``dimension`` numbers of a type: float, double or int8."""
-    return pa.list_(pa.field("element", element, nullable=False), dimension)
+    """The Arrow type of vectors of ``dimension`` numbers of a type: float, double or int8.
+
+    Elements have pyarrow's own name and are nullable: pickling a type loses other ones (pyarrow 26).
+    """
+    return pa.list_(element, dimension)
 
 
 def is_vector(kind: pa.DataType) -> bool:

@@ -84,12 +84,19 @@ def checked_arrow_types(struct: Any) -> pa.Schema:
 
 
 def arrow_types(struct: Any) -> pa.Schema:
-    """The Arrow form of a Spark schema (``StructType``); timestamps are in UTC."""
+    """The Arrow form of a Spark schema (``StructType``); timestamps are in UTC.
+
+    Columns keep the metadata that names one of Hudi's own types.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
-    schema: pa.Schema = to_arrow_schema(struct, **zone)
-    return schema
+    columns = zip(to_arrow_schema(struct, **zone), struct.fields, strict=True)
+    return pa.schema([_with_hudi_type(column, said.metadata or {}) for column, said in columns])
+
+
+def _with_hudi_type(column: pa.Field, metadata: Mapping[str, Any]) -> pa.Field:
+    return column.with_metadata({HUDI_TYPE: str(metadata[HUDI_TYPE])}) if HUDI_TYPE in metadata else column
 
 
 def _refuse_unknown_types(struct: Any) -> None:
@@ -111,10 +118,10 @@ def _refuse_types(kind: Any, name: str) -> None:
     if kind.typeName() in _REFUSED_TYPES:
         raise UnsupportedFeatureError(f"Column {name!r} has Spark's type {kind.typeName()}; cast it to another type.")
     for field in getattr(kind, "fields", ()):
-        if HUDI_TYPE in (field.metadata or {}):
+        if name and HUDI_TYPE in (field.metadata or {}):
             raise UnsupportedFeatureError(
-                f"Column {field.name!r} has {HUDI_TYPE}={field.metadata[HUDI_TYPE]!r} in its metadata, which hudi_fast "
-                "does not support on Spark. Write Arrow tables with hf.write in one process, or use Apache Hudi."
+                f"Column '{name}.{field.name}' has {HUDI_TYPE}={field.metadata[HUDI_TYPE]!r} in its metadata. Vectors "
+                "and blobs are columns of their own; select the field as a column, or drop the metadata."
             )
         _refuse_types(field.dataType, f"{name}.{field.name}" if name else field.name)
     for part in ("elementType", "keyType", "valueType"):

@@ -1,4 +1,4 @@
-"""Converts table types to Spark types: times of day to numbers, fixed-size binary to binary."""
+"""Converts table types to Spark types: times of day to numbers, fixed-size binary to binary, vectors to arrays."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.vectors import descriptor_of, is_vector
+from hudi_fast.formats.blobs import is_blob
+from hudi_fast.formats.vectors import HUDI_TYPE, descriptor_of, is_vector
 
 __all__ = ["as_spark", "spark_arrow", "spark_schema"]
 
 
 def spark_schema(schema: pa.Schema) -> Any:
-    """The Spark schema (``StructType``) of a table: times of day as their numbers, fixed-size binary as binary."""
-    return from_arrow_schema(spark_arrow(schema), prefer_timestamp_ntz=True)
+    """The Spark schema (``StructType``) of a table: times of day as their numbers, fixed-size binary as binary.
+
+    Vectors are arrays. The metadata ``hudi_type`` of their columns, and of those of blobs, says what they are, as in
+    Apache Hudi 1.2: a table that is made of such a DataFrame has the same types.
+    """
+    struct = from_arrow_schema(spark_arrow(schema), prefer_timestamp_ntz=True)
+    for column, stored in zip(struct.fields, schema, strict=True):
+        if is_vector(stored.type):
+            column.metadata = {HUDI_TYPE: descriptor_of(stored.type)}
+        elif is_blob(stored.type):
+            column.metadata = {HUDI_TYPE: "BLOB"}
+    return struct
 
 
 def spark_arrow(schema: pa.Schema) -> pa.Schema:
@@ -33,10 +43,7 @@ def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> list[pa.Array]:
 
 def _spark_kind(kind: pa.DataType) -> pa.DataType:
     if is_vector(kind):
-        raise UnsupportedFeatureError(
-            f"The table has a vector column ({descriptor_of(kind)}), which hudi_fast does not support on Spark. Read "
-            "and write it in one process (HudiTable, hf.write of Arrow tables), or with Apache Hudi."
-        )
+        return pa.list_(kind.value_type)
     if pa.types.is_time(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
     if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):

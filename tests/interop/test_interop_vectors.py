@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.formats.blobs import BLOB
@@ -14,13 +16,14 @@ from tests.peer.client import RealHudi
 
 SIZE = 4
 VECTOR = "embedding"
+HUDI_TYPE = {"hudi_type": f"VECTOR({SIZE})"}
 
 
 def embedded(ids: list[int], ts: int) -> pa.Table:
     """Rows with a vector, every fourth one without."""
     dice = np.random.default_rng(ts)
     vectors = [None if i % 4 == 3 else dice.integers(-9, 9, SIZE).astype(np.float32).tolist() for i in ids]
-    field = pa.field(VECTOR, pa.list_(pa.float32()), metadata={"hudi_type": f"VECTOR({SIZE})"})
+    field = pa.field(VECTOR, pa.list_(pa.float32()), metadata=HUDI_TYPE)
     table = pa.table({"id": pa.array([f"k{i:03d}" for i in ids]), "ts": pa.array([ts] * len(ids), pa.int64())})
     return table.append_column(field, pa.array(vectors, field.type))
 
@@ -71,6 +74,30 @@ def test_each_side_reads_and_searches_vectors_of_the_other(kind: str, hudi_12: R
     if kind == "mor":
         hf.HudiTable.open(path).services.compact()
         agree("l2")
+
+
+@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
+def test_apache_hudi_reads_vectors_written_on_spark(kind: str, hudi_12: RealHudi, spark: Any, tmp_path: Path) -> None:
+    settings = {
+        "hoodie.table.name": "vectors",
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.compact.inline": False,
+        "hudi_fast.plan": "fused",
+    }
+    batches = [embedded(list(range(20)), 1), embedded([1, 3, 5, 30, 31], 2)]
+    for each in batches:
+        rows = spark.createDataFrame(plain(each).to_pylist(), f"id string, ts bigint, {VECTOR} array<float>")
+        described = rows.withColumn(VECTOR, F.col(VECTOR).alias(VECTOR, metadata=dict(HUDI_TYPE)))
+        hf.write(described, tmp_path / "t", settings)
+    expected = {row["id"]: row for each in batches for row in plain(each).to_pylist()}
+    theirs = hudi_12.read(tmp_path / "t").select(["id", "ts", VECTOR]).to_pylist()
+    assert {row["id"]: row for row in theirs} == expected
+    search = f"hudi_vector_search('{tmp_path / 't'}', '{VECTOR}', ARRAY(1.0F, 2.0F, 3.0F, 4.0F), 6, 'l2')"
+    closest = [row["id"] for row in hudi_12.sql(f"SELECT id FROM {search}").to_pylist()]
+    found = hf.HudiTable.open(tmp_path / "t").vector_search(VECTOR, [1, 2, 3, 4], 6, "l2", columns=["id"])
+    assert found["id"].to_pylist() == closest
 
 
 @pytest.mark.parametrize("kind", [pytest.param("cow", marks=pytest.mark.long), "mor"])

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from tests.reading.test_reading_vector_search import rows as vector_rows
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
 from tests.support.small_tables import options, plain_rows
 
@@ -89,23 +88,4 @@ def test_types_that_tables_cannot_hold_are_refused_by_name(spark: Any, tmp_path:
         rows = spark.sql(f"SELECT 'a' AS id, 'p' AS part, 1L AS ts, {text} AS odd")
         with pytest.raises(hf.UnsupportedFeatureError, match=rf"Column 'odd.*{kind}"):
             hf.write(rows, tmp_path / "t", options())
-    from pyspark.sql.types import ArrayType, FloatType, StringType, StructField, StructType
-
-    vector = StructField("odd", ArrayType(FloatType(), False), True, {"hudi_type": "VECTOR(2)"})
-    rows = spark.createDataFrame([("a", [1.0, 2.0])], StructType([StructField("id", StringType()), vector]))
-    with pytest.raises(hf.UnsupportedFeatureError, match=r"Column 'odd' has hudi_type='VECTOR\(2\)'"):
-        hf.write(rows, tmp_path / "t", options())
     assert not (tmp_path / "t").exists()
-
-
-def test_tables_with_vectors_are_searched_and_not_read(spark: Any, tmp_path: Path) -> None:
-    hf.write(vector_rows(list(range(12)), 1), tmp_path / "t", options())
-    with pytest.raises(hf.UnsupportedFeatureError, match=r"vector column \(VECTOR\(5\)\)"):
-        hf.read(spark, tmp_path / "t")
-    expected = hf.HudiTable.open(tmp_path / "t").vector_search("single", [1.0] * 5, 3, "l2", columns=["id"])
-    call = f"hudi_vector_search('{tmp_path / 't'}', 'single', ARRAY(1, 1, 1, 1, 1), 3, 'l2')"
-    session = spark.newSession()
-    hf.accelerate(session)
-    found = session.sql(f"SELECT id, _hudi_distance FROM {call} ORDER BY _hudi_distance").collect()
-    hf.accelerate(session, False)
-    assert [row[0] for row in found] == expected["id"].to_pylist()

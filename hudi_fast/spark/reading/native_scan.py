@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.vectors import is_vector
 from hudi_fast.keys.partition_path import stored_values
 from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.slice_reader import SliceScan
@@ -182,7 +183,7 @@ def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether Spark (3.5 and later) reads ``stored`` as ``wanted``."""
     if pa.types.is_dictionary(stored):
         return _fits(stored.value_type, wanted)
-    if pa.types.is_time(wanted) or pa.types.is_fixed_size_binary(wanted):
+    if pa.types.is_time(wanted) or pa.types.is_fixed_size_binary(wanted) or is_vector(wanted):
         return False
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
         return stored.unit in ("ms", "us") and (stored.tz is None) == (wanted.tz is None)

@@ -11,9 +11,13 @@ the entries of Hudi 1.2.0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
 
 import hudi_fast.schema.alter as changes
 from hudi_fast.api import write
@@ -22,6 +26,8 @@ from hudi_fast.config.options import find_option
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
+from hudi_fast.formats.blobs import BLOB
+from hudi_fast.formats.vectors import HUDI_TYPE, vector_of_descriptor
 from hudi_fast.spark.arrow import checked_arrow_types
 from hudi_fast.spark.sql.catalog import (
     Entry,
@@ -72,6 +78,10 @@ _SHORT = {
 """Short keys of ``CREATE TABLE`` and ``saveAsTable`` (``HoodieOptionConfig`` of Hudi 1.2.0)."""
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _DEFAULTS = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+_HUDI_COLUMN = re.compile(
+    r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`\s*|(?P<bare>\w+)\s+)(?P<type>VECTOR\s*\([^)]*\)|BLOB\b)", re.IGNORECASE
+)
+"""The beginning of a column of one of Hudi's own types."""
 _NAME, _DATABASE = "hoodie.table.name", "hoodie.database.name"
 _PARTITIONS = "hoodie.datasource.write.partitionpath.field"
 _OPERATION = "hoodie.datasource.write.operation"
@@ -192,7 +202,9 @@ def _like(spark: Any, statement: CreateTable) -> CreateTable:
     else:
         schema = spark.table(str(statement.like)).schema
         partitions, given = (), {}
-    columns = ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in schema.fields)
+    columns = ", ".join(
+        f"`{one.name}` {one.metadata.get(HUDI_TYPE) or one.dataType.simpleString()}" for one in schema.fields
+    )
     return replace(
         statement,
         columns=columns,
@@ -241,8 +253,30 @@ def _partitions_last(names: Sequence[str], partitions: Sequence[str]) -> list[st
 
 
 def _ddl(spark: Any, columns: str) -> Any:
-    """Column definitions as a Spark schema."""
-    return spark.createDataFrame([], columns).schema
+    """Column definitions as a Spark schema, in which metadata names Hudi's own types: ``VECTOR(128)`` and ``BLOB``."""
+    cursor, texts, own = Cursor(columns), [], {}
+    while True:
+        text = cursor.type((",",))
+        found = _HUDI_COLUMN.match(text)
+        if found is not None:
+            name = found["quoted"].replace("``", "`") if found["quoted"] else found["bare"]
+            own[name], plain = _own_type(found["type"], name)
+            text = f"{text[: found.start('type')]}{plain}{text[found.end('type') :]}"
+        texts.append(text)
+        if not cursor.take(","):
+            break
+    schema = spark.createDataFrame([], ", ".join(texts)).schema
+    for column in schema.fields:
+        if column.name in own:
+            column.metadata = {**column.metadata, HUDI_TYPE: own[column.name]}
+    return schema
+
+
+def _own_type(text: str, name: str) -> tuple[str, str]:
+    """The descriptor of one of Hudi's own types, and Spark's type for it."""
+    kind = BLOB if text.upper() == "BLOB" else vector_of_descriptor(text, name)
+    (column,) = spark_schema(pa.schema([pa.field(name, kind)])).fields
+    return column.metadata[HUDI_TYPE], column.dataType.simpleString()
 
 
 def _picked(schema: Any, names: Sequence[str]) -> Any:
@@ -250,14 +284,21 @@ def _picked(schema: Any, names: Sequence[str]) -> Any:
 
 
 def _check_same(statement: CreateTable, said: Any, table: HudiTable) -> None:
-    stored = {one.name.lower(): one.dataType for one in spark_schema(table.schema).fields}
-    wrong = [one.name for one in said.fields if stored.get(one.name.lower()) != one.dataType]
+    stored = {one.name.lower(): one for one in spark_schema(table.schema).fields}
+    wrong = [one.name for one in said.fields if not _is_same(stored.get(one.name.lower()), one)]
     wrong = [name for name in wrong if not name.startswith("_hoodie_")]
     if wrong:
         raise ConfigError(
             f"CREATE TABLE {statement.table}: the table at {table.path} has other columns; {wrong} differ. Leave the "
             "columns out to use the table's."
         )
+
+
+def _is_same(stored: Any, said: Any) -> bool:
+    own = said.metadata.get(HUDI_TYPE)
+    if stored is None or stored.dataType != said.dataType:
+        return False
+    return own is None or own == stored.metadata.get(HUDI_TYPE)
 
 
 def _config_at(storage: Any) -> TableConfig | None:
@@ -408,7 +449,13 @@ def _commented(schema: Any, comments: Mapping[str, str | None]) -> Any:
 
 
 def _arrow_type(spark: Any, text: str) -> Any:
-    return checked_arrow_types(_ddl(spark, f"c {text}")).field(0).type
+    column = _ddl(spark, f"c {text}").fields[0]
+    if HUDI_TYPE in column.metadata:
+        raise UnsupportedFeatureError(
+            f"ALTER TABLE cannot make a column {column.metadata[HUDI_TYPE]}. Write rows that have the column, with "
+            f"{HUDI_TYPE} in its metadata: the write adds it."
+        )
+    return checked_arrow_types(StructType([column])).field(0).type
 
 
 DEFINITIONS: Mapping[type, Callable[[Any, Entry, Any], Any]] = {

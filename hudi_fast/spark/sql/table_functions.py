@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.formats.vectors import is_vector
 from hudi_fast.procedures.files import FILESYSTEM_COLUMNS, filesystem_rows
 from hudi_fast.procedures.timeline import TIMELINE_COLUMNS, timeline_rows
 from hudi_fast.reading.vector_search import FUNCTION, search_arguments
 from hudi_fast.spark.arrow import frame_of
 from hudi_fast.spark.sql.reading import constant, read_entry, table_said
 from hudi_fast.spark.storage import storage_of
+from hudi_fast.spark.table_types import spark_arrow
 from hudi_fast.sql_text.coverage import REFUSED_FUNCTIONS
 from hudi_fast.table import HudiTable
 
@@ -78,10 +76,7 @@ def _vector_search(spark: Any, arguments: Sequence[str]) -> Any:
     column, numbers, k, metric = search_arguments(values)
     entry = table_said(spark, values[0], FUNCTION)
     found = HudiTable(storage_of(spark, entry.path)).vector_search(column, numbers, k, metric)
-    plain = [
-        field.with_type(pa.list_(field.type.value_type)) if is_vector(field.type) else field for field in found.schema
-    ]
-    return frame_of(spark, found.cast(pa.schema(plain)))
+    return frame_of(spark, found.cast(spark_arrow(found.schema)))
 
 
 def _refused(name: str) -> Callable[[Any, Sequence[str]], Any]:
