@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bootstrap_services import BOOTSTRAPS, KINDS, SERVICES, Boot, boot
+from tests.support.bootstrap_services import BOOTSTRAPS, CASES, Boot, boot
 from tests.support.small_tables import assert_tidy
 
 EVERYWHERE = ("mor", "mixed")
@@ -22,8 +22,7 @@ EVERYWHERE = ("mor", "mixed")
             id=f"{kind}-{service.__name__}",
             marks=() if kind in EVERYWHERE else pytest.mark.long,
         )
-        for kind in KINDS
-        for service in SERVICES
+        for kind, service in CASES
     ],
 )
 def test_rows_and_folder_are_as_they_should_be_after_each_service(

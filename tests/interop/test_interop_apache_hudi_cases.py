@@ -28,7 +28,9 @@ from hudi_fast.timeline.transition import revert_to_inflight
 from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import trip_options, trips
+from tests.interop.test_interop_bootstrap import peer_options
 from tests.peer.client import PeerError, RealHudi
+from tests.support.bootstrap_tables import bootstrap_options, changed, data, make_source
 from tests.support.old_tables import write_days_ago
 
 pytestmark = pytest.mark.long
@@ -169,6 +171,28 @@ def test_rows_with_nan_are_skipped_by_statistics(hudi_12: RealHudi, tmp_path: Pa
     assert hudi_12.read(both.ours.path, {**SKIPPING, **STATISTICS}, where=where).num_rows == 1
     for sides in both:
         assert sides.table.to_arrow(filter=pc.is_nan(pc.field("fare"))).num_rows == 1
+
+
+def test_conditions_lose_rows_of_bootstrapped_files(hudi_12: RealHudi, tmp_path: Path) -> None:
+    rows = data(make_source(tmp_path / "source", "hive"))
+    options = bootstrap_options(hoodie__metadata__index__column__stats__enable=False)
+    by_hudi = {
+        "hoodie.datasource.write.operation": "bootstrap",
+        "hoodie.bootstrap.base.path": str(tmp_path / "source"),
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.hive_style_partitioning": True,
+    }
+    hudi_12.write(rows.slice(0, 0), tmp_path / "theirs", {**options, **by_hudi}, mode="overwrite")
+    hf.bootstrap(tmp_path / "source", tmp_path / "ours", options)
+    theirs, ours = (hf.HudiTable.open(tmp_path / name) for name in ("theirs", "ours"))
+    where = "id >= 'k0050'"
+    assert hudi_12.read(theirs.path, where=where).num_rows == 103
+    hudi_12.write(changed(rows.slice(0, 2), 500, "new"), theirs.path, peer_options(theirs, hudi_12))
+    ours.upsert(changed(rows.slice(0, 2), 500, "new"), STATISTICS)
+    assert hudi_12.read(theirs.path, where=where).num_rows == 0
+    assert hudi_12.read(theirs.path, LISTED, where=where).num_rows == 103
+    assert hudi_12.read(ours.path, where=where).num_rows == 103
+    assert theirs.to_arrow(["id"], filter=where).num_rows == ours.to_arrow(["id"], filter=where).num_rows == 103
 
 
 def test_like_leaves_out_partitions_with_matching_rows(hudi_12: RealHudi, tmp_path: Path) -> None:

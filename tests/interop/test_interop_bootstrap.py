@@ -11,7 +11,7 @@ import pytest
 
 import hudi_fast as hf
 from tests.peer.client import RealHudi
-from tests.support.bootstrap_services import SERVICES, Boot, boot
+from tests.support.bootstrap_services import CASES, Boot, boot
 from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, changed, data, make_source, unpack
 from tests.support.rows import assert_same_rows
 
@@ -125,8 +125,8 @@ QUICK = ("archive", "log_compact", "restore", "truncate")
             id=f"{kind}-{service.__name__}",
             marks=() if kind == "mixed" and service.__name__ in QUICK else pytest.mark.long,
         )
-        for kind in ("cow", "mixed", "mor6")
-        for service in SERVICES
+        for kind, service in CASES
+        if kind in ("cow", "mixed", "mor6")
     ],
 )
 def test_hudi_reads_and_writes_a_bootstrapped_table_after_each_service(
@@ -144,4 +144,9 @@ def test_hudi_reads_and_writes_a_bootstrapped_table_after_each_service(
     assert after.num_rows == found.num_rows
     assert after["note"].to_pylist().count("theirs") == 2
     assert_same_rows(after, hudi_12.read(made.table.path), ignore=())
-    assert made.services.validate().differences.to_pylist() == []
+    assert made.table.to_arrow(["id"], filter="id >= 'k0050'").num_rows == sum(
+        key >= "k0050" for key in after["id"].to_pylist()
+    )
+    # Hudi's partition statistics leave bootstrapped files out.
+    wrong = set(made.services.validate().differences["partition"].to_pylist())
+    assert wrong <= ({"partition_stats"} if made.skeletons() else set())

@@ -330,7 +330,6 @@ def pending_clean(path: Path) -> None:
             hf.ConfigError,
             r"being built \(record_index\)",
         ),
-        ("cow_v6_mixed", None, {"hoodie.bootstrap.base.path": "/x"}, 8, hf.UnsupportedFeatureError, "bootstrapped"),
         ("cow_v9_mixed", None, {"hoodie.table.format": "iceberg"}, 8, hf.UnsupportedFeatureError, "iceberg"),
         (
             "cow_v9_mixed",

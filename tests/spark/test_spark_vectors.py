@@ -33,7 +33,9 @@ def frame(spark: Any, table: pa.Table, described: bool = True) -> Any:
     fields = [T.StructField("id", T.StringType()), T.StructField("part", T.StringType())]
     fields.append(T.StructField("ts", T.LongType()))
     for name, (text, _) in FIELDS.items():
-        fields.append(T.StructField(name, T.ArrayType(ELEMENTS[name]), True, {"hudi_type": text} if described else None))
+        fields.append(
+            T.StructField(name, T.ArrayType(ELEMENTS[name]), True, {"hudi_type": text} if described else None)
+        )
     integers = [{**row, "small": row["small"] and [int(each) for each in row["small"]]} for row in table.to_pylist()]
     return spark.createDataFrame([tuple(row.values()) for row in integers], T.StructType(fields))
 
@@ -99,7 +101,10 @@ def test_other_lengths_and_places_are_refused(spark: Any, tmp_path: Path) -> Non
     with pytest.raises(hf.UnsupportedFeatureError, match=r"Column 's\.v' has hudi_type='VECTOR\(2\)'"):
         hf.write(spark.createDataFrame([("a", ([1.0, 2.0],))], outer), tmp_path / "inner", options())
     wrong = T.StructType(
-        [T.StructField("id", T.StringType()), T.StructField("v", T.ArrayType(T.FloatType()), True, {"hudi_type": "V(2)"})]
+        [
+            T.StructField("id", T.StringType()),
+            T.StructField("v", T.ArrayType(T.FloatType()), True, {"hudi_type": "V(2)"}),
+        ]
     )
     with pytest.raises(hf.UnsupportedFeatureError, match=r"Column 'v' has Hudi's type V\(2\)"):
         hf.write(spark.createDataFrame([("a", [1.0, 2.0])], wrong), tmp_path / "wrong", options())
@@ -112,10 +117,14 @@ def test_vectors_in_sql(fast: Any) -> None:
         "CREATE TABLE docs (id STRING, `text` STRING COMMENT 'a, b', v VECTOR(3) COMMENT 'of the text', ts BIGINT) "
         "USING hudi TBLPROPERTIES (type = 'mor', primaryKey = 'id', preCombineField = 'ts')"
     )
-    fast.sql("INSERT INTO docs VALUES ('a', 'x', array(1, 2, 3), 1), ('b', 'y', array(4.5, 5, 6), 1), ('c', 'z', null, 1)")
+    fast.sql(
+        "INSERT INTO docs VALUES ('a', 'x', array(1, 2, 3), 1), ('b', 'y', array(4.5, 5, 6), 1), ('c', 'z', null, 1)"
+    )
     fast.sql("UPDATE docs SET v = array(7, 8, 9), ts = 2 WHERE id = 'a'")
-    fast.sql("MERGE INTO docs t USING (SELECT 'd' AS id, 'w' AS `text`, array(0.5, 0, 0) AS v, 3L AS ts) s "
-             "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
+    fast.sql(
+        "MERGE INTO docs t USING (SELECT 'd' AS id, 'w' AS `text`, array(0.5, 0, 0) AS v, 3L AS ts) s "
+        "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
     stored = [("a", [7.0, 8.0, 9.0]), ("b", [4.5, 5.0, 6.0]), ("c", None), ("d", [0.5, 0.0, 0.0])]
     assert listed(fast, "SELECT id, v FROM docs") == stored
     close = "SELECT id FROM hudi_vector_search('docs', 'v', array(4, 5, 6), 1, 'l2')"

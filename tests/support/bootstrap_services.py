@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
@@ -22,7 +21,7 @@ from hudi_fast.view.table_state import load_state
 from tests.support.bootstrap_tables import BY_REGEX, FULL, bootstrap_options, changed, data, make_source
 from tests.support.old_tables import DAYS
 
-__all__ = ["BOOTSTRAPS", "KINDS", "SERVICES", "Boot", "boot"]
+__all__ = ["BOOTSTRAPS", "CASES", "Boot", "boot"]
 
 TYPE = "hoodie.datasource.write.table.type"
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
@@ -176,10 +175,13 @@ def index(made: Boot) -> None:
 
 
 def change_version(made: Boot) -> None:
-    for version in (6, 8, 9):
-        if version != made.table.version:
-            with pytest.raises(hf.UnsupportedFeatureError, match="is bootstrapped"):
-                made.services.upgrade(version)
+    """Up and down; rows are changed between."""
+    kept = bool(made.skeletons())
+    for ts, version in enumerate((8, 6, 9), 10):
+        made.upsert(["k0003", "k0101"], ts, f"n{ts}")
+        assert made.services.upgrade(version).after == made.table.version == version
+        made.check()
+    assert bool(made.skeletons()) == kept
 
 
 def ttl(made: Boot) -> None:
@@ -233,3 +235,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "mixed": {TYPE: "MERGE_ON_READ", **BY_REGEX},
     "full": FULL,
 }
+CASES = [
+    (kind, service)
+    for kind, options in KINDS.items()
+    for service in SERVICES
+    if TYPE in options or service not in (compact, log_compact)
+]
+"""Kinds and the services that they have: only MERGE_ON_READ has log files to compact."""

@@ -308,10 +308,6 @@ def _refuse_pending(state: TableState, where: str) -> None:
 
 def _refuse_features(config: TableConfig, version: int, where: str) -> None:
     raw = config.raw
-    if raw.get("hoodie.bootstrap.base.path"):
-        raise UnsupportedFeatureError(
-            f"{where} is bootstrapped (hoodie.bootstrap.base.path); change its version with Apache Hudi."
-        )
     if raw.get("hoodie.table.format", "native").lower() != "native":
         raise UnsupportedFeatureError(
             f"{where} has hoodie.table.format={raw['hoodie.table.format']}; only native tables change their version."

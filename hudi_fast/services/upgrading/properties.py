@@ -11,13 +11,13 @@ The changes of each step (the metadata table's own properties get the same chang
 6 to 8      version 8, timeline layout 2, ``timeline.path``, ``initial.version``; the merge mode by payload class, table
             type and ordering field (a MERGE_ON_READ table with an ordering field becomes event time, because its log
             files were merged that way), with the matching payload class and strategy id; the key generator by class
-            **and** type; ``field:TYPE`` of a custom key generator where the options give it
+            **and** type, the bootstrap index too; ``field:TYPE`` of a custom key generator where the options give it
 8 to 9      Hudi's own payload classes go to ``legacy.payload.class`` and become mode, partial update mode and merge
             properties; no strategy id if the mode is an ordering; ``precombine.field`` becomes ``ordering.fields``
 9 to 8      the reverse: ``compaction.payload.class`` from ``legacy.payload.class``, mode CUSTOM where the class is
             more than an ordering, the strategy id; ``ordering.fields`` becomes ``precombine.field``
-8 to 6      version 6, timeline layout 1; neither mode nor strategy id; the key generator by class too, partition
-            fields without types
+8 to 6      version 6, timeline layout 1; neither mode nor strategy id; the key generator and the bootstrap index by
+            class too, partition fields without types
 ==========  ============================================================================================================
 
 A table of version 7, which differs from one of version 6 in the number alone, goes to version 6 first. A step keeps
@@ -84,6 +84,8 @@ _ORDERING = "hoodie.table.ordering.fields"
 _PRECOMBINE = "hoodie.table.precombine.field"
 _GENERATOR_CLASS = "hoodie.table.keygenerator.class"
 _GENERATOR_TYPE = "hoodie.table.keygenerator.type"
+_INDEX_CLASS = "hoodie.bootstrap.index.class"
+_INDEX_TYPE = "hoodie.bootstrap.index.type"
 _PARTITION_FIELDS = "hoodie.table.partition.fields"
 _KEY_FIELDS = "hoodie.table.recordkey.fields"
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -102,6 +104,13 @@ _PLAIN_PAYLOADS = frozenset({DEFAULT_PAYLOAD, _EVENT_TIME_PAYLOAD, OVERWRITE_PAY
 
 _STRATEGY_OF = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_STRATEGY}
 _PAYLOAD_OF = {EVENT_TIME: DEFAULT_PAYLOAD, COMMIT_TIME: OVERWRITE_PAYLOAD}
+
+_INDEX_PACKAGE = "org.apache.hudi.common.bootstrap.index."
+_INDEXES = {"HFILE": _INDEX_PACKAGE + "hfile.HFileBootstrapIndex", "NO_OP": _INDEX_PACKAGE + "NoOpBootstrapIndex"}
+_NAMES_OF_INDEXES = {
+    **{class_name: name for name, class_name in _INDEXES.items()},
+    _INDEX_PACKAGE + "HFileBootstrapIndex": "HFILE",  # its place before release 1.0
+}
 
 Properties = dict[str, str]
 
@@ -209,6 +218,7 @@ def _six_to_eight(props: Properties, hints: PropertyHints) -> Properties:
         "hoodie.table.initial.version": props[_VERSION],
         **_merge_keys(*_merging_of_six(props)),
         **_generator_keys(props),
+        **_bootstrap_keys(props),
     }
     if _generator_name(props) == "CUSTOM" and hints.partition_fields:
         changed[_PARTITION_FIELDS] = hints.partition_fields
@@ -258,6 +268,16 @@ def _generator_keys(props: Mapping[str, str]) -> Properties:
         return {_GENERATOR_CLASS: class_name, _GENERATOR_TYPE: name + twin}
     own = class_of_key_generator(name)
     return {} if own is None else {_GENERATOR_CLASS: own, _GENERATOR_TYPE: props[_GENERATOR_TYPE]}
+
+
+# ---- bootstrapped tables
+
+
+def _bootstrap_keys(props: Mapping[str, str]) -> Properties:
+    """The index of a bootstrapped table as class and as type; empty for another table."""
+    class_name = props.get(_INDEX_CLASS, "")
+    name = _NAMES_OF_INDEXES.get(class_name) or props.get(_INDEX_TYPE, "")
+    return {_INDEX_CLASS: class_name or _INDEXES[name], _INDEX_TYPE: name} if name in _INDEXES else {}
 
 
 # ---- 8 to 9 and back
@@ -321,7 +341,7 @@ def _nine_to_eight(props: Properties, _hints: PropertyHints) -> Properties:
 
 
 def _eight_to_six(props: Properties, _hints: PropertyHints) -> Properties:
-    changed = {**props, _LAYOUT: "1", **_generator_keys(props)}
+    changed = {**props, _LAYOUT: "1", **_generator_keys(props), **_bootstrap_keys(props)}
     mode = changed.pop(_MODE, None)
     changed.pop(_STRATEGY, None)
     if not props.get(_PAYLOAD) and mode in _PAYLOAD_OF:
