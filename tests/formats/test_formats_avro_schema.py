@@ -147,6 +147,7 @@ def test_the_schema_with_meta_columns_is_that_of_real_footers(name: str, golden:
         ({"type": {"type": "long", "logicalType": "timestamp-millis"}}, pa.timestamp("ms", tz="UTC")),
         ({"type": "string", "logicalType": "date"}, pa.string()),
         ({"type": "long", "logicalType": "never-heard-of"}, pa.int64()),
+        ({"type": "long", "logicalType": ["date"]}, pa.int64()),
         ({"type": "string", "avro.java.string": "String"}, pa.string()),
     ],
 )

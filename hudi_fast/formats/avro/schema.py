@@ -337,7 +337,7 @@ def _described_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.Da
         return _ARROW_OF_PRIMITIVE.get(avro) or _named(avro, namespace, path, names)
     if not isinstance(avro, Mapping):
         raise malformed(f"a type {str(avro)[:80]!r}", path, names)
-    kind, logical = avro.get("type"), avro.get("logicalType")
+    kind, logical = avro.get("type"), str(avro.get("logicalType"))
     if not isinstance(kind, str):
         # {"type": {"type": ...}} nests a type; unwrap it
         return _type_to_arrow(kind, namespace, path, names)
@@ -354,7 +354,7 @@ def _described_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.Da
     if logical == "decimal" and kind == "bytes":
         return _decimal(avro, path, names)
     # A logical type that does not fit its underlying type is ignored: Avro specification, "Logical Types".
-    simple = _ARROW_OF_LOGICAL.get((kind, str(logical))) or _ARROW_OF_PRIMITIVE.get(kind)
+    simple = _ARROW_OF_LOGICAL.get((kind, logical)) or _ARROW_OF_PRIMITIVE.get(kind)
     return simple or _named(kind, namespace, path, names)
 
 
