@@ -367,12 +367,6 @@ def test_indexes_are_built_from_skeletons_and_their_files(tmp_path: Path) -> Non
     assert sum(note == "by the index" for note in note_of(table).values()) == 1
 
 
-def test_the_version_of_such_a_table_is_not_changed(tmp_path: Path) -> None:
-    table, _ = make(tmp_path)
-    with pytest.raises(hf.UnsupportedFeatureError, match="bootstrapped"):
-        table.services.upgrade(8)
-
-
 def test_changes_since_a_bootstrap(tmp_path: Path) -> None:
     table, rows = make(tmp_path)
     first = table.upsert(changed(rows.slice(0, 2))).instant
