@@ -114,6 +114,8 @@ def test_we_go_on_with_a_table_that_hudi_bootstrapped(hudi_12: RealHudi, tmp_pat
 
 
 QUICK = ("archive", "log_compact", "restore", "truncate")
+LEFT_OUT = {("cow", "index"), ("cow", "change_version"), ("mor6", "change_version")}
+"""Cases in which Hudi writes partition statistics without those of bootstrapped files."""
 
 
 @pytest.mark.parametrize(
@@ -147,6 +149,5 @@ def test_hudi_reads_and_writes_a_bootstrapped_table_after_each_service(
     assert made.table.to_arrow(["id"], filter="id >= 'k0050'").num_rows == sum(
         key >= "k0050" for key in after["id"].to_pylist()
     )
-    # Hudi's partition statistics leave bootstrapped files out.
     wrong = set(made.services.validate().differences["partition"].to_pylist())
-    assert wrong <= ({"partition_stats"} if made.skeletons() else set())
+    assert wrong == ({"partition_stats"} if (kind, service.__name__) in LEFT_OUT else set())
