@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.bootstrapping.source import SourceFolder, SourcePartition, folder_schema, list_source, named_fields
-from hudi_fast.config.bootstrap_options import FULL_RECORD, METADATA_ONLY, BootstrapOptions
+from hudi_fast.config.bootstrap_options import FULL_RECORD, HFILE_INDEX, METADATA_ONLY, BootstrapOptions
 from hudi_fast.config.new_table import NewTable, new_table_properties
 from hudi_fast.config.option_conflicts import new_table_from_options
 from hudi_fast.config.write_options import WriteOptions
@@ -172,11 +172,8 @@ def _check_columns(schema: pa.Schema, spec: NewTable, source: Storage) -> None:
 
 def _properties(spec: NewTable, source: Storage) -> dict[str, str]:
     """Table properties of a bootstrapped table; they also locate its data for Hudi."""
-    index = (
-        {"hoodie.bootstrap.index.type": "HFILE"}
-        if spec.version >= 8
-        else {"hoodie.bootstrap.index.class": "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"}
-    )
+    by_type = spec.version >= 8
+    index = {"hoodie.bootstrap.index.type": "HFILE"} if by_type else {"hoodie.bootstrap.index.class": HFILE_INDEX}
     return {**new_table_properties(spec), "hoodie.bootstrap.base.path": source.uri, **index}
 
 

@@ -15,7 +15,7 @@ from hudi_fast.config.option_fields import normalise_fields, option_field
 from hudi_fast.config.option_values import OptionValues
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["FULL_RECORD", "METADATA_ONLY", "BootstrapOptions", "bootstrap_source", "is_bootstrap"]
+__all__ = ["FULL_RECORD", "HFILE_INDEX", "METADATA_ONLY", "BootstrapOptions", "bootstrap_source", "is_bootstrap"]
 
 METADATA_ONLY, FULL_RECORD = "METADATA_ONLY", "FULL_RECORD"
 """Bootstrap modes: write skeleton files that refer to source files; rewrite whole rows."""
@@ -23,7 +23,8 @@ METADATA_ONLY, FULL_RECORD = "METADATA_ONLY", "FULL_RECORD"
 _UNIFORM = {"MetadataOnlyBootstrapModeSelector": METADATA_ONLY, "FullRecordBootstrapModeSelector": FULL_RECORD}
 _BY_REGEX = "BootstrapRegexModeSelector"
 _TRANSLATORS = ("IdentityBootstrapPartitionPathTranslator", "DecodedBootstrapPartitionPathTranslator")
-_INDEX = "HFileBootstrapIndex"
+HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
+"""The class that Apache Hudi keeps the places of bootstrapped files with."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,7 +50,7 @@ class BootstrapOptions(OptionValues):
         for key, value, known in (
             ("mode.selector", self.selector, (*_UNIFORM, _BY_REGEX)),
             ("partitionpath.translator.class", self.translator, _TRANSLATORS),
-            ("index.class", self.index_class, (_INDEX,)),
+            ("index.class", self.index_class, (_simple(HFILE_INDEX),)),
         ):
             if _simple(value) not in known:
                 raise UnsupportedFeatureError(

@@ -42,6 +42,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hudi_fast.config.bootstrap_options import HFILE_INDEX
 from hudi_fast.config.key_generators import (
     class_of_key_generator,
     infer_key_generator,
@@ -106,7 +107,7 @@ _STRATEGY_OF = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_STRATE
 _PAYLOAD_OF = {EVENT_TIME: DEFAULT_PAYLOAD, COMMIT_TIME: OVERWRITE_PAYLOAD}
 
 _INDEX_PACKAGE = "org.apache.hudi.common.bootstrap.index."
-_INDEXES = {"HFILE": _INDEX_PACKAGE + "hfile.HFileBootstrapIndex", "NO_OP": _INDEX_PACKAGE + "NoOpBootstrapIndex"}
+_INDEXES = {"HFILE": HFILE_INDEX, "NO_OP": _INDEX_PACKAGE + "NoOpBootstrapIndex"}
 _NAMES_OF_INDEXES = {
     **{class_name: name for name, class_name in _INDEXES.items()},
     _INDEX_PACKAGE + "HFileBootstrapIndex": "HFILE",  # its place before release 1.0
