@@ -1,6 +1,7 @@
 """ORC base files: rows, stripes, Hudi's keys, time zones of writers, damage.
 
-Modules: hudi_fast.formats.orc.timestamps.
+Modules: hudi_fast.formats.orc.timestamps, hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.sections,
+hudi_fast.formats.orc.checks.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import datetime as dt
 import errno
 import io
 import random
+import zlib
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,8 +25,16 @@ from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.hfile.messages import bytes_field, number_field
 from hudi_fast.formats.orc.read import open_orc_file
-from hudi_fast.formats.orc.runs import run_values, signed_runs
-from hudi_fast.formats.orc.tail import SECONDARY, Stripe, StripeStreams, parse_tail
+from hudi_fast.formats.orc.sections import LZ4, LZO, SNAPPY, ZLIB, ZSTD, Sections
+from hudi_fast.formats.orc.stripe import (
+    DICTIONARY_DATA,
+    LENGTH,
+    PRESENT,
+    SECONDARY,
+    StripeStreams,
+    parse_stripe_footer,
+)
+from hudi_fast.formats.orc.tail import Stripe, parse_tail
 from hudi_fast.formats.orc.types import plain_type
 from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
 from hudi_fast.storage.base import Storage
@@ -283,51 +293,11 @@ def test_a_tail_that_contradicts_itself_is_refused() -> None:
     for serialized in (wide, b"\x12\x02\x30\x05", b"\x12\x04\x1a\x02\x28\x80", b"\x0a\x01\x08", b"\x13"):
         with pytest.raises(CorruptTableError):
             parse_tail(serialized, "a.orc")
-    tail = parse_tail(b"\x0a\x02\x10\x04", "a.orc")
+    sections = parse_tail(b"\x0a\x02\x10\x04", "a.orc").sections
+    assert sections == Sections("a.orc", LZ4, 0)
     for section in (b"\x01\x00", b"\xff\xff\xff", b"\x08\x00\x00\xf0\xff\xff\xff", b"\x04\x00\x00\x1f\x00"):
-        with pytest.raises(CorruptTableError, match=r"a\.orc"):
-            StripeStreams(tail, Stripe(3, 0, 0, len(section), 1), section)
-
-
-@pytest.mark.parametrize(
-    ("content", "values"),
-    [
-        ("0a2710", [10000] * 5),  # the examples of ORC's specification
-        ("5e035ca1ab1edeadbeef", [23713, 43806, 57005, 48879]),
-        (
-            "8e132b2107d01e00147028323c46505a646e78828c96a0aab4befce8",
-            [2030, 2000, 2020, 1_000_000, *range(2040, 2200, 10)],
-        ),
-        ("c609020222424246", [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]),
-    ],
-)
-def test_runs_are_those_of_the_specification(content: str, values: list[int]) -> None:
-    raw = bytes.fromhex(content)
-    assert run_values(raw, len(values)).tolist() == values
-    for wrong in (raw[:-1], raw + raw):
-        with pytest.raises(ValueError, match=r"cut off|expected|without end"):
-            run_values(wrong, len(values))
-
-
-@pytest.mark.parametrize(
-    ("content", "values"),
-    [
-        ("0206", [3] * 5),
-        ("000d", [-7] * 3),
-        ("4e0300010203", [0, -1, 1, -2]),
-        (
-            "8e132b2107d01e00147028323c46505a646e78828c96a0aab4befce8",
-            [2030, 2000, 2020, 1_000_000, *range(2040, 2200, 10)],
-        ),
-        ("c0130600", [3] * 20),
-        ("c0020503", [-3, -5, -7]),
-        ("c603010223", [-1, 0, 2, 5]),
-    ],
-)
-def test_signed_runs(content: str, values: list[int]) -> None:
-    raw = bytes.fromhex(content)
-    found = [one for run in signed_runs(raw) for one in run.tolist()]
-    assert found == values
+        with pytest.raises(ValueError, match="a chunk of"):
+            parse_stripe_footer(sections, Stripe(3, 0, 0, len(section), 1), section)
 
 
 def decimals(folder: Path, codec: str) -> tuple[Path, int]:
@@ -336,7 +306,7 @@ def decimals(folder: Path, codec: str) -> tuple[Path, int]:
     storage = written(folder, [pa.table({"key": ["a", "b", "c"], "amounts": amounts})], codec)
     with open_orc_file(storage, "p/a.orc") as reader:
         assert reader.read(["amounts"])["amounts"].combine_chunks().equals(amounts)
-        start, length = reader._footer(0).place(3, SECONDARY)
+        start, length = reader._footers[0].places[3, SECONDARY]
     assert length
     return folder / "p/a.orc", start
 
@@ -352,5 +322,117 @@ def test_scales_that_keep_arrow_busy_for_minutes_are_refused(codec: str, head: i
     path.write_bytes(raw)
     with open_orc_file(Storage(tmp_path), "p/a.orc") as reader:
         assert reader.read(["key"]).num_rows == 3
-        with pytest.raises(CorruptTableError, match=r"amounts has decimals of the scales.*p/a\.orc"):
+        with pytest.raises(CorruptTableError, match=r"column amounts: decimals of the scales.*p/a\.orc"):
             reader.read(["amounts"])
+
+
+def changed(folder: Path, rows: pa.Table, streams: dict[tuple[int, int], bytes], **options: float) -> Storage:
+    """A file without compression, in which streams of a type have another content."""
+    orc.write_table(rows, folder / "a.orc", compression="uncompressed", **options)
+    with open_orc_file(Storage(folder), "a.orc") as reader:
+        assert reader.read(rows.column_names).equals(rows)
+        old = reader._streams(0, rows.column_names)
+        stored = {**old.stored, **{one: memoryview(content) for one, content in streams.items()}}
+        new = StripeStreams(old.sections, old.stripe, old.footer, stored)
+        content = new.as_file(reader._file.reader.serialized_file_tail(), timestamps_as_numbers=False)
+    (folder / "a.orc").write_bytes(content)
+    return Storage(folder)
+
+
+def refused(storage: Storage, text: str) -> None:
+    with open_orc_file(storage, "a.orc") as reader, pytest.raises(CorruptTableError, match=rf"{text}.*a\.orc"):
+        reader.read(reader.schema.names)
+
+
+LONG = bytes.fromhex("3a7fffffffffffffff")
+"""Five lengths of 2 to the power of 63, less 1."""
+
+
+@pytest.mark.parametrize("lengths", [b"\x02\x03", LONG, b"\x3a" + b"\xff" * 8, b"\x1a\x00\xff\xff\xff"])
+def test_texts_longer_than_the_bytes_that_are_there_are_refused(lengths: bytes, tmp_path: Path) -> None:
+    rows = pa.table({"n": range(5), "t": ["ab"] * 5})
+    refused(changed(tmp_path, rows, {(2, LENGTH): lengths}), "stripe 0: column t: lengths from .* 10 are possible")
+
+
+@pytest.mark.parametrize("lengths", [b"\x02\x04", LONG, b"\x02\x02" * 9])
+def test_dictionaries_longer_than_the_bytes_that_are_there_are_refused(lengths: bytes, tmp_path: Path) -> None:
+    rows = pa.table({"t": ["ab", "cd", "ef", "gh", "ij", None] * 9})
+    storage = changed(tmp_path, rows, {(1, LENGTH): lengths}, dictionary_key_size_threshold=1.0)
+    with open_orc_file(storage, "a.orc") as reader:
+        assert (1, DICTIONARY_DATA) in reader._streams(0, ["t"]).stored
+    refused(storage, "column t: (lengths from|.* bytes where)")
+
+
+def test_lists_of_more_entries_than_the_bytes_stand_for_are_refused(tmp_path: Path) -> None:
+    rows = pa.table({"l": pa.array([[1, 2]] * 5, pa.list_(pa.int64()))})
+    refused(changed(tmp_path, rows, {(1, LENGTH): LONG}), "column l: lengths from")
+    refused(changed(tmp_path, rows, {(1, LENGTH): b"\x1a\x01\x00\x00\x00"}), "column l: .* values in .* bytes")
+
+
+def test_more_rows_than_the_bytes_stand_for_are_refused(tmp_path: Path) -> None:
+    orc.write_table(pa.table({"n": [7] * 1000}), tmp_path / "a.orc", compression="uncompressed")
+    with open_orc_file(Storage(tmp_path), "a.orc") as reader:
+        old, serialized = reader._streams(0, ["n"]), reader._file.reader.serialized_file_tail()
+    stripe = Stripe(3, 0, old.stripe.data_length, 0, 2**40)
+    content = StripeStreams(old.sections, stripe, old.footer, old.stored).as_file(serialized, False)
+    (tmp_path / "a.orc").write_bytes(content)
+    refused(Storage(tmp_path), f"column n: {2**40} values in")
+
+
+@pytest.mark.parametrize("flags", [b"\xff\xbf", b"\xfe\xff\x7f", b"\xff\xf0", b"\xfd\xff"])
+def test_maps_with_null_keys_are_refused(flags: bytes, tmp_path: Path) -> None:
+    """Ten keys, of which the second, the ninth or the fifth is null, or whose flags are cut off."""
+    rows = pa.table({"m": pa.array([[("a", 1), ("b", 2)]] * 5, pa.map_(pa.string(), pa.int64()))})
+    refused(changed(tmp_path, rows, {(2, PRESENT): flags}), "column m: (null as the key|flags are cut off)")
+
+
+@pytest.mark.parametrize("flags", [b"\x00\xff", b"\xfe\xff\xc0", b"\xfe\xff\xff"])
+def test_maps_whose_keys_are_said_to_be_there_are_read(flags: bytes, tmp_path: Path) -> None:
+    rows = pa.table({"m": pa.array([[("a", 1), ("b", 2)]] * 5, pa.map_(pa.string(), pa.int64()))})
+    with open_orc_file(changed(tmp_path, rows, {(2, PRESENT): flags}), "a.orc") as reader:
+        assert reader.read(["m"]).to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize("codec", [ZLIB, SNAPPY, LZ4, ZSTD])
+def test_a_section_has_no_more_bytes_than_its_bound(codec: int) -> None:
+    names = {ZLIB: "zlib", SNAPPY: "snappy", LZ4: "lz4_raw", ZSTD: "zstd"}
+    sections = Sections("a.orc", codec, 1 << 18)
+    for plain in (bytes(1 << 18), b"x", random.Random(1).randbytes(5000), b"ab" * 40_000):
+        if codec == ZLIB:
+            packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+            chunk = packer.compress(plain) + packer.flush()
+        else:
+            chunk = pa.Codec(names[codec]).compress(plain, asbytes=True)
+        stored = (len(chunk) << 1).to_bytes(3, "little") + chunk + sections.stored(b"tail")
+        assert sections.content(stored) == plain + b"tail"
+        assert len(plain) + 4 <= sections.most_bytes(stored) <= (1 << 18) + 4
+        with pytest.raises(ValueError, match="are allowed"):
+            sections.content(stored, len(plain) + 3)
+    with pytest.raises(ValueError, match="a chunk of"):
+        sections.most_bytes(b"\x08\x00\x00abc")
+    with pytest.raises(UnsupportedFeatureError, match="LZO"):
+        Sections("a.orc", LZO, 1 << 18).content(b"\x02\x00\x00a")
+
+
+def test_a_stripe_takes_one_read_for_its_footer_and_one_for_columns_beside_each_other(tmp_path: Path) -> None:
+    random_texts = [random.Random(number).randbytes(8).hex() for number in range(60_000)]
+    names = ["a", "b", "c", "d"]
+    orc.write_table(pa.table(dict.fromkeys(names, random_texts)), tmp_path / "a.orc", compression="uncompressed")
+    with open_orc_file(Storage(tmp_path), "a.orc") as reader:
+        reads: list[tuple[int, int]] = []
+        read_at = reader._read_at
+
+        def counted(start: int, length: int) -> bytes:
+            reads.append((start, length))
+            return read_at(start, length)
+
+        reader._read_at = counted  # type: ignore[method-assign]
+        assert reader.num_row_groups == 1
+        for columns, expected in (["b", "c"], 2), (["a"], 1), (["a", "d"], 2), (names, 1):
+            reads.clear()
+            assert reader.read(columns)[columns[-1]].to_pylist() == random_texts
+            assert len(reads) == expected
+        whole = reads[0][1]
+        reads.clear()
+        reader.read(["a", "d"])
+        assert sum(length for _, length in reads) < 0.6 * whole

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.formats.orc.read import open_orc_file
+from hudi_fast.storage.base import Storage
 from tests.interop.all_types import all_types
 from tests.interop.mor_sides import MorSides
 from tests.interop.sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
@@ -133,3 +135,22 @@ def test_the_first_insert_into_an_hfile_table_is_read(
         hf.write(rows, sides.path, trip_options(version))
     with pytest.raises(PeerError):
         sides.hudi_writes(rows)
+
+
+def test_files_in_the_encoding_before_hive_0_12_are_read(hudi_12: RealHudi, tmp_path: Path) -> None:
+    """Such files may be bootstrapped; their integers are in runs of version 1."""
+    values = """
+        SELECT id AS n, concat('text ', id) AS t, CASE WHEN id % 3 > 0 THEN concat('kind ', id % 7) END AS few,
+          CAST(id / 8 AS DECIMAL(20, 4)) AS amount, timestamp_micros(1600000000000000 + id * 1000003) AS at,
+          array(concat('a', id), NULL) AS list, map('k', id, concat('l', id), NULL) AS map
+        FROM range(5000)"""
+    hudi_12.sql(
+        f"CREATE TABLE before USING orc OPTIONS ('orc.write.format' '0.11') LOCATION '{tmp_path}/b' AS {values}"
+    )
+    hudi_12.sql("DROP TABLE before")
+    found = []
+    for path in sorted((tmp_path / "b").glob("*.orc")):
+        with open_orc_file(Storage(tmp_path / "b"), path.name) as reader:
+            found.append(reader.read(reader.schema.names))
+            assert {one.version for one in reader._footers[0].encodings} == {1}
+    assert_same_rows(pa.concat_tables(found), hudi_12.sql(values), ignore=(), key=["n"])

@@ -6,6 +6,7 @@ A reader takes the bytes of one file, in a folder of its own. It returns, or rai
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import random
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from struct import pack
 from typing import Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +36,7 @@ from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.hfile.writer import encode_hfile
+from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
 from hudi_fast.formats.log.blocks import MAGIC, BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.formats.log.delete_block import decode_delete_block
 from hudi_fast.formats.log.record_positions import decode_positions
@@ -114,7 +117,7 @@ def _bodies() -> list[bytes]:
 
 
 def _logs() -> list[bytes]:
-    return [*_real(lambda name, content: ".log." in name), _log_with_footers()]
+    return [*_real(lambda name, content: ".log." in name), _log_with_footers(), _log_with_unions()]
 
 
 def _log_with_footers() -> bytes:
@@ -126,6 +129,27 @@ def _log_with_footers() -> bytes:
         body = pack(">ii", 1, BlockType.DELETE) + headers + pack(">q", len(content)) + content + footers
         whole += MAGIC + pack(">q", len(body) + 8) + body + pack(">q", len(body) + 14)
     return whole
+
+
+def _log_with_unions() -> bytes:
+    """Two blocks of rows whose columns are unions of several types and records within themselves."""
+    number = {"type": "record", "name": "number", "fields": [{"name": "n", "type": ["null", "long"]}]}
+    kinds = ["int", "string", "null", number, {"type": "array", "items": ["boolean", "bytes"]}]
+    tree = {"type": "record", "name": "tree", "fields": [{"name": "next", "type": ["null", "tree"]}]}
+    fields = [{"name": "u", "type": kinds}, {"name": "m", "type": {"type": "map", "values": ["string", "double"]}}]
+    schema = {"type": "record", "name": "row", "fields": [*fields, {"name": "t", "type": ["null", tree]}]}
+    values = (7, "text", None, {"n": 5}, [True, b"raw", False])
+    body = pack(">ii", 3, len(values))
+    for at, value in enumerate(values):
+        sink = io.BytesIO()
+        row = {"u": value, "m": {"a": "x", "b": 0.5}, "t": {"next": {"next": None}} if at else None}
+        fastavro.schemaless_writer(sink, fastavro.parse_schema(schema), row)
+        body += pack(">i", len(sink.getvalue())) + sink.getvalue()
+    text = json.dumps(schema).encode()
+    headers = pack(">iii", 2, HeaderKey.INSTANT_TIME, 17) + b"20250101000000000"
+    headers += pack(">ii", HeaderKey.SCHEMA, len(text)) + text
+    block = pack(">ii", 1, BlockType.AVRO_DATA) + headers + pack(">q", len(body)) + body + pack(">i", 0)
+    return 2 * (MAGIC + pack(">q", len(block) + 8) + block + pack(">q", len(block) + 14))
 
 
 def _hfiles() -> list[bytes]:
@@ -202,6 +226,30 @@ def _orcs() -> list[bytes]:
             writer.close(BaseFileFooter(min_key="k0", max_key="k9"))
             found.append((Path(folder) / "a.orc").read_bytes())
     return [*found, found[-1].replace(b"\x1a\x03GMT", b"\x1a\x03CET")]  # of a writer elsewhere
+
+
+def _lances() -> list[bytes]:
+    """Lance base files with texts, numbers, lists and structs; one has more rows than a page."""
+    rows = pa.table(
+        {
+            "_hoodie_record_key": [f"k{number}" for number in range(60)],
+            "text": ["x", None, "a longer text"] * 20,
+            "n": pa.array(range(60), pa.int64()),
+            "f": pa.array([True, False, None] * 20),
+            "s": pa.array([{"a": 1, "b": [5, None]}, None] * 30),
+            "t": pa.array(range(60), pa.timestamp("us", "UTC")),
+            "raw": pa.array([b"abc", None] * 30, pa.binary()),
+        }
+    )
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for table in (rows, pa.concat_tables([rows] * 40)):
+            settings, avro = LanceSettings(), arrow_to_avro(rows.schema, "r", "n")
+            writer = LanceWriter(Storage(folder), "a.lance", rows.schema, settings, avro)
+            writer.write(table)
+            writer.close(BaseFileFooter(min_key="k0", max_key="k9"))
+            found.append((Path(folder) / "a.lance").read_bytes())
+    return found
 
 
 def _hfile_bases() -> list[bytes]:
@@ -485,6 +533,7 @@ READERS: dict[str, Reader] = {
     "properties": Reader(lambda: _real(lambda name, _: name.endswith("hoodie.properties")), _read_properties),
     "Parquet files": Reader(_parquets, _read_parquet),
     "ORC files": Reader(_orcs, lambda content, folder: _read_base(content, folder, "orc")),
+    "Lance files": Reader(_lances, lambda content, folder: _read_base(content, folder, "lance")),
     "HFile base files": Reader(_hfile_bases, lambda content, folder: _read_base(content, folder, "hfile")),
     "Parquet footers": Reader(lambda: [_footer(one) for one in _parquets()], _read_footer),
     "bloom filters": Reader(_blooms, _read_bloom),

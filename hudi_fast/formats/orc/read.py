@@ -3,10 +3,11 @@
 ::
 
     tail ─► rows of stripes, keys, ``orc.avro.schema`` ─► schema
-    stripe ─► Arrow ─► columns in the types of the schema ─► batches
+    stripe ─► streams of the wanted columns ─► checks ─► Arrow ─► columns in the types of the schema ─► batches
 
-Memory holds one stripe of the requested columns. ORC types are coarser than Avro's, so the Avro schema that Hudi stores
-in the file decides (:mod:`hudi_fast.formats.orc.types`). Files without one get the types that Hudi derives for them.
+Memory holds one stripe of the requested columns, as stored and as read. ORC types are coarser than Avro's, so the Avro
+schema that Hudi stores in the file decides (:mod:`hudi_fast.formats.orc.types`). Files without one get the types that
+Hudi derives for them.
 
 Source: ``HoodieAvroOrcWriter``, ``HoodieAvroOrcReader``, ``OrcUtils`` (1.2.0); ``HoodieOrcWriter`` (0.15.0).
 """
@@ -23,11 +24,12 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, rows_without_columns
-from hudi_fast.formats.orc.runs import signed_runs
-from hudi_fast.formats.orc.tail import DIRECT_V2, NO_CODEC, SECONDARY, OrcTail, StripeStreams, check_levels, parse_tail
+from hudi_fast.formats.orc.checks import check_column
+from hudi_fast.formats.orc.sections import NO_CODEC
+from hudi_fast.formats.orc.stripe import StripeFooter, StripeStreams, parse_stripe_footer, read_streams
+from hudi_fast.formats.orc.tail import OrcTail, check_levels, parse_tail
 from hudi_fast.formats.orc.timestamps import StripeTimestamps
 from hudi_fast.formats.orc.types import (
-    decimal_numbers,
     has_timestamps,
     in_stored_types,
     is_utc,
@@ -47,11 +49,6 @@ _COMPRESSED = 4
 
 _MOST_FOOTER = 1 << 20
 """Maximum bytes of a stripe's footer."""
-
-_MOST_SCALES = 8 << 20
-"""Maximum bytes of a stream of scales; one value needs a few bits."""
-
-_MOST_SCALE = 38
 
 Result = TypeVar("Result")
 
@@ -90,10 +87,7 @@ class OrcReader(BaseFileReader):
         self._as_read: pa.Schema = self._file.schema
         self._schema = _schema_of(self._tail, self._as_read)
         self._numbers = type_numbers(self._as_read)
-        self._decimals = {
-            one.name: list(decimal_numbers(one.type, self._numbers[one.name][0])) for one in self._as_read
-        }
-        self._footers: dict[int, StripeStreams] = {}
+        self._footers: dict[int, StripeFooter] = {}
 
     @property
     def schema(self) -> pa.Schema:
@@ -118,7 +112,7 @@ class OrcReader(BaseFileReader):
     @property
     def stored_bytes(self) -> int:
         """Bytes of all rows before compression, about."""
-        return int(self._file.content_length) * (1 if self._tail.codec == NO_CODEC else _COMPRESSED)
+        return int(self._file.content_length) * (1 if self._tail.sections.codec == NO_CODEC else _COMPRESSED)
 
     def footer(self) -> BaseFileFooter:
         """Hudi's keys in the user metadata.
@@ -160,66 +154,53 @@ class OrcReader(BaseFileReader):
             fields = [self._schema.field(name) for name in columns]
             return pa.RecordBatch.from_pylist([], pa.schema(fields)) if columns else rows_without_columns(rows)
         schema = pa.schema([self._schema.field(name) for name in columns])
-        with self._explained():
-            self._check_scales(number, columns)
-            exact = self._exact(number, columns)
-            if exact is None:
-                try:
-                    found = self._reread(lambda: self._file.read_stripe(number, list(columns)))
-                except pa.ArrowInvalid as error:
-                    if "out of range for nanosecond" not in str(error):
-                        raise
-                    exact = self._streams(number, whole=True)  # a file without statistics
-            if exact is not None:
-                alone = exact.alone(self._file.reader.serialized_file_tail())
-                found = arrow_orc().ORCFile(pa.BufferReader(alone)).read_stripe(0, list(columns))
+        with self._explained(number):
+            streams = self._streams(number, columns)
+            for one in columns:
+                check_column(streams, one, self._as_read.field(one).type, self._numbers[one][0])
+            found, times = self._decoded(streams, columns)
             if found.num_rows != rows or not set(columns) <= set(found.schema.names):
-                raise pa.ArrowInvalid(f"stripe {number} has {found.num_rows} rows of {found.schema.names}")
+                raise pa.ArrowInvalid(f"{found.num_rows} rows of {found.schema.names}, expected {rows}")
             found.validate(full=True)  # ORC has no checksums, and texts may be cut within a character
-            times = None if exact is None else StripeTimestamps(exact, self._ahead(exact.zone))
             arrays = []
             for one in schema:
                 stored, first = self._as_read.field(one.name).type, self._numbers[one.name][0]
                 arrays.append(in_stored_types(found.column(one.name), stored, one.type, first, times))
             return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _exact(self, number: int, columns: Sequence[str]) -> StripeStreams | None:
-        """The streams of a stripe whose timestamps Arrow would change; None if it reads the columns as they are."""
+    def _decoded(
+        self, streams: StripeStreams, columns: Sequence[str]
+    ) -> tuple[pa.RecordBatch, StripeTimestamps | None]:
+        """The columns of a stripe as Arrow reads them, and its timestamps if they are seconds there."""
+        if not self._needs_exact(streams.footer, columns):
+            try:
+                return self._by_arrow(streams, columns, timestamps_as_numbers=False), None
+            except pa.ArrowInvalid as error:
+                if "out of range for nanosecond" not in str(error):
+                    raise  # otherwise a file without statistics
+        times = StripeTimestamps(streams, self._ahead(streams.footer.zone))
+        return self._by_arrow(streams, columns, timestamps_as_numbers=True), times
+
+    def _by_arrow(self, streams: StripeStreams, columns: Sequence[str], timestamps_as_numbers: bool) -> pa.RecordBatch:
+        alone = streams.as_file(self._file.reader.serialized_file_tail(), timestamps_as_numbers)
+        return arrow_orc().ORCFile(pa.BufferReader(alone)).read_stripe(0, list(columns))
+
+    def _needs_exact(self, footer: StripeFooter, columns: Sequence[str]) -> bool:
+        """Whether Arrow would change timestamps of a stripe: of writers outside UTC, or out of its range."""
         if not any(has_timestamps(self._as_read.field(name).type) for name in columns):
-            return None
-        is_far = any(not self._tail.far.isdisjoint(self._numbers[name]) for name in columns)
-        return None if is_utc(self._footer(number).zone) and not is_far else self._streams(number, whole=True)
+            return False
+        return not is_utc(footer.zone) or any(not self._tail.far.isdisjoint(self._numbers[name]) for name in columns)
 
-    def _check_scales(self, number: int, columns: Sequence[str]) -> None:
-        """Refuse decimals of a stripe whose scales are none: Apache ORC's reader divides for minutes then.
-
-        Raises:
-            ValueError: a scale is negative or above 38, or the stream is cut off.
-        """
-        for name in columns:
-            for one in self._decimals[name]:
-                streams = self._footer(number)
-                start, length = streams.place(one, SECONDARY)
-                if length and streams.encoding(one) != DIRECT_V2:
-                    raise UnsupportedFeatureError(f"The ORC file {self.path} is encoded as before Hive 0.12.")
-                stored = self._read_at(start, min(length, _MOST_SCALES + 1))
-                for run in signed_runs(streams.decoded(stored, _MOST_SCALES)):
-                    if run.min() < 0 or run.max() > _MOST_SCALE:
-                        raise ValueError(f"column {name} has decimals of the scales {run.min()} to {run.max()}")
-
-    def _footer(self, number: int) -> StripeStreams:
-        """The places of a stripe's streams."""
-        if number not in self._footers:
-            self._footers[number] = self._streams(number)
-        return self._footers[number]
-
-    def _streams(self, number: int, whole: bool = False) -> StripeStreams:
-        """The streams of a stripe; without ``whole`` their places alone."""
+    def _streams(self, number: int, columns: Sequence[str]) -> StripeStreams:
+        """The streams of columns of a stripe."""
         stripe = self._tail.stripes[number]
-        if not 0 < stripe.footer_length <= _MOST_FOOTER or stripe.end > self._source.size():
-            raise pa.ArrowInvalid(f"stripe {number} has a footer of {stripe.footer_length} bytes, up to {stripe.end}")
-        start = stripe.offset if whole else stripe.footer_offset
-        return StripeStreams(self._tail, stripe, self._read_at(start, stripe.end - start))
+        if number not in self._footers:
+            if not 0 < stripe.footer_length <= _MOST_FOOTER or stripe.end > self._source.size():
+                raise ValueError(f"a footer of {stripe.footer_length} bytes, up to {stripe.end}")
+            stored = self._read_at(stripe.footer_offset, stripe.footer_length)
+            self._footers[number] = parse_stripe_footer(self._tail.sections, stripe, stored)
+        wanted = {0}.union(*(self._numbers[name] for name in columns))
+        return read_streams(self._tail, stripe, self._footers[number], wanted, self._read_at)
 
     def _read_at(self, start: int, length: int) -> bytes:
         return self._reread(lambda: bytes(self._source.read_at(length, start)))
@@ -236,15 +217,15 @@ class OrcReader(BaseFileReader):
             ) from error
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Raise Arrow's errors as errors of the file."""
+    def _explained(self, number: int) -> Iterator[None]:
+        """Raise errors of a stripe, Arrow's too, as errors of the file."""
         with file_errors(self.path, self._storage, "ORC"):
             try:
                 yield
             except (KeyError, ValueError) as error:  # a struct lacks a field of the Avro schema, or a damaged stream
                 if isinstance(error, pa.ArrowException | UnicodeDecodeError):
                     raise
-                raise pa.ArrowInvalid(str(error)) from error
+                raise pa.ArrowInvalid(f"stripe {number}: {error}") from error
 
     def _reread(self, read: Callable[[], Result]) -> Result:
         return self._storage.reread(self.path, read)
@@ -277,10 +258,11 @@ def _schema_of(tail: OrcTail, as_read: pa.Schema) -> pa.Schema:
     Raises:
         CorruptTableError: the Avro schema is invalid, or columns have one name.
     """
+    path = tail.sections.path
     if len(set(as_read.names)) < len(as_read.names):
-        raise CorruptTableError(f"Columns of the ORC file have one name: {as_read.names}. Restore the file.", tail.path)
+        raise CorruptTableError(f"Columns of the ORC file have one name: {as_read.names}. Restore the file.", path)
     text = tail.metadata.get(SCHEMA_KEY)
-    known = pa.schema([]) if text is None else avro_to_arrow(text.decode(), tail.path)
+    known = pa.schema([]) if text is None else avro_to_arrow(text.decode(), path)
     return pa.schema(
         [known.field(one.name) if one.name in known.names else one.with_type(plain_type(one.type)) for one in as_read]
     )

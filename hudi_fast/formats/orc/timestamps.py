@@ -18,9 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.orc.runs import run_values
-from hudi_fast.formats.orc.tail import DIRECT_V2, SECONDARY, StripeStreams
+from hudi_fast.formats.orc.stripe import SECONDARY, StripeStreams
 
 __all__ = ["StripeTimestamps"]
 
@@ -50,17 +48,26 @@ class StripeTimestamps:
 
         Raises:
             ValueError: the stream of nanoseconds is damaged.
-            UnsupportedFeatureError: it is encoded as before Hive 0.12.
         """
-        if self._streams.encoding(number) != DIRECT_V2:
-            raise UnsupportedFeatureError(f"The ORC file {self._streams.path} is encoded as before Hive 0.12.")
         present = np.flatnonzero(seconds.is_valid().to_numpy(zero_copy_only=False))
-        nanos = _nanoseconds(self._streams.content(number, SECONDARY), len(present))
+        nanos = self._nanoseconds(number, len(present))
         known = seconds.drop_null().to_numpy() + (_2015 - (0 if is_instant else self._ahead))
         known -= (known < 0) & (nanos > 999_999)  # seconds were rounded towards zero, but for whole milliseconds
         micros = np.zeros(len(seconds), np.int64)
         micros[present] = known * 1_000_000 + nanos // 1000
         return pa.array(micros, mask=~_flags(len(seconds), present)).cast(pa.timestamp("us", "UTC"))
+
+    def _nanoseconds(self, number: int, count: int) -> npt.NDArray[np.int64]:
+        """The last three bits of a number tell how many zeros were left out: none, or one more than they say.
+
+        Hudi writes negative ones for some instants before 1970.
+        """
+        stored = self._streams.integers(number, SECONDARY, count)
+        zeros = stored & 7
+        nanos: npt.NDArray[np.int64] = (stored >> 3) * 10 ** np.where(zeros, zeros + 1, 0)
+        if np.any(np.abs(nanos) >= 1_000_000_000):
+            raise ValueError("more nanoseconds than a second has")
+        return nanos
 
 
 # ---- internals
@@ -70,16 +77,3 @@ def _flags(count: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     flags = np.zeros(count, np.bool_)
     flags[rows] = True
     return flags
-
-
-def _nanoseconds(content: bytes, count: int) -> npt.NDArray[np.int64]:
-    """The last three bits of a number tell how many zeros were left out: none, or one more than they say.
-
-    Hudi writes negative ones for some instants before 1970.
-    """
-    stored = run_values(content, count).view(np.int64)
-    zeros = stored & 7
-    nanos: npt.NDArray[np.int64] = (stored >> 3) * 10 ** np.where(zeros, zeros + 1, 0)
-    if np.any(np.abs(nanos) >= 1_000_000_000):
-        raise ValueError("more nanoseconds than a second has")
-    return nanos

@@ -30,11 +30,13 @@ from hudi_fast.formats.orc.timestamps import StripeTimestamps
 
 __all__ = [
     "compact",
+    "count_types",
     "has_timestamps",
     "in_stored_types",
     "is_utc",
     "orc_schema",
     "orc_values",
+    "parts_of",
     "plain_type",
     "seconds_ahead",
     "type_numbers",
@@ -63,34 +65,35 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 def has_timestamps(kind: pa.DataType) -> bool:
     """Whether a type as Arrow reads it has timestamps."""
-    if pa.types.is_nested(kind):
-        return any(has_timestamps(kind.field(number).type) for number in range(kind.num_fields))
-    return bool(pa.types.is_timestamp(kind))
+    return bool(pa.types.is_timestamp(kind)) or any(map(has_timestamps, _parts(kind)))
 
 
 def type_numbers(schema: pa.Schema, first: int = 1) -> dict[str, range]:
     """The numbers of the ORC types of each column and its parts; ``first`` is that of the first column."""
     found = {}
     for field in schema:
-        end = first + _types(field.type)
+        end = first + count_types(field.type)
         found[field.name], first = range(first, end), end
     return found
 
 
-def _types(kind: pa.DataType) -> int:
+def count_types(kind: pa.DataType) -> int:
+    """How many ORC types a type as Arrow reads it has, with its parts."""
+    return 1 + sum(map(count_types, _parts(kind)))
+
+
+def parts_of(kind: pa.DataType, number: int) -> Iterator[tuple[pa.DataType, int]]:
+    """The parts of a type as Arrow reads it, whose own number is ``number``, and their numbers."""
+    number += 1
+    for part in _parts(kind):
+        yield part, number
+        number += count_types(part)
+
+
+def _parts(kind: pa.DataType) -> list[pa.DataType]:
     if pa.types.is_map(kind):
-        return 1 + _types(kind.key_type) + _types(kind.item_type)
-    return 1 + sum(_types(kind.field(number).type) for number in range(kind.num_fields))
-
-
-def decimal_numbers(kind: pa.DataType, number: int) -> Iterator[int]:
-    """The numbers of the decimals among a type as Arrow reads it, whose own number is ``number``, and its parts."""
-    if pa.types.is_decimal(kind):
-        yield number
-    parts = [kind.key_type, kind.item_type] if pa.types.is_map(kind) else None
-    for part in parts or [kind.field(at).type for at in range(kind.num_fields)]:
-        yield from decimal_numbers(part, number + 1)
-        number += _types(part)
+        return [kind.key_type, kind.item_type]
+    return [kind.field(place).type for place in range(kind.num_fields)]
 
 
 def is_utc(zone: str) -> bool:
@@ -140,7 +143,7 @@ def in_stored_types(
         inner = in_stored_types(values.values, stored.value_type, kind.value_type, number + 1, exact)
         return pa.ListArray.from_arrays(values.offsets, inner, type=kind, mask=_nulls(values))
     if pa.types.is_map(kind) and pa.types.is_map(stored):
-        after_keys = number + 1 + _types(stored.key_type)
+        after_keys = number + 1 + count_types(stored.key_type)
         items = in_stored_types(values.items, stored.item_type, kind.item_type, after_keys, exact)
         return pa.MapArray.from_arrays(values.offsets, values.keys, items, type=kind, mask=_nulls(values))
     if pa.types.is_timestamp(stored):

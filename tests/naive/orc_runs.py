@@ -1,10 +1,4 @@
-"""Integer runs of version 2: numbers of ORC streams that Arrow does not give.
-
-A stream is a sequence of runs. A run holds up to 512 numbers: one number several times, numbers of some bits each, the
-same with larger ones patched in, or numbers that ascend or descend. Signed numbers are stored in zigzag order.
-
-Source: ORC specification v1, "Integer Run Length Encoding, version 2".
-"""
+"""Integer runs of ORC, versions 1 and 2, one run after the other, as the specification describes them."""
 
 from __future__ import annotations
 
@@ -13,9 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from hudi_fast.formats.varint import read_varint
-
-__all__ = ["run_values", "signed_runs"]
+from hudi_fast.formats.varint import read_varint, varint, zigzag
 
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 """Bits of a value by the code in the header of a run."""
@@ -27,37 +19,43 @@ _SHORT, _DIRECT, _PATCHED, _DELTA = range(4)
 Values = npt.NDArray[np.uint64]
 
 
-def run_values(content: bytes, count: int) -> Values:
-    """The values of a stream of unsigned numbers in runs of version 2.
-
-    Raises:
-        ValueError: the stream has another number of values, or is cut off.
-    """
-    parts, found = [], 0
-    for run in _runs(content):
-        parts.append(run)
-        found += len(run)
-        if found > count:
-            break
-    if found != count:
-        raise ValueError(f"a stream of {found} numbers, expected {count}")
-    return np.concatenate([np.empty(0, np.uint64), *parts])
+def integers(content: bytes, version: int, is_signed: bool) -> list[int]:
+    """All numbers of a stream; ``ValueError`` if it is cut off."""
+    runs = _first_version if version == 1 else _second_version
+    return [one for run in runs(content, is_signed) for one in run.view(np.int64).tolist()]
 
 
-def signed_runs(content: bytes) -> Iterator[npt.NDArray[np.int64]]:
-    """The runs of a stream of signed numbers, int64[n] each.
+def first_version(runs: list[tuple[int, int, int] | list[int]], is_signed: bool) -> bytes:
+    """A stream of version 1: runs of (count, first number, step), or numbers as they are."""
+    stored = zigzag if is_signed else varint
+    out = bytearray()
+    for run in runs:
+        if isinstance(run, list):
+            out += bytes([256 - len(run)]) + b"".join(map(stored, run))
+        else:
+            count, first, step = run
+            out += bytes([count - 3, step % 256]) + stored(first)
+    return bytes(out)
 
-    Raises:
-        ValueError: the stream is cut off.
-    """
-    for run in _runs(content, is_signed=True):
-        yield run.view(np.int64)
+
+def _first_version(content: bytes, is_signed: bool) -> Iterator[Values]:
+    at = 0
+    while at < len(content):
+        head, at = content[at], at + 1
+        if head < 128:
+            step = int.from_bytes(_cut(content, at, 1), signed=True)
+            value, at = read_varint(content, at + 1)
+            first = _unfolded(value) if is_signed else value
+            yield np.array([(first + step * number) % 2**64 for number in range(head + 3)], np.uint64)
+            continue
+        values = []
+        for _ in range(256 - head):
+            value, at = read_varint(content, at)
+            values.append(_unfolded(value) if is_signed else value)
+        yield np.array(values, np.uint64)
 
 
-# ---- internals
-
-
-def _runs(content: bytes, is_signed: bool = False) -> Iterator[Values]:
+def _second_version(content: bytes, is_signed: bool) -> Iterator[Values]:
     at = 0
     while at < len(content):
         head = content[at]

@@ -1,0 +1,242 @@
+"""A stripe of an ORC file: where its streams are, some of them in memory, and a file that has no others.
+
+::
+
+    stripe's footer ─► places of streams ─► those of the wanted types, in few reads ─► checks, then Arrow
+                                              └─► a file of one stripe with these streams alone
+
+Arrow's reader would ask for each stream by itself, in pieces, which an object store answers slowly.
+
+Source: ORC specification v1, "Stripe Footer"; orc_proto.proto of Apache ORC 2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hudi_fast.formats.hfile.messages import bytes_field, message_fields, number_field
+from hudi_fast.formats.orc.sections import Sections
+from hudi_fast.formats.orc.tail import MAGIC, OrcTail, Stripe, as_bytes, as_number, message_of, tail_of_stripe
+from hudi_fast.kernels.orc_runs import RunBounds, measure_runs, read_runs
+
+__all__ = [
+    "DATA",
+    "DICTIONARY_DATA",
+    "LENGTH",
+    "PRESENT",
+    "SECONDARY",
+    "Encoding",
+    "StripeFooter",
+    "StripeStreams",
+    "parse_stripe_footer",
+    "read_streams",
+]
+
+PRESENT, DATA, LENGTH, DICTIONARY_DATA, _DICTIONARY_COUNT, SECONDARY = range(6)
+"""Kinds of streams. ``SECONDARY`` has nanoseconds of timestamps and scales of decimals."""
+
+_STREAMS, _ENCODINGS, _ZONE = 1, 2, 3
+"""Fields of ``StripeFooter``."""
+
+_MOST_OF_INTEGER, _MOST_OF_RUN = 16, 64
+"""Maximum bytes of an integer and of the header of a run, generously."""
+
+_GAP = 256 << 10
+"""Maximum bytes between two ranges that are read as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How the values of a type are stored.
+
+    Attributes:
+        kind: ``ColumnEncoding.Kind``: 0 and 2 store values, 1 and 3 places in a dictionary.
+        dictionary_size: number of values in the dictionary.
+    """
+
+    kind: int
+    dictionary_size: int
+
+    @property
+    def has_dictionary(self) -> bool:
+        """Whether the values are in a dictionary."""
+        return self.kind in (1, 3)
+
+    @property
+    def version(self) -> int:
+        """The version of its runs of integers, 1 (before Hive 0.12) or 2."""
+        return 1 if self.kind < 2 else 2
+
+
+@dataclass(frozen=True, slots=True)
+class StripeFooter:
+    """The footer of a stripe.
+
+    Attributes:
+        places: first byte in the file and length of each stream, by number of the type and kind, in file order.
+        encodings: of each type.
+        zone: the time zone of the stripe's writer; empty if it wrote none.
+        fields: fields of the message other than streams.
+    """
+
+    places: Mapping[tuple[int, int], tuple[int, int]]
+    encodings: tuple[Encoding, ...]
+    zone: str
+    fields: tuple[tuple[int, int | memoryview], ...]
+
+
+def parse_stripe_footer(sections: Sections, stripe: Stripe, stored: bytes) -> StripeFooter:
+    """Decode the footer of a stripe.
+
+    Raises:
+        ValueError: it is malformed, or a stream is not in its stripe.
+        UnsupportedFeatureError: it is compressed with LZO.
+    """
+    places: dict[tuple[int, int], tuple[int, int]] = {}
+    encodings: list[Encoding] = []
+    fields: list[tuple[int, int | memoryview]] = []
+    zone = ""
+    start = stripe.offset
+    try:
+        for field, value in message_fields(memoryview(sections.content(stored))):
+            if field == _STREAMS:
+                kind, number, length = _numbers(as_bytes(value), 3)
+                if not 0 <= length <= stripe.footer_offset - start:
+                    raise ValueError(f"a stream of {length} bytes at {start}")
+                places.setdefault((number, kind), (start, length))  # Arrow takes the first, too
+                start += length
+                continue
+            if field == _ENCODINGS:
+                encodings.append(Encoding(*_numbers(as_bytes(value), 2)))
+            elif field == _ZONE:
+                zone = bytes(as_bytes(value)).decode("utf-8", "replace")
+            fields.append((field, value))
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    return StripeFooter(places, tuple(encodings), zone, tuple(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class StripeStreams:
+    """The streams of some types of a stripe, in memory.
+
+    Attributes:
+        sections: of the file.
+        stripe: the stripe.
+        footer: its footer.
+        stored: the streams as they are stored, by number of the type and kind, in file order.
+    """
+
+    sections: Sections
+    stripe: Stripe
+    footer: StripeFooter
+    stored: Mapping[tuple[int, int], memoryview]
+
+    def encoding(self, number: int) -> Encoding:
+        """The encoding of a type.
+
+        Raises:
+            ValueError: it has none.
+        """
+        if number >= len(self.footer.encodings):
+            raise ValueError(f"type {number} has no encoding")
+        return self.footer.encodings[number]
+
+    def has(self, number: int, kind: int) -> bool:
+        """Whether a type has a stream, and it is not empty."""
+        return bool(self.stored.get((number, kind)))
+
+    def content(self, number: int, kind: int, most: int) -> bytes:
+        """A stream of a type before compression; empty if there is none.
+
+        Raises:
+            ValueError: it is malformed, or has more than ``most`` bytes.
+        """
+        return self.sections.content(self.stored.get((number, kind), b""), most)
+
+    def most_bytes(self, number: int, kind: int) -> int:
+        """How many bytes a stream of a type has at most before compression.
+
+        Raises:
+            ValueError: it is malformed.
+        """
+        return self.sections.most_bytes(self.stored.get((number, kind), b""))
+
+    def integers(self, number: int, kind: int, count: int) -> npt.NDArray[np.int64]:
+        """The unsigned integers of a stream of a type, int64[count] with the same bits.
+
+        Raises:
+            ValueError: it is malformed, or has another number of them.
+        """
+        return read_runs(self._runs(number, kind, count), count, self.encoding(number).version)
+
+    def bounds(self, number: int, kind: int, most: int, is_signed: bool = False) -> RunBounds:
+        """The bounds of up to ``most`` integers in a stream of a type; zeros if there is none.
+
+        Raises:
+            ValueError: it is malformed, or longer than so many integers are.
+        """
+        if not self.has(number, kind):
+            return RunBounds(0, 0, 0, 0)
+        return measure_runs(self._runs(number, kind, most), self.encoding(number).version, is_signed)
+
+    def as_file(self, serialized: bytes, timestamps_as_numbers: bool) -> bytes:
+        """A file with these streams alone.
+
+        Args:
+            serialized: the ``FileTail`` of the stripe's file.
+            timestamps_as_numbers: declare timestamps as numbers of 64 bits: their seconds.
+        """
+        streams = b"".join(
+            bytes_field(_STREAMS, number_field(1, kind) + number_field(2, number) + number_field(3, len(content)))
+            for (number, kind), content in self.stored.items()
+        )
+        footer = self.sections.stored(streams + message_of(self.footer.fields))
+        length = sum(map(len, self.stored.values()))
+        alone = Stripe(len(MAGIC), 0, length, len(footer), self.stripe.rows)
+        tail = tail_of_stripe(self.sections, serialized, alone, timestamps_as_numbers)
+        return b"".join([MAGIC, *self.stored.values(), footer, tail])
+
+    def _runs(self, number: int, kind: int, count: int) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(self.content(number, kind, _MOST_OF_INTEGER * count + _MOST_OF_RUN), np.uint8)
+
+
+def read_streams(
+    tail: OrcTail,
+    stripe: Stripe,
+    footer: StripeFooter,
+    numbers: Collection[int],
+    read_at: Callable[[int, int], bytes],
+) -> StripeStreams:
+    """Read the streams of the types ``numbers``, but not their indexes.
+
+    Ranges near each other are read as one. ``read_at`` reads a number of bytes from a position on.
+    """
+    wanted = {one: place for one, place in footer.places.items() if one[0] in numbers and one[1] <= SECONDARY}
+    ranges: list[list[int]] = []
+    for start, length in wanted.values():
+        if ranges and start - ranges[-1][1] <= _GAP:
+            ranges[-1][1] = start + length
+        else:
+            ranges.append([start, start + length])
+    read = [(start, memoryview(read_at(start, end - start))) for start, end in ranges]
+    stored: dict[tuple[int, int], memoryview] = {}
+    at = 0
+    for one, (start, length) in wanted.items():
+        while start >= ranges[at][1] and at + 1 < len(ranges):
+            at += 1
+        first, content = read[at]
+        stored[one] = content[start - first : start - first + length]
+        if len(stored[one]) < length:
+            raise ValueError(f"a stream of {length} bytes of which {len(stored[one])} are there")
+    return StripeStreams(tail.sections, stripe, footer, stored)
+
+
+def _numbers(message: memoryview, count: int) -> list[int]:
+    """The first fields of a message of numbers; 0 for those that it leaves out."""
+    fields = {field: value for field, value in message_fields(message) if field <= count}
+    return [as_number(fields.get(field, 0)) for field in range(1, count + 1)]
