@@ -235,7 +235,12 @@ def _read_runs(data: Bytes, is_first_version: bool, is_signed: bool, values: Int
 
 
 def measure_runs(data: Bytes, version: int, is_signed: bool = False) -> RunBounds:
-    """Count the numbers of a stream, uint8[] before compression, in runs of a version, and find their bounds.
+    """Count the numbers of a stream, and find their bounds.
+
+    Args:
+        data: uint8[], before compression.
+        version: of the runs, 1 or 2.
+        is_signed: whether the numbers are stored in zigzag order.
 
     Raises:
         ValueError: a run is cut off.
