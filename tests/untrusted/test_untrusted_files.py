@@ -15,7 +15,10 @@ import pytest
 from tests.spark.programs import PROJECT
 from tests.untrusted.readers import READERS
 
-FORMATS = [name for name in READERS if not name.startswith("table")]
+UNDEFENDED = "Lance files"
+"""pylance ends the process at some; SECURITY.md says it."""
+
+FORMATS = [name for name in READERS if not name.startswith("table") and name != UNDEFENDED]
 TABLES = [name for name in READERS if name.startswith("table")]
 
 
