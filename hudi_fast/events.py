@@ -1,4 +1,4 @@
-"""Events of calls: phases with times and figures, and completed actions.
+"""Events of calls: phases with times and figures, completed actions, and warnings.
 
 ::
 
@@ -13,9 +13,12 @@ table and instant, and has the same listeners. Nothing is formatted unless a log
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
@@ -24,11 +27,25 @@ from functools import cache
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["Completed", "Listener", "Phase", "completed", "listening", "logger_of", "note", "phase", "without_secrets"]
+from hudi_fast.errors import HudiWarning
+
+__all__ = [
+    "Completed",
+    "Listener",
+    "Phase",
+    "completed",
+    "listening",
+    "logger_of",
+    "note",
+    "phase",
+    "warn",
+    "without_secrets",
+]
 
 Answer = TypeVar("Answer")
 
 _ROOT = "hudi_fast"
+_PACKAGE = os.path.dirname(__file__) + os.sep
 _SECRETS = re.compile(
     r"(?i)(?<=://)[^/@:\s]+:[^/@\s]+(?=@)"  # user:password@host
     r"|(?<=[?&](?:sig)=)[^&\s]+|(?<=X-Amz-Signature=)[^&\s]+|(?<=X-Amz-Credential=)[^&\s]+"
@@ -277,6 +294,17 @@ def note(area: str, level: int, text: str, *values: object, table: str = "", ins
         shown = [one if isinstance(one, int | float) else without_secrets(str(one)) for one in values]
         extra = {"table": without_secrets(table), "instant": instant, **fields}
         logger.log(level, text, *shown, extra=extra, stacklevel=2)
+
+
+def warn(text: str) -> None:
+    """Give a :class:`~hudi_fast.errors.HudiWarning` at the line that called hudi_fast.
+
+    Python shows a text once for each such line.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, HudiWarning, stacklevel=level)
 
 
 @cache

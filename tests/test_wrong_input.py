@@ -134,3 +134,9 @@ def test_a_named_index_of_pandas_is_a_column(table):
     for one in (frame.set_index("id"), frame.set_index("id", drop=False), frame.set_index(["id", "part"]), frame):
         assert table.upsert(one).updates == 4
     assert sorted(table.schema.names) == ["id", "part", "text", "ts"]
+
+
+def test_a_warning_names_the_line_of_the_program(tmp_path):
+    with pytest.warns(hf.HudiWarning, match="hoodie.no.such.option is ignored") as caught:
+        hf.write(plain_rows(range(2)), tmp_path / "t", {**OPTIONS, "hoodie.no.such.option": "1"})
+    assert {one.filename for one in caught} == {__file__}

@@ -16,7 +16,6 @@ options; :mod:`hudi_fast.config.option_docs` prints them as docs/options.md.
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -49,7 +48,8 @@ from hudi_fast.config.catalog.write import (
 )
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.option_descriptor import BOTH, READ, WRITE, Kind, Option, text_of
-from hudi_fast.errors import ConfigError, HudiWarning
+from hudi_fast.errors import ConfigError
+from hudi_fast.events import warn
 
 __all__ = ["BOTH", "OPTIONS", "READ", "WRITE", "Kind", "Option", "find_option", "resolve", "text_of"]
 
@@ -136,7 +136,7 @@ def resolve(options: Mapping[str, Any], family: str, *, free_prefix: str = "") -
         elif family in option.families and option.honoured:
             _add(found, option, key, raw)
         elif option.loss and option.parse(raw, key) != option.default:
-            warnings.warn(f"{key}={raw} has no effect: {option.loss}", HudiWarning, stacklevel=2)
+            warn(f"{key}={raw} has no effect: {option.loss}")
     for option, (spelling, value) in found.items():
         option.check_supported(value, spelling)
     return {option: value for option, (_, value) in found.items()}
@@ -156,8 +156,7 @@ def _add(found: dict[Option, tuple[str, Any]], option: Option, key: str, raw: An
 def _check_unknown(key: str, free_prefix: str) -> None:
     if key.startswith(_HUDI_PREFIXES):
         if not key.startswith(_PASSED_PREFIXES):
-            # Python shows a warning with the same text and location once, so each key is named once per process.
-            warnings.warn(f"Unknown option {key} is ignored.{_closest(key)}", HudiWarning, stacklevel=2)
+            warn(f"Unknown option {key} is ignored.{_closest(key)}")
     elif key.startswith(_OWN_PREFIX):
         known = ", ".join(sorted(known for known in _BY_KEY if known.startswith(_OWN_PREFIX)))
         raise ConfigError(f"Unknown option {key}.{_closest(key)} Options of hudi_fast: {known}.")

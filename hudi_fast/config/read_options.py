@@ -6,7 +6,6 @@ Data flow: ``{"hoodie.datasource.query.type": ...}`` -> :meth:`ReadOptions.from_
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 from hudi_fast.config.moments import Moment, Zone, normalise_instant
 from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
 from hudi_fast.config.options import READ, resolve
-from hudi_fast.errors import ConfigError, HudiWarning
+from hudi_fast.errors import ConfigError
+from hudi_fast.events import warn
 
 __all__ = ["EARLIEST", "ReadOptions"]
 
@@ -96,11 +96,9 @@ class ReadOptions:
         """Warn of options that only an incremental query follows; Apache Hudi ignores them in others, too."""
         unused = [key for key in _OF_RANGES if key in self.explicit]
         if unused and self.query_type != "incremental":
-            warnings.warn(
+            warn(
                 f"{', '.join(unused)} {'has' if len(unused) == 1 else 'have'} no effect on a {self.query_type} query. "
-                "For the rows of a range of commits set hoodie.datasource.query.type=incremental.",
-                HudiWarning,
-                stacklevel=3,
+                "For the rows of a range of commits set hoodie.datasource.query.type=incremental."
             )
 
     def _check_times(self) -> None:

@@ -11,14 +11,14 @@ a filter is missing.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import CorruptTableError, HudiWarning
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.events import warn
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.index.tagging import RECORD_KEY, IncomingKeys, IndexSettings, ordered_alike
@@ -63,11 +63,9 @@ def candidates(
     try:
         return _by_filters(table, _by_ranges(table, everything, keys, settings))
     except CorruptTableError as error:
-        warnings.warn(
+        warn(
             f"The metadata table of {table.data_storage.uri} cannot be used to find incoming keys; file footers "
-            f"are read instead: {error}",
-            HudiWarning,
-            stacklevel=2,
+            f"are read instead: {error}"
         )
         return everything
 

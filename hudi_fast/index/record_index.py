@@ -15,7 +15,6 @@ index settings. Source: SparkMetadataTableGlobalRecordLevelIndex, SparkMetadataT
 from __future__ import annotations
 
 import itertools
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import CorruptTableError, HudiWarning
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.events import warn
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.kernels.key_table import KeyTable
@@ -85,11 +85,9 @@ def usable_index(settings: IndexSettings, table: MetadataTable | None, where: st
     if problem is None:
         return settings
     other = without_records(settings)
-    warnings.warn(
+    warn(
         f"{where} is written without its record index: {problem}. Keys are looked up in base files, as with "
-        f"hoodie.index.type={other.kind}. With hoodie.metadata.enable=true and this index the next write builds it.",
-        HudiWarning,
-        stacklevel=2,
+        f"hoodie.index.type={other.kind}. With hoodie.metadata.enable=true and this index the next write builds it."
     )
     return other
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.errors import HudiWarning, LockError, LockTimeoutError
+from hudi_fast.errors import LockError, LockTimeoutError
+from hudi_fast.events import warn
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
@@ -153,11 +153,7 @@ def _release(provider: LockProvider, storage: Storage) -> None:
     try:
         provider.unlock()
     except OSError as error:
-        warnings.warn(
-            f"The lock of {storage.uri} could not be released: {error}. Other writers wait until its lease ends.",
-            HudiWarning,
-            stacklevel=2,
-        )
+        warn(f"The lock of {storage.uri} could not be released: {error}. Other writers wait until its lease ends.")
 
 
 def _patience(options: LockOptions) -> float:

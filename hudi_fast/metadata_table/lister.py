@@ -15,7 +15,6 @@ a warning.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -25,7 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import HudiError, HudiWarning, StorageAccessError
+from hudi_fast.errors import HudiError, StorageAccessError
+from hudi_fast.events import warn
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, scan
@@ -164,11 +164,9 @@ class MetadataLister:
                     raise
                 except (HudiError, FileNotFoundError) as error:
                     self._folders = StorageLister(self.table.data_storage)
-                    warnings.warn(
+                    warn(
                         f"The metadata table of {self.table.data_storage.uri} cannot be read; folders "
-                        f"are listed instead: {error}",
-                        HudiWarning,
-                        stacklevel=4,
+                        f"are listed instead: {error}"
                     )
             folders = self._folders
         return from_folders(folders)

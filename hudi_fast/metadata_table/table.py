@@ -18,13 +18,13 @@ releases 0.15.0 and 1.2.0.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, StorageAccessError
+from hudi_fast.errors import CorruptTableError, HudiError, StorageAccessError
+from hudi_fast.events import warn
 from hudi_fast.formats.hfile.cache import BlockCache
 from hudi_fast.metadata_table.definitions import IndexDefinition, index_version, load_definitions
 from hudi_fast.metadata_table.layout import (
@@ -248,11 +248,9 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     table, problem = examine_metadata(storage, config, timeline)
     if problem is None:
         return table
-    warnings.warn(
+    warn(
         f"The metadata table of {storage.uri} ({', '.join(config.metadata_partitions)}) is not used, folders are "
-        f"listed: {problem.rstrip('.')}. The next write with a metadata table rebuilds it.",
-        HudiWarning,
-        stacklevel=2,
+        f"listed: {problem.rstrip('.')}. The next write with a metadata table rebuilds it."
     )
     return None
 

@@ -16,12 +16,10 @@ from __future__ import annotations
 import json
 import logging
 import urllib.request
-import warnings
 from typing import Any
 
 from hudi_fast.config.hook_options import HookOptions
-from hudi_fast.errors import HudiWarning
-from hudi_fast.events import Completed, note, without_secrets
+from hudi_fast.events import Completed, note, warn, without_secrets
 from hudi_fast.timeline.commit_metadata import CommitMetadata, RuntimeStats, WriteStat
 
 __all__ = ["call_back", "message_of"]
@@ -90,7 +88,7 @@ def _post(hooks: HookOptions, body: bytes) -> None:
 def _failed(uri: str, instant: str, what: str, error: Exception) -> None:
     said = f"{what} failed after the commit {instant} of {uri}: {type(error).__name__}: {error}."
     note("callbacks", logging.ERROR, "%s", said, table=uri, instant=instant)
-    warnings.warn(f"{without_secrets(said)} The commit stays.", HudiWarning, stacklevel=4)
+    warn(f"{without_secrets(said)} The commit stays.")
 
 
 def _stat(stat: WriteStat) -> dict[str, Any]:

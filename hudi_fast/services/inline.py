@@ -23,12 +23,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-import warnings
 from collections.abc import Callable, Sequence
 
 from hudi_fast.catalogs.open_catalog import open_catalog
-from hudi_fast.errors import HudiError, HudiWarning, LockTimeoutError, ServiceTakenError
-from hudi_fast.events import Completed, note
+from hudi_fast.errors import HudiError, LockTimeoutError, ServiceTakenError
+from hudi_fast.events import Completed, note, warn
 from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
@@ -120,11 +119,9 @@ def check_inline(settings: Settings) -> None:
     if settings.clustering.inline or settings.clustering.schedule_inline:
         plan_strategy_of(settings.clustering)
     if settings.services.enabled and settings.ttl.inline and settings.ttl.days <= 0:
-        warnings.warn(
+        warn(
             "hoodie.partition.ttl.inline=true deletes nothing without hoodie.partition.ttl.strategy.days.retain: give "
-            "the number of days to keep a partition.",
-            HudiWarning,
-            stacklevel=4,
+            "the number of days to keep a partition."
         )
     _warn_of_idle("clean", settings.clean.asynchronous and not settings.clean.automatic, "hoodie.clean.async.enabled")
     _warn_of_idle("archive", settings.archive.asynchronous and not settings.archive.automatic, "hoodie.archive.async")
@@ -138,11 +135,7 @@ def check_inline(settings: Settings) -> None:
 
 def _warn_of_idle(service: str, idle: bool, key: str) -> None:
     if idle:
-        warnings.warn(
-            f"{key}=true has no effect, because hoodie.{service}.automatic=false: no {service} runs after a write.",
-            HudiWarning,
-            stacklevel=5,
-        )
+        warn(f"{key}=true has no effect, because hoodie.{service}.automatic=false: no {service} runs after a write.")
 
 
 def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> None:
@@ -163,7 +156,7 @@ def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> Non
             if session.settings.services.failures_raise:
                 error.add_note(said)
                 raise
-            warnings.warn(f"{said} {error}", HudiWarning, stacklevel=4)
+            warn(f"{said} {error}")
 
 
 # ---- the steps

@@ -20,12 +20,11 @@ import logging
 import platform
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning
-from hudi_fast.events import note
+from hudi_fast.errors import CommitConflictError, CommitError
+from hudi_fast.events import note, warn
 from hudi_fast.storage.base import Storage
 
 __all__ = ["Heartbeat", "HeartbeatRule", "heartbeat_path", "is_alive", "is_fresh", "sending_heartbeats"]
@@ -118,11 +117,9 @@ class Heartbeat:
                 note("timeline", logging.DEBUG, "Heartbeat of %s", self._instant, **self._fields)
             except OSError as error:
                 note("timeline", logging.WARNING, "The heartbeat failed: %s", error, **self._fields)
-                warnings.warn(
+                warn(
                     f"The heartbeat of instant {self._instant} of {self._storage.uri} could not be written: {error}. "
-                    f"It expires {self._rule.lasts_ms / 1000:g} s after the last one.",
-                    HudiWarning,
-                    stacklevel=2,
+                    f"It expires {self._rule.lasts_ms / 1000:g} s after the last one."
                 )
 
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 import logging
 import random
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -36,11 +35,10 @@ from hudi_fast.errors import (
     CommitError,
     CommitStateUnknownError,
     FileGoneError,
-    HudiWarning,
     LockError,
     TableExistsError,
 )
-from hudi_fast.events import Phase, note
+from hudi_fast.events import Phase, note, warn
 from hudi_fast.index.consistent import HashingMetadata
 from hudi_fast.index.record_index import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
@@ -436,11 +434,9 @@ def _overwrite_in_place(
                 session.changed()
             ensure_metadata(session, plan)
     except Exception as error:
-        warnings.warn(
+        warn(
             f"The overwrite {instant} of {storage.uri} is complete. Finishing its configuration or its metadata table "
-            f"failed ({error}); the next write does it.",
-            HudiWarning,
-            stacklevel=4,
+            f"failed ({error}); the next write does it."
         )
     return _result(instant, plan.operation, outcome.stats, started, outcome)
 

@@ -17,13 +17,13 @@ Source: metadata reference 2.7 to 2.12.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hudi_fast.config.metadata_options import FIRST_WITH_METADATA, MetadataOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
+from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
+from hudi_fast.events import warn
 from hudi_fast.formats.parquet.encryption import visible_columns
 from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
@@ -218,7 +218,7 @@ def metadata_without_pending(session: TableSession, compactions: bool = False) -
             return table
         return open_metadata(state.storage, state.config, load_timeline(state.storage, state.config))
     except CorruptTableError as error:
-        warnings.warn(f"The metadata table of {state.storage.uri} is built again: {error}", HudiWarning, stacklevel=2)
+        warn(f"The metadata table of {state.storage.uri} is built again: {error}")
         return None
 
 
@@ -292,10 +292,8 @@ def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: M
     if unknown:
         _refuse_to_drop(table.data_storage.uri, list(unknown), next(iter(unknown.values())))
     for name, problem in stuck.items():
-        warnings.warn(
-            f"The index {name} of {table.data_storage.uri} is dropped, because it cannot be kept up to date: {problem}",
-            HudiWarning,
-            stacklevel=2,
+        warn(
+            f"The index {name} of {table.data_storage.uri} is dropped, because it cannot be kept up to date: {problem}"
         )
     return [*disabled, *stuck]
 

@@ -18,11 +18,10 @@ A failure is a warning: the commit is visible, and a later writer tries again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hudi_fast.errors import HudiWarning
+from hudi_fast.events import warn
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.maintain import (
@@ -116,9 +115,7 @@ def _failing_softly(session: TableSession) -> Iterator[None]:
         yield
     except Exception as error:
         session.changed()
-        warnings.warn(
+        warn(
             f"The metadata table of {session.storage.uri} could not be compacted or cleaned: {error} The commit before "
-            "it is complete; the next write tries again.",
-            HudiWarning,
-            stacklevel=2,
+            "it is complete; the next write tries again."
         )

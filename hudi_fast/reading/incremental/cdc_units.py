@@ -16,13 +16,13 @@ Source: ``HoodieCDCExtractor``, ``HoodieCommitMetadata#getDependentFileSliceForF
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
-from hudi_fast.errors import ConfigError, CorruptTableError, HudiWarning
+from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.events import warn
 from hudi_fast.formats.log.cdc_records import DATA_BEFORE_AFTER, OP_KEY_ONLY
 from hudi_fast.reading.incremental.commit_range import ChangeCommit
 from hudi_fast.storage.base import FileStat
@@ -119,7 +119,7 @@ def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterat
             slices = finder.newest_slices(partition)
             gone = [file_id for file_id in file_ids if file_id not in slices]
             if gone:
-                warnings.warn(_cleaned_groups(state, instant, partition, gone), HudiWarning, stacklevel=2)
+                warn(_cleaned_groups(state, instant, partition, gone))
             for file_id in file_ids:
                 if file_id in slices:
                     yield CdcUnit(CdcCase.REPLACE_COMMIT, instant, partition, file_id, before=slices[file_id])

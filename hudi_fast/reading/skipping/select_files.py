@@ -15,7 +15,6 @@ Source for the order: ``HoodieFileIndex``, Hudi 1.2.0, where bloom filters prece
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +24,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.errors import HudiError
+from hudi_fast.events import warn
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.state import metadata_of
@@ -216,7 +216,7 @@ class _Steps:
 
     def _ignore(self, index: str, unit: str, count: int, why: str) -> None:
         text = f"{self.where}: no file is skipped by the index {index}, which {why}"
-        warnings.warn(text, HudiWarning, stacklevel=3)
+        warn(text)
         self.add(index, unit, count, count, why)
 
 

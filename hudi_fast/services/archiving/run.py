@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, LockTimeoutError
-from hudi_fast.events import Completed, completed
+from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
+from hudi_fast.events import Completed, completed, warn
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.services.archiving.bounds import Bound
@@ -165,12 +164,10 @@ def archive_after_write(session: TableSession) -> ArchiveResult | None:
 
 def _warn_of_limit(state: TableState, options: ArchiveOptions) -> None:
     if options.limit_instants is not None and state.config.layout_version > 1:
-        warnings.warn(
+        warn(
             f"hoodie.archive.limit.instants={options.limit_instants} has no effect on {state.storage.uri}: as in "
             "Apache Hudi 1.2 it limits archiving of table version 6, and this table has version "
-            f"{state.config.version}.",
-            HudiWarning,
-            stacklevel=4,
+            f"{state.config.version}."
         )
 
 

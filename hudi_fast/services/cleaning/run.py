@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -29,12 +28,11 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import (
     CommitConflictError,
     CommitError,
-    HudiWarning,
     ServiceTakenError,
     StorageAccessError,
     UnsupportedFeatureError,
 )
-from hudi_fast.events import Completed, completed
+from hudi_fast.events import Completed, completed, warn
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.services.cleaning.metadata import ensure_metadata_of_clean, record_clean
@@ -324,7 +322,7 @@ def _report_kept(storage: Storage, requested: str, checked: CheckedPlan, strictl
             f"{what} Nothing was deleted. Call clean() without a plan: it deletes the other files and completes this "
             "clean."
         )
-    warnings.warn(f"{what} They stay.", HudiWarning, stacklevel=4)
+    warn(f"{what} They stay.")
 
 
 def _finish(session: TableSession, begun: _Begun, failed: set[str]) -> FinishedClean:

@@ -19,11 +19,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-import warnings
 from dataclasses import replace
 from functools import partial
 
-from hudi_fast.errors import CommitConflictError, ConfigError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.errors import CommitConflictError, ConfigError, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.events import warn
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.services.clustering.bucket_plans import planned_resizes
@@ -122,7 +122,7 @@ def run_pending_clusterings(session: TableSession) -> list[Finished]:
             if one.instant in {instant.requested for instant in session.reload().timeline.pending()}:
                 raise
             if not isinstance(error, ServiceTakenError):
-                warnings.warn(str(error), HudiWarning, stacklevel=4)
+                warn(str(error))
     return done
 
 

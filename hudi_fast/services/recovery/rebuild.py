@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 
-from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.errors import HudiError
+from hudi_fast.events import warn
 from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.state import metadata_of
@@ -63,11 +63,9 @@ def rebuild_partitions(session: TableSession, names: Iterable[str]) -> tuple[str
             _build(session, sorted(missing))
         return tuple(sorted(missing))
     except (HudiError, OSError) as error:
-        warnings.warn(
+        warn(
             f"The indexes {', '.join(sorted(wanted))} of {session.storage.uri} held records of the rolled-back "
-            f"instants and were dropped; they could not be built again: {error} Build them with services.index.",
-            HudiWarning,
-            stacklevel=2,
+            f"instants and were dropped; they could not be built again: {error} Build them with services.index."
         )
         return ()
     finally:

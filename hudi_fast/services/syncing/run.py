@@ -8,12 +8,12 @@ Source: ``HoodieSparkSqlWriter#metaSync``, ``SyncUtilHelpers`` (Apache Hudi 1.2.
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Sequence
 
 from hudi_fast.catalogs.open_catalog import open_catalog
 from hudi_fast.catalogs.sync import SyncedTable, sync_table
-from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.errors import HudiError
+from hudi_fast.events import warn
 from hudi_fast.writing.session import TableSession
 
 __all__ = ["sync_after_write", "sync_catalogs"]
@@ -56,7 +56,7 @@ def sync_after_write(session: TableSession, instant: str) -> None:
         return
     note = f"The write {instant} of {session.storage.uri} is committed, but not synced to its catalog."
     if session.settings.sync.ignores_failures:
-        warnings.warn(f"{note} {failed[0]}", HudiWarning, stacklevel=4)
+        warn(f"{note} {failed[0]}")
         return
     failed[0].add_note(note)
     raise failed[0]

@@ -19,11 +19,11 @@ from __future__ import annotations
 import functools
 import importlib
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from hudi_fast.errors import HudiWarning, UnsupportedFeatureError
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.events import warn
 from hudi_fast.spark.dropin.actions import Parts, load, load_stream, save, session_of, start_stream
 from hudi_fast.spark.dropin.calls import NOTED, Call, Request, begin_notes, final_calls, note, notes_of, read_calls
 from hudi_fast.spark.dropin.session import FALLBACK, ORIGINAL, mark_of, source_of
@@ -257,11 +257,11 @@ def _by_spark(error: UnsupportedFeatureError, call: Callable[[], Any]) -> Any:
         result = call()
     except Exception as other:
         if "DATA_SOURCE_NOT_FOUND" not in str(other) and "Failed to find data source" not in str(other):
-            warnings.warn(_left(error), HudiWarning, stacklevel=4)
+            warn(_left(error))
             raise
         error.add_note("There is no Apache Hudi on the class path of the session to fall back to.")
         raise error from None
-    warnings.warn(_left(error), HudiWarning, stacklevel=4)
+    warn(_left(error))
     return result
 
 

@@ -10,7 +10,6 @@ A client of Spark Connect cannot make entries; there a new name lasts as long as
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from posixpath import isabs
@@ -20,7 +19,8 @@ from urllib.parse import urlparse
 from hudi_fast.api import read, write
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import ConfigError, HudiWarning, TableExistsError, TableNotFoundError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
+from hudi_fast.events import warn
 from hudi_fast.spark.dropin.actions import Parts, frame_of, session_of, start_stream
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.names import Definition, define, defined
@@ -187,11 +187,7 @@ def _long(options: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
 def _name_in_session(spark: Any, name: str, path: str, known_path: str) -> None:
     define(spark, name, Definition(path, "", str(spark.catalog.currentDatabase())), read(spark, path))
     if not known_path:
-        warnings.warn(
-            f"On Spark Connect the name {name} lives as long as this session; the table is {path}.",
-            HudiWarning,
-            stacklevel=4,
-        )
+        warn(f"On Spark Connect the name {name} lives as long as this session; the table is {path}.")
 
 
 def _nothing_to_do(spark: Any, parts: tuple[str, ...], mode: str, known_path: str) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
@@ -23,7 +22,8 @@ from hudi_fast.config.key_generators import key_generator_of_class, key_generato
 from hudi_fast.config.option_descriptor import READ
 from hudi_fast.config.option_names import SaveMode
 from hudi_fast.config.options import OPTIONS, find_option
-from hudi_fast.errors import ConfigError, HudiWarning, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.events import warn
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES
 
@@ -160,7 +160,7 @@ def _known(request: Request, keep_prefix: bool = False) -> dict[str, str]:
         elif key.lower() != "path":
             close = difflib.get_close_matches(key.lower(), _SPELLINGS, n=1, cutoff=0.75)
             hint = f" Did you mean {_SPELLINGS[close[0]]}?" if close else ""
-            warnings.warn(f"The option {key} is not a Hudi option and is ignored.{hint}", HudiWarning, stacklevel=5)
+            warn(f"The option {key} is not a Hudi option and is ignored.{hint}")
     options.pop("path", None)
     return options
 

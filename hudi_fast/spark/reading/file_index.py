@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.errors import HudiError
+from hudi_fast.events import warn
 from hudi_fast.formats.hfile.messages import bytes_field, number_field
 from hudi_fast.reading.conditions import And, Anything, Condition
 from hudi_fast.spark.reading.filters import spark_condition
@@ -193,7 +193,7 @@ class _FileIndex:
                 return None
             return tuple(self._narrow(known[0] if len(known) == 1 else And(known)))
         except (HudiError, OSError, Py4JError, pa.ArrowException) as error:
-            warnings.warn(f"{self._root.toString()}: no file is skipped: {error}", HudiWarning, stacklevel=2)
+            warn(f"{self._root.toString()}: no file is skipped: {error}")
             return None
 
     def _directory(self, files: Sequence[PlannedFile]) -> Any:

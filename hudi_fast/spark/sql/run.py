@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hudi_fast.errors import ConfigError, HudiWarning, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.events import warn
 from hudi_fast.procedures.call import is_procedure
 from hudi_fast.spark.dropin.names import Definition, define, defined
 from hudi_fast.spark.sql.catalog import Entry, create_view_entry, find_entry
@@ -110,7 +110,7 @@ def _execute(spark: Any, statement: Statement) -> Any | None:
         )
     if isinstance(statement, NotNeeded):
         done = f"{statement.what} of the Hudi table {entry} did nothing: {statement.reason}."
-        warnings.warn(done, HudiWarning, stacklevel=4)
+        warn(done)
         return no_rows(spark)
     if isinstance(statement, RefreshTable):
         return no_rows(spark)

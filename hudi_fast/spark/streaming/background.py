@@ -16,11 +16,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import warnings
 from dataclasses import dataclass, field, replace
 
-from hudi_fast.errors import HudiWarning
-from hudi_fast.events import note
+from hudi_fast.events import note, warn
 from hudi_fast.services.scheduling.run import run_pending_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
@@ -95,11 +93,9 @@ class Background:
             except Exception as error:  # Spark's own among them
                 uri = self.storage.uri
                 note("streaming", logging.ERROR, "An asynchronous service failed: %s", repr(error), table=uri)
-                warnings.warn(
+                warn(
                     f"An asynchronous service of the stream into {self.storage.uri} failed: {type(error).__name__}: "
-                    f"{error} The stream continues; the service is retried after its next batch.",
-                    HudiWarning,
-                    stacklevel=2,
+                    f"{error} The stream continues; the service is retried after its next batch."
                 )
 
     def _goes_on(self) -> bool:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +27,8 @@ from hudi_fast.config.option_values import written_options
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitError, ConfigError, HudiError, HudiWarning, LockError
+from hudi_fast.errors import CommitError, ConfigError, HudiError, LockError
+from hudi_fast.events import warn
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.spark.streaming.background import Background, has_work, with_half_of_the_threads
 from hudi_fast.spark.streaming.checkpoints import Checkpoint
@@ -111,11 +111,9 @@ class Sink:
         except Exception as error:
             if written or not self._stream.ignores_failures:  # a service failed, or failed batches count
                 raise
-            warnings.warn(
+            warn(
                 f"Batch {batch_id} of the stream {batch.identifier!r} into {self.path} failed and is skipped: "
-                f"{type(error).__name__}: {error}",
-                HudiWarning,
-                stacklevel=2,
+                f"{type(error).__name__}: {error}"
             )
             return
         if result is not None:
