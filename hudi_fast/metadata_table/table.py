@@ -34,7 +34,7 @@ from hudi_fast.metadata_table.layout import (
     kind_of,
     plain_group_id,
 )
-from hudi_fast.metadata_table.trust import distrust_of
+from hudi_fast.metadata_table.trust import distrust_of, names_no_file
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.timeline.active import Timeline, load_timeline
@@ -266,7 +266,10 @@ def examine_metadata(
     table = None
     try:
         table = _open(storage, config, timeline)
-        problem = distrust_of(storage, config, timeline, table.timeline)
+        inside, own = table.storage, table.config
+        problem = distrust_of(
+            storage, config, timeline, table.timeline, lambda commit: names_no_file(inside, own, commit)
+        )
         if problem is None and (unusable := table.unusable(PartitionKind.FILES)) is not None:
             problem = f"its partition files cannot be read: {unusable}"
     except StorageAccessError:

@@ -98,8 +98,6 @@ THROUGH_VERSIONS = (
 )
 
 
-# After a downgrade of Hudi its metadata table may have a delta commit of no action: the next write mends it.
-@pytest.mark.filterwarnings("ignore:The metadata table of .* is not used:hudi_fast.HudiWarning")
 def test_a_life_through_table_versions(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     case = Case("hudi_12", 6, True)
     life = Life(MorSides(request.getfixturevalue(case.peer), tmp_path / "trips", case.options()), random.Random(7))

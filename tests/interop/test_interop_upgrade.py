@@ -121,8 +121,6 @@ def test_hudi_upgrades_we_downgrade_and_upgrade_again(hudi_12: RealHudi, tmp_pat
     told_by_hudi(sides)
 
 
-# Going to version 6 Hudi adds a delta commit to the metadata table that belongs to no action of the table.
-@pytest.mark.filterwarnings("ignore:The metadata table of .* is not used:hudi_fast.HudiWarning")
 @pytest.mark.long
 def test_hudi_downgrades_and_upgrades_what_we_upgraded(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides, rows = with_logs(hudi_12, tmp_path / "trips", 6)

@@ -39,17 +39,21 @@ CONFIG = TableConfig.from_properties(
 )
 
 
+def never(commit: Instant) -> bool:
+    return False
+
+
 def test_every_write_since_the_start_has_its_delta_commit(storage: Storage) -> None:
     timeline = Timeline(tuple(data(10, 20)))
-    assert distrust_of(storage, CONFIG, timeline, own(10, 20)) is None
+    assert distrust_of(storage, CONFIG, timeline, own(10, 20), never) is None
     assert missing_writes(timeline, own(10), 2) == data(20)
-    reason = distrust_of(storage, CONFIG, timeline, own(10))
+    reason = distrust_of(storage, CONFIG, timeline, own(10), never)
     assert reason is not None
     assert time(20) in reason
 
 
 def test_a_metadata_table_without_commits_is_not_trusted(storage: Storage) -> None:
-    assert distrust_of(storage, CONFIG, Timeline(tuple(data(10))), Timeline(())) is not None
+    assert distrust_of(storage, CONFIG, Timeline(tuple(data(10))), Timeline(()), never) is not None
 
 
 def test_writes_before_the_metadata_table_was_built_need_no_delta_commit() -> None:
@@ -65,6 +69,14 @@ def test_a_metadata_table_ahead_of_the_timeline_is_not_trusted(storage: Storage)
     assert ahead is not None
     assert ahead.requested == time(20)
     assert unknown_commit(timeline, own(10)) is None
-    reason = distrust_of(storage, CONFIG, timeline, own(10, 20))
+    reason = distrust_of(storage, CONFIG, timeline, own(10, 20), never)
+    assert reason is not None
+    assert time(20) in reason
+
+
+def test_a_commit_ahead_of_the_timeline_that_names_no_file_does_not_count(storage: Storage) -> None:
+    timeline = Timeline(tuple(data(10)))
+    assert distrust_of(storage, CONFIG, timeline, own(10, 20), lambda one: one.requested == time(20)) is None
+    reason = distrust_of(storage, CONFIG, timeline, own(10, 20, 30), lambda one: one.requested == time(30))
     assert reason is not None
     assert time(20) in reason
