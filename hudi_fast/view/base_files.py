@@ -13,9 +13,6 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.base_file import BaseFileReader
-from hudi_fast.formats.hfile.base_file import open_hfile
-from hudi_fast.formats.lance.read import open_lance_file
-from hudi_fast.formats.orc.read import open_orc_file
 from hudi_fast.formats.parquet.base_file import ParquetReader, open_base_file
 from hudi_fast.formats.parquet.stitched_base import StitchedBaseFile
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, decode
@@ -64,11 +61,18 @@ def open_file(storage: Storage, path: str, size: int | None = None) -> BaseFileR
         UnsupportedFeatureError: a feature of the format that hudi_fast does not have.
     """
     extension = path.rpartition(".")[2]
+    # Few tables need the other readers, and loading them slows the first read of a process.
     if extension == "orc":
+        from hudi_fast.formats.orc.read import open_orc_file
+
         return open_orc_file(storage, path, size)
     if extension == "hfile":
+        from hudi_fast.formats.hfile.base_file import open_hfile
+
         return open_hfile(storage, path, size)
     if extension == "lance":
+        from hudi_fast.formats.lance.read import open_lance_file
+
         return open_lance_file(storage, path, size)
     return open_base_file(storage, path, size=size)
 
