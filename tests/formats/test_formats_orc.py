@@ -334,7 +334,7 @@ def changed(folder: Path, rows: pa.Table, streams: dict[tuple[int, int], bytes],
         old = reader._streams(0, rows.column_names)
         stored = {**old.stored, **{one: memoryview(content) for one, content in streams.items()}}
         new = StripeStreams(old.sections, old.stripe, old.footer, stored)
-        content = new.as_file(reader._file.reader.serialized_file_tail(), timestamps_as_numbers=False)
+        content = new.as_file(reader._serialized, timestamps_as_numbers=False)
     (folder / "a.orc").write_bytes(content)
     return Storage(folder)
 
@@ -372,7 +372,7 @@ def test_lists_of_more_entries_than_the_bytes_stand_for_are_refused(tmp_path: Pa
 def test_more_rows_than_the_bytes_stand_for_are_refused(tmp_path: Path) -> None:
     orc.write_table(pa.table({"n": [7] * 1000}), tmp_path / "a.orc", compression="uncompressed")
     with open_orc_file(Storage(tmp_path), "a.orc") as reader:
-        old, serialized = reader._streams(0, ["n"]), reader._file.reader.serialized_file_tail()
+        old, serialized = reader._streams(0, ["n"]), reader._serialized
     stripe = Stripe(3, 0, old.stripe.data_length, 0, 2**40)
     content = StripeStreams(old.sections, stripe, old.footer, old.stored).as_file(serialized, False)
     (tmp_path / "a.orc").write_bytes(content)
@@ -414,7 +414,9 @@ def test_a_section_has_no_more_bytes_than_its_bound(codec: int) -> None:
         Sections("a.orc", LZO, 1 << 18).content(b"\x02\x00\x00a")
 
 
-def test_a_stripe_takes_one_read_for_its_footer_and_one_for_columns_beside_each_other(tmp_path: Path) -> None:
+def test_a_stripe_takes_one_read_for_its_footer_and_one_for_columns_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     random_texts = [random.Random(number).randbytes(8).hex() for number in range(60_000)]
     names = ["a", "b", "c", "d"]
     orc.write_table(pa.table(dict.fromkeys(names, random_texts)), tmp_path / "a.orc", compression="uncompressed")
@@ -426,7 +428,7 @@ def test_a_stripe_takes_one_read_for_its_footer_and_one_for_columns_beside_each_
             reads.append((start, length))
             return read_at(start, length)
 
-        reader._read_at = counted  # type: ignore[method-assign]
+        monkeypatch.setattr(reader, "_read_at", counted)
         assert reader.num_row_groups == 1
         for columns, expected in (["b", "c"], 2), (["a"], 1), (["a", "d"], 2), (names, 1):
             reads.clear()

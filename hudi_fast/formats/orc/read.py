@@ -83,7 +83,8 @@ class OrcReader(BaseFileReader):
         self._source = source
         self._reread(lambda: check_levels(source, path))
         self._file = self._reread(lambda: arrow_orc().ORCFile(source))
-        self._tail: OrcTail = parse_tail(self._file.reader.serialized_file_tail(), path)
+        self._serialized: bytes = self._file.reader.serialized_file_tail()
+        self._tail: OrcTail = parse_tail(self._serialized, path)
         self._as_read: pa.Schema = self._file.schema
         self._schema = _schema_of(self._tail, self._as_read)
         self._numbers = type_numbers(self._as_read)
@@ -182,7 +183,7 @@ class OrcReader(BaseFileReader):
         return self._by_arrow(streams, columns, timestamps_as_numbers=True), times
 
     def _by_arrow(self, streams: StripeStreams, columns: Sequence[str], timestamps_as_numbers: bool) -> pa.RecordBatch:
-        alone = streams.as_file(self._file.reader.serialized_file_tail(), timestamps_as_numbers)
+        alone = streams.as_file(self._serialized, timestamps_as_numbers)
         return arrow_orc().ORCFile(pa.BufferReader(alone)).read_stripe(0, list(columns))
 
     def _needs_exact(self, footer: StripeFooter, columns: Sequence[str]) -> bool:
