@@ -1,4 +1,5 @@
-"""Byte-level helpers for kernels: unaligned words, short copies, comparison, hashing of one key.
+"""Byte-level helpers for kernels: unaligned words, numbers of variable length, short copies, comparison, hashing of
+one key.
 
 The machine operations require a little-endian CPU, as Arrow buffers in practice do. They check no bounds: callers stay
 inside ``[offsets[i], offsets[i + 1])`` of well-formed Arrow buffers.
@@ -24,9 +25,11 @@ __all__ = [
     "load_u64",
     "multiply_high",
     "prefetch",
+    "read_varint",
     "store_u16",
     "store_u32",
     "store_u64",
+    "unfold_sign",
 ]
 
 
@@ -94,6 +97,32 @@ def prefetch(array: npt.NDArray[Any], index: Int) -> None:
 def copy_bytes(target: Bytes, at: Int, source: Bytes, start: Int, length: Int) -> None:
     """``target[at : at + length] = source[start : start + length]``; the ranges do not overlap."""
     target[at : at + length] = source[start : start + length]
+
+
+@helper
+def read_varint(data: Bytes, at: Int, end: Int) -> Any:
+    """Seven bits a byte, the lowest first, the highest bit set in all but the last; at most ten bytes.
+
+    Returns:
+        The 64 bits as int64, and the position after them: -1 if the number is not over before ``end``.
+    """
+    bits = np.uint64(0)
+    shift = np.uint64(0)
+    while at < end and shift < np.uint64(64):
+        byte = np.uint64(data[at])
+        at += 1
+        bits |= (byte & np.uint64(0x7F)) << shift
+        if byte < np.uint64(0x80):
+            return np.int64(bits), np.int64(at)
+        shift += np.uint64(7)
+    return np.int64(0), np.int64(-1)
+
+
+@helper
+def unfold_sign(bits: Int) -> Any:
+    """The number at place ``bits``, unsigned, of the zigzag order 0, -1, 1, -2, 2, as int64."""
+    word = np.uint64(bits)
+    return np.int64(word >> np.uint64(1)) ^ -np.int64(word & np.uint64(1))
 
 
 @helper

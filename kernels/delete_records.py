@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
-from ._bytes import copy_bytes, load_u32, load_u64
+from ._bytes import copy_bytes, load_u32, load_u64, read_varint, unfold_sign
 from ._kernel import helper, kernel
 
 __all__ = [
@@ -46,16 +46,8 @@ _ARRAY = 12
 @helper
 def _read_long(data: Bytes, at: Int, end: Int) -> Any:
     """(value, next position) of the Avro int or long at ``at``; the position is -1 if it is cut off."""
-    bits = np.uint64(0)
-    shift = np.uint64(0)
-    while at < end and shift < np.uint64(64):
-        byte = np.uint64(data[at])
-        at += 1
-        bits |= (byte & np.uint64(0x7F)) << shift
-        if byte < np.uint64(0x80):
-            return np.int64(bits >> np.uint64(1)) ^ -np.int64(bits & np.uint64(1)), np.int64(at)
-        shift += np.uint64(7)
-    return np.int64(0), np.int64(-1)
+    bits, at = read_varint(data, at, end)
+    return unfold_sign(bits), at
 
 
 @helper

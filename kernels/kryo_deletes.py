@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets
-from ._bytes import copy_bytes, load_u32, load_u64
+from ._bytes import copy_bytes, load_u32, load_u64, unfold_sign
 from ._kernel import helper, kernel
 
 __all__ = [
@@ -75,11 +75,6 @@ def _varint(data: Bytes, at: Int, most: Int) -> Any:
             return np.int64(bits), np.int64(at)
         shift += np.uint64(7)
     return np.int64(0), np.int64(-1)
-
-
-@helper
-def _zigzag(bits: Int) -> Any:
-    return np.int64(np.uint64(bits) >> np.uint64(1)) ^ -np.int64(bits & 1)
 
 
 @helper
@@ -260,7 +255,7 @@ def _utf8(data: Bytes, at: Int, has_hash: Any, count: Int, kinds: Bytes, places:
     size = np.int64(0)
     if at >= 0:
         size, at = _varint(data, at, 5)
-        size = _zigzag(size)
+        size = unfold_sign(size)
     if at >= 0:
         _, at, count = _string(data, at, count, kinds, places)
     if size < 0 or size > held - 1:
@@ -554,7 +549,7 @@ def read_kryo_numbers(data: Bytes, at: Int64s, present: Bools, kind: Int, out: I
         place = at[row]
         if kind == INT or kind == LONG:
             bits, _ = _varint(data, place, 5 if kind == INT else 9)
-            out[row] = _zigzag(bits)
+            out[row] = unfold_sign(bits)
         elif kind == TIMESTAMP:
             out[row], _ = _varint(data, place, 9)
         elif kind == BOOLEAN:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._arrays import Bytes, Int, Int64s
+from ._bytes import read_varint, unfold_sign
 from ._kernel import helper, kernel
 
 __all__ = ["RunBounds", "measure_runs", "read_runs"]
@@ -44,21 +45,6 @@ class RunBounds(NamedTuple):
 
 
 @helper
-def _read_varint(data: Bytes, at: Int) -> Any:
-    """(64 bits, next position) of the number of variable length at ``at``; the position is -1 if it is cut off."""
-    bits = np.uint64(0)
-    shift = np.uint64(0)
-    while at < data.size and shift < np.uint64(64):
-        byte = np.uint64(data[at])
-        at += 1
-        bits |= (byte & np.uint64(0x7F)) << shift
-        if byte < np.uint64(0x80):
-            return np.int64(bits), np.int64(at)
-        shift += np.uint64(7)
-    return np.int64(0), np.int64(-1)
-
-
-@helper
 def _read_bits(data: Bytes, at: Int, width: Int) -> Any:
     """The ``width`` bits, 0 to 64, from bit ``at`` on; the first is the highest."""
     value = np.uint64(0)
@@ -70,13 +56,6 @@ def _read_bits(data: Bytes, at: Int, width: Int) -> Any:
         value = (value << np.uint64(taken)) | (part & ((np.uint64(1) << np.uint64(taken)) - np.uint64(1)))
         at += taken
     return np.int64(value)
-
-
-@helper
-def _unfolded(value: Int) -> Any:
-    """The number at a place of the zigzag order."""
-    bits = np.uint64(value)
-    return np.int64(bits >> np.uint64(1)) ^ -np.int64(bits & np.uint64(1))
 
 
 @helper
@@ -120,17 +99,17 @@ def _first_version(data: Bytes, at: Int, is_signed: bool, values: Int64s, bounds
         if at >= data.size:
             return np.int64(_CUT_OFF), count
         step = np.int64(data[at]) - (256 if data[at] >= 128 else 0)
-        value, at = _read_varint(data, at + 1)
-        value = _unfolded(value) if is_signed else value
+        value, at = read_varint(data, at + 1, data.size)
+        value = unfold_sign(value) if is_signed else value
         for _ in range(head + 3 if at >= 0 else 0):
             count = _keep(values, bounds, count, value)
             value += step
         return at, count
     for _ in range(256 - head):
-        value, at = _read_varint(data, at)
+        value, at = read_varint(data, at, data.size)
         if at < 0:
             return at, count
-        count = _keep(values, bounds, count, _unfolded(value) if is_signed else value)
+        count = _keep(values, bounds, count, unfold_sign(value) if is_signed else value)
     return np.int64(at), count
 
 
@@ -178,7 +157,7 @@ def _second_version(data: Bytes, at: Int, is_signed: bool, values: Int64s, bound
         if size > data.size - at - 1:
             return np.int64(_CUT_OFF), count
         value = _read_bits(data, 8 * (at + 1), 8 * size)
-        value = _unfolded(value) if is_signed else value
+        value = unfold_sign(value) if is_signed else value
         for _ in range((head & 7) + 3):
             count = _keep(values, bounds, count, value)
         return np.int64(at + 1 + size), count
@@ -195,14 +174,14 @@ def _second_version(data: Bytes, at: Int, is_signed: bool, values: Int64s, bound
             return np.int64(_CUT_OFF), count
         for i in range(size):
             value = _read_bits(data, 8 * at + i * width, width)
-            count = _keep(values, bounds, count, _unfolded(value) if is_signed else value)
+            count = _keep(values, bounds, count, unfold_sign(value) if is_signed else value)
         return np.int64(end), count
-    value, at = _read_varint(data, at)
+    value, at = read_varint(data, at, data.size)
     if at < 0:
         return np.int64(_CUT_OFF), count
-    value = _unfolded(value) if is_signed else value
-    step, at = _read_varint(data, at)
-    step = _unfolded(step)
+    value = unfold_sign(value) if is_signed else value
+    step, at = read_varint(data, at, data.size)
+    step = unfold_sign(step)
     width = width if code else np.int64(0)  # without bits all steps are the first one
     end = at + ((size - 2) * width + 7) // 8 if size > 2 else at
     if at < 0 or end > data.size:

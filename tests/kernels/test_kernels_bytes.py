@@ -15,13 +15,17 @@ from hudi_fast.kernels._bytes import (
     load_u32,
     load_u64,
     prefetch,
+    read_varint,
     store_u16,
     store_u32,
     store_u64,
+    unfold_sign,
 )
 from hudi_fast.kernels._kernel import kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from hudi_fast.formats.varint import varint, zigzag
 
 
 @kernel("void(ru1, i8, wu8)")
@@ -53,6 +57,19 @@ def equal_one(left, left_start, right, right_start, length):
 @kernel("void(wu1, i8, ru1, i8, i8)")
 def copy_one(target, at, source, start, length):
     copy_bytes(target, at, source, start, length)
+
+
+@kernel("void(ru1, i8, i8, wi8)")
+def number_at(data, at, end, out):
+    out[0], out[1] = read_varint(data, at, end)
+    out[2] = unfold_sign(out[0])
+
+
+def read_number(data, at, end):
+    """(bits, next position, signed number) of a number of variable length."""
+    out = np.empty(3, np.int64)
+    number_at(np.frombuffer(data, np.uint8), at, end, out)
+    return out.tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -100,3 +117,22 @@ def test_copies_write_their_range_and_nothing_else(raw, start, at):
     target = np.full(at + len(raw) + 9, 7, np.uint8)
     copy_one(target, at, np.frombuffer(bytes(start) + raw, np.uint8), start, len(raw))
     assert target.tobytes() == b"\7" * at + raw + b"\7" * 9
+
+
+@settings(max_examples=100, deadline=None)
+@given(value=st.integers(-(2**63), 2**63 - 1), before=st.binary(max_size=5), after=st.binary(max_size=5))
+def test_numbers_of_variable_length_are_read_as_they_were_written(value, before, after):
+    signed, unsigned = zigzag(value), varint(value % 2**64)
+    assert read_number(before + signed + after, len(before), len(before + signed))[1:] == [len(before + signed), value]
+    assert read_number(before + unsigned + after, len(before), len(before + unsigned))[:2] == [
+        value,
+        len(before + unsigned),
+    ]
+
+
+@settings(max_examples=50, deadline=None)
+@given(value=st.integers(0, 2**64 - 1), missing=st.integers(1, 10))
+def test_a_number_that_does_not_end_before_its_end_has_no_next_position(value, missing):
+    written = varint(value)
+    assert read_number(written + bytes(10), 0, max(0, len(written) - missing))[1] == -1
+    assert read_number(b"\x80" * 11, 0, 11)[1] == -1
