@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -120,7 +120,8 @@ class Storage:
     def rooted_at(self, root: str) -> Self:
         """The same storage with its files under another root; messages and metadata keep the table's own path.
 
-        For a table that is written next to the one that it will replace.
+        For a table that is written next to the one that it will replace, and for many files of one folder: the way
+        to the folder is checked once.
         """
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -215,6 +216,9 @@ class Storage:
         if self._store is not None:
             with contextlib.suppress(ConfigError):  # without the store's own client, pyarrow needs one more request
                 return self._read_object(self._store, path)
+        if self.is_local:
+            with open(self.fs_path(path), "rb", buffering=0) as file:
+                return file.readall()
         with self._explained(path), self.fs.open_input_file(self.fs_path(path)) as source:
             return bytes(source.read())
 
@@ -402,8 +406,10 @@ class Storage:
             OSError: some of them may be left.
         """
         if self._folders is not None:
-            for path in paths:
-                self.delete_file(path)
+            for folder, names in _by_folder(paths).items():
+                inner = self.rooted_at(self.fs_path(folder))  # checks the folder once
+                for name in names:
+                    inner.delete_file(name)
             return
         self._delete_objects([self.fs_path(path) for path in paths])
 
@@ -435,13 +441,19 @@ class Storage:
             folders.make_folder(self.fs_path(folder))
         folders.move(moved, place)
 
-    def copy_file(self, path: str, target: str) -> None:
+    def copy_file(self, path: str, target: str, other: Storage | None = None) -> None:
         """Create or replace ``target`` with the content of a file; its folder exists.
 
         Locally both names share the content, so neither may be changed in place: ``write_bytes`` replaces it.
+
+        Args:
+            path: the file.
+            target: the path of the copy.
+            other: storage of the copy, :meth:`rooted_at` another folder of this one; None for this one itself.
         """
-        if not self.is_local or not link_file(self.fs_path(path), self.fs_path(target)):
-            self.write_bytes(target, self.read_bytes(path))
+        other = other or self
+        if not self.is_local or not link_file(self.fs_path(path), other.fs_path(target)):
+            other.write_bytes(target, self.read_bytes(path))
 
     def set_modified(self, path: str, modified_ms: int) -> None:
         """Set the modification time of a file (milliseconds since the epoch).
@@ -546,6 +558,15 @@ def check_relative(path: str) -> str:
     if fault is not None:
         raise ConfigError(f"The path {path!r} {fault}.")
     return path
+
+
+def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Names of files by their folders."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        found.setdefault(folder, []).append(name)
+    return found
 
 
 def _fault(path: str) -> str | None:

@@ -30,8 +30,7 @@ class LocalStore:
 
     def create(self, name: str, data: bytes) -> None:
         """See ``FolderStore``."""
-        self._make_parent(name)
-        temporary = _write_temporary(name, data)
+        temporary = self._write_temporary(name, data)
         try:
             os.link(temporary, name)
         finally:
@@ -40,8 +39,7 @@ class LocalStore:
 
     def replace(self, name: str, data: bytes) -> None:
         """See ``FolderStore``."""
-        self._make_parent(name)
-        os.replace(_write_temporary(name, data), name)
+        os.replace(self._write_temporary(name, data), name)
         _drop_checksum_sidecar(name)
 
     def open_output(self, name: str) -> pa.NativeFile:
@@ -56,7 +54,7 @@ class LocalStore:
     def delete_file(self, name: str) -> bool:
         """See ``FolderStore``."""
         try:
-            self._files.delete_file(name)
+            os.unlink(name)
         except FileNotFoundError:
             return False
         _drop_checksum_sidecar(name)
@@ -77,6 +75,22 @@ class LocalStore:
 
     def _make_parent(self, name: str) -> None:
         self._files.create_dir(name.rpartition("/")[0], recursive=True)
+
+    def _write_temporary(self, name: str, data: bytes) -> str:
+        temporary = temporary_beside(name)
+        try:
+            try:
+                sink = open(temporary, "xb")
+            except FileNotFoundError:
+                self._make_parent(name)
+                sink = open(temporary, "xb")
+            with sink:
+                sink.write(data)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        return temporary
 
 
 def link_file(name: str, target: str) -> bool:
@@ -119,18 +133,6 @@ def delete_folder(fs: pafs.FileSystem, path: str) -> bool:
                 raise
         else:
             return True
-
-
-def _write_temporary(name: str, data: bytes) -> str:
-    temporary = temporary_beside(name)
-    try:
-        with open(temporary, "xb") as sink:
-            sink.write(data)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    return temporary
 
 
 def _drop_checksum_sidecar(name: str) -> None:

@@ -28,7 +28,14 @@ from hudi_fast.timeline.instant import (
     with_state,
 )
 
-__all__ = ["Timeline", "explained_plan", "load_timeline", "read_instant_body", "read_requested_body"]
+__all__ = [
+    "Timeline",
+    "explained_plan",
+    "listed_instant",
+    "load_timeline",
+    "read_instant_body",
+    "read_requested_body",
+]
 
 _LATER_FOLDER = "timeline"
 _FILE_TIME_MS = 1000
@@ -162,13 +169,25 @@ class Timeline:
 def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """Read the active timeline with one listing; empty if its folder does not exist."""
     entries = storage.list_dir(config.timeline_folder)
-    found = [_instant_of(entry, config) for entry in entries if not entry.is_dir]
+    found = [listed_instant(entry, config) for entry in entries if not entry.is_dir]
     instants = _effective(i for i in found if i is not None)
     if config.layout_version > 1:
         return Timeline(instants)
     is_beside = any(entry.is_dir and entry.name == _LATER_FOLDER for entry in entries)
     times = {entry.name: entry.modified_ms for entry in entries}
     return Timeline(instants, _overlapped(instants, times) if config.is_mor else frozenset(), is_beside)
+
+
+def listed_instant(entry: FileStat, config: TableConfig) -> Instant | None:
+    """The instant of a listed file; None for other files.
+
+    A completed instant of layout 1 was complete when its file was last modified.
+    """
+    found = parse_instant_file(entry.name, config.layout_version)
+    if found is None or found.state is not State.COMPLETED or found.completion is not None:
+        return found
+    completion = instant_from_ms(entry.modified_ms, config.timezone)
+    return Instant(found.requested, found.action, found.state, completion, found.file_name)  # faster than `replace`
 
 
 def _overlapped(instants: Sequence[Instant], times: Mapping[str, int]) -> frozenset[str]:
@@ -228,13 +247,6 @@ def explained_plan(storage: Storage, instant: Instant) -> Iterator[None]:
             "or remove the instant from the timeline with services.repair() or `hudi-fast repair`."
         )
         raise
-
-
-def _instant_of(entry: FileStat, config: TableConfig) -> Instant | None:
-    instant = parse_instant_file(entry.name, config.layout_version)
-    if instant is None or instant.state is not State.COMPLETED or instant.completion is not None:
-        return instant
-    return replace(instant, completion=instant_from_ms(entry.modified_ms, config.timezone))
 
 
 def _effective(instants: Iterable[Instant]) -> tuple[Instant, ...]:

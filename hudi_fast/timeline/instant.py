@@ -67,8 +67,8 @@ SOLO_TIME = "00000000000000"
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?", re.ASCII)
 _TIME_DIGITS = 17
-_CACHED_NAMES = 4096
-"""A process that writes to a table again and again lists the same file names each time."""
+_CACHED_NAMES = 1 << 15
+"""A process that uses a table again and again lists the same file names each time; about 10 MB of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,9 @@ def with_state(instant: Instant, state: State, completion: str | None = None) ->
 def instant_from_ms(ms: int, zone: str) -> str:
     """Format milliseconds since the epoch as a 17-digit time; ``zone`` is ``LOCAL`` (of this process) or ``UTC``."""
     seconds, millis = divmod(ms, 1000)
-    moment = datetime.fromtimestamp(seconds, UTC) if zone == "UTC" else datetime.fromtimestamp(seconds)
-    return f"{moment:%Y%m%d%H%M%S}{millis:03d}"
+    at = datetime.fromtimestamp(seconds, UTC) if zone == "UTC" else datetime.fromtimestamp(seconds)
+    # less than half the time of strftime, in listings of thousands of files
+    return f"{at.year:04d}{at.month:02d}{at.day:02d}{at.hour:02d}{at.minute:02d}{at.second:02d}{millis:03d}"
 
 
 def ms_from_instant(time: str, zone: str) -> int:

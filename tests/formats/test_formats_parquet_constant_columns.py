@@ -101,3 +101,8 @@ def test_batches_are_those_of_a_plain_read(
     batches = list(reader.batches(columns, batch_rows, groups))
     assert all(0 < batch.num_rows <= batch_rows for batch in batches)
     assert pa.Table.from_batches(batches, batches[0].schema).equals(expected)
+
+
+def test_a_column_that_no_chunk_names_is_not_constant(reader: ParquetReader) -> None:
+    found = ConstantColumns(reader.metadata, {}, reader.schema, ["one"], [0])
+    assert found.others == ["one"]

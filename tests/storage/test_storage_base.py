@@ -51,6 +51,18 @@ def test_a_replaced_file_is_the_old_or_the_new_one(storage: Storage) -> None:
     assert [entry.path for entry in storage.list_dir("", recursive=True) if not entry.is_dir] == ["d/f", "top"]
 
 
+def test_files_are_copied_and_deleted_within_and_between_folders(storage: Storage) -> None:
+    for path in ("d/f", "d/g", "e/f", "top"):
+        storage.write_bytes(path, path.encode())
+    storage.copy_file("d/f", "e/f")
+    storage.rooted_at(storage.fs_path("d")).copy_file("g", "g", storage.rooted_at(storage.fs_path("e")))
+    storage.delete_files(["d/f", "d/missing", "missing/f", "top"])
+    left = {one.path: storage.read_bytes(one.path) for one in storage.list_dir("", recursive=True) if not one.is_dir}
+    assert left == {"d/g": b"d/g", "e/f": b"d/f", "e/g": b"d/g"}
+    storage.write_bytes("e/g", b"new")
+    assert storage.read_bytes("d/g") == b"d/g"
+
+
 def test_unknown_file_systems_and_options_for_local_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(hf.ConfigError, match="No file system"):
         Storage("nope://bucket/table")

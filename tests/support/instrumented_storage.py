@@ -135,9 +135,9 @@ class RecordingStorage(Storage):
         """See ``Storage``."""
         return self._run("delete_dir", path, lambda: Storage.delete_dir(self, path), lambda: self._delete_some(path))
 
-    def copy_file(self, path: str, target: str) -> None:
+    def copy_file(self, path: str, target: str, other: Storage | None = None) -> None:
         """See ``Storage``."""
-        self._run("copy_file", target, lambda: Storage.copy_file(self, path, target))
+        self._run("copy_file", target, lambda: Storage.copy_file(self, path, target, other))
 
     def move(self, source: str, target: str) -> None:
         """See ``Storage``."""

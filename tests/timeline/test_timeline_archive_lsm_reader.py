@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.config.archive_options import ArchiveOptions
@@ -88,3 +90,13 @@ def test_completion_times_are_kept_by_file(storage: Storage) -> None:
     assert len(seen.files) == 1
     storage.delete_file(f"{FOLDER}/{next(iter(seen.files))}")
     assert lsm_completions(storage, FOLDER, wanted, seen) == {time_of(10): time_of(15)}
+
+
+@pytest.mark.parametrize("names", [["instantTime", "completionTime"], ["instantTime", "completionTime", "action"] * 2])
+def test_a_file_without_each_column_once_is_refused_by_name(storage: Storage, names: list[str]) -> None:
+    file = read_manifest(storage, FOLDER).files[0].name
+    with storage.open_output(f"{FOLDER}/{file}") as sink:
+        pq.write_table(pa.Table.from_arrays([pa.array([time_of(0)])] * len(names), names), sink)
+    with pytest.raises(CorruptTableError, match="expected each of") as caught:
+        list(read_lsm_times(storage, FOLDER, None, None))
+    assert caught.value.path == f"{FOLDER}/{file}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 __all__ = ["mutated"]
@@ -76,7 +77,7 @@ def _place(raw: bytes, rng: random.Random) -> int:
 def _mutated_json(raw: bytes, rng: random.Random) -> bytes:
     try:
         document = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):  # not JSON, or nested deeply by an earlier change
         return raw[: len(raw) // 2]
     for _ in range(rng.choice((1, 1, 2))):
         document = _replaced(document, rng)
@@ -97,7 +98,7 @@ def _replaced(document: Any, rng: random.Random) -> Any:
     if not children or rng.random() < 0.15:
         if isinstance(document, str) and document[:1] in ("{", "[") and rng.random() < 0.8:
             return _mutated_json(document.encode(), rng).decode("utf-8", "replace")
-        return rng.choice((rng.choice(_VALUES), [document], {"x": document}))
+        return rng.choice((deepcopy(rng.choice(_VALUES)), [document], {"x": document}))
     key = rng.choice(children)
     if rng.random() < 0.1:
         del document[key]

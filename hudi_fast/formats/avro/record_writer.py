@@ -73,6 +73,9 @@ def _union(branches: list[Any], known: dict[str, Writer]) -> Writer:
         raise NotImplementedError(branches)
     at = branches.index("null")
     absent, mark = _long(at), _long(1 - at)
+    if branches[1 - at] in ("int", "long"):
+        marked = [mark + one for one in _LONGS]
+        return lambda value: absent if value is None else marked[value] if 0 <= value < _SMALL else mark + zigzag(value)
     present = _writer(branches[1 - at], known)
     return lambda value: absent if value is None else mark + present(value)
 

@@ -43,7 +43,8 @@ class ConstantColumns:
             return
         self._schema = pa.schema([schema.field(name) for name in columns])
         for field in self._schema:
-            value = _value(metadata, numbers[field.name], groups) if field.type == pa.string() else None
+            number = numbers.get(field.name)  # None in a damaged footer, whose chunks may have other names
+            value = None if number is None or field.type != pa.string() else _value(metadata, number, groups)
             if value is not None:
                 self._values[field.name] = value
 

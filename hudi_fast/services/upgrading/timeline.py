@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.concurrency import in_threads
+from hudi_fast.timeline.active import listed_instant
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata, encode_commit_metadata
 from hudi_fast.timeline.instant import (
     WRITE_ACTIONS,
@@ -84,9 +85,11 @@ def copy_timeline(
     ]
     if target.layout_version > 1:
         files = _with_possible_times(_with_clusterings(storage, files), source.is_mor)
+    # storage of each folder: the way there is checked once, not for each file
+    old, new = (storage.rooted_at(storage.fs_path(one.timeline_folder)) for one in (source, target))
     for rank in range(3):
         chosen = [one for one in files if _rank(one.instant) == rank]
-        in_threads(lambda one: _copy(storage, one, target), chosen, 1 if storage.is_local else _THREADS)
+        in_threads(lambda one: _copy(old, one, new, target), chosen, 1 if storage.is_local else _THREADS)
     if target.layout_version < 2:
         for one in _files(storage, SCHEMA_FOLDER, source):
             if one.entry.name != _name(one.instant, 1):
@@ -124,12 +127,9 @@ def _is_instant(entry: FileStat, layout: int) -> bool:
 
 def _files(storage: Storage, folder: str, config: TableConfig) -> Iterator[_File]:
     for entry in storage.list_dir(folder):
-        instant = None if entry.is_dir else parse_instant_file(entry.name, config.layout_version)
-        if instant is None:
-            continue
-        if instant.is_completed and instant.completion is None:
-            instant = replace(instant, completion=instant_from_ms(entry.modified_ms, config.timezone))
-        yield _File(entry, instant)
+        instant = None if entry.is_dir else listed_instant(entry, config)
+        if instant is not None:
+            yield _File(entry, instant)
 
 
 def _with_clusterings(storage: Storage, files: Sequence[_File]) -> list[_File]:
@@ -141,7 +141,7 @@ def _with_clusterings(storage: Storage, files: Sequence[_File]) -> list[_File]:
             if body and decode_requested_replace(body, one.entry.path).clustering is not None:
                 planned.add(one.instant.requested)
     return [
-        replace(one, instant=replace(one.instant, action="clustering"))
+        _File(one.entry, replace(one.instant, action="clustering"))
         if one.instant.action == "replacecommit" and not one.instant.is_completed and one.instant.requested in planned
         else one
         for one in files
@@ -152,7 +152,7 @@ def _with_possible_times(files: Sequence[_File], is_mor: bool) -> list[_File]:
     """The files, with completion times after the request and before the next compaction was planned."""
     compactions = sorted({one.instant.requested for one in files if one.instant.action == "compaction"})
     return [
-        replace(one, instant=_with_possible_time(one.instant, compactions if is_mor else ()))
+        _File(one.entry, _with_possible_time(one.instant, compactions if is_mor else ()))
         if one.instant.is_completed
         else one
         for one in files
@@ -176,17 +176,18 @@ def _moved(time: str, milliseconds: int) -> str:
     return instant_from_ms(ms_from_instant(time, "UTC") + milliseconds, "UTC")
 
 
-def _copy(storage: Storage, file: _File, target: TableConfig) -> None:
+def _copy(old: Storage, file: _File, new: Storage, target: TableConfig) -> None:
+    """Copy one file from the folder of a timeline to that of another, each with its own storage."""
     instant, layout = file.instant, target.layout_version
-    path = f"{target.timeline_folder}/{_name(instant, layout)}"
+    name = _name(instant, layout)
     if file.entry.size and _holds_commit_metadata(instant):
-        commit = decode_commit_metadata(storage.read_bytes(file.entry.path), file.entry.path)
+        commit = decode_commit_metadata(old.read_bytes(file.entry.name), file.entry.path)
         replaces = instant.action == "replacecommit" and instant.is_completed
-        storage.write_bytes(path, encode_commit_metadata(commit, layout, replaces))
+        new.write_bytes(name, encode_commit_metadata(commit, layout, replaces))
     else:
-        storage.copy_file(file.entry.path, path)
+        old.copy_file(file.entry.name, name, new)
     if layout < 2 and instant.completion is not None:
-        storage.set_modified(path, ms_from_instant(instant.completion, target.timezone))
+        new.set_modified(name, ms_from_instant(instant.completion, target.timezone))
 
 
 def _holds_commit_metadata(instant: Instant) -> bool:
