@@ -1,26 +1,33 @@
 """Lance base files: rows, ranges of rows, Hudi's keys, types, files on other storage, damage.
 
 Modules: hudi_fast.formats.lance.package, hudi_fast.formats.lance.types, hudi_fast.formats.lance.local_file,
-hudi_fast.formats.lance.read, hudi_fast.formats.lance.write.
+hudi_fast.formats.lance.decoder, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.read,
+hudi_fast.formats.lance.write.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import os
+import signal
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
-from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, HudiError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileFooter
-from hudi_fast.formats.lance.package import lance_errors, lance_files
+from hudi_fast.formats.lance import decoding
+from hudi_fast.formats.lance.package import lance_files
 from hudi_fast.formats.lance.read import open_lance_file
 from hudi_fast.formats.lance.types import table_schema
 from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
@@ -222,15 +229,124 @@ def test_a_missing_cut_or_foreign_file_is_an_error_that_names_it(tmp_path: Path)
             open_lance_file(storage, "b.lance")
 
 
-def test_a_panic_of_the_package_is_an_error_of_the_file(tmp_path: Path) -> None:
-    panic = type("PanicException", (BaseException,), {})
-    with (
-        pytest.raises(CorruptTableError, match=r"\(index out of bounds\).*a\.lance"),
-        lance_errors("a.lance", Storage(tmp_path)),
-    ):
-        raise panic("index out of bounds\nstack")
-    with pytest.raises(KeyboardInterrupt), lance_errors("a.lance", Storage(tmp_path)):
-        raise KeyboardInterrupt
+def decoders() -> list[int]:
+    """Process ids of the idle decoders."""
+    return [one._process.pid for one in decoding._idle]
+
+
+def end_decoders() -> None:
+    """Start the next read with a new process."""
+    while decoding._idle:
+        decoding._idle.pop().end()
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Storage:
+    """``p/a.lance`` with 300 000 rows, more than a pipe holds."""
+    rows = pa.table({"n": pa.array(range(300_000), pa.int64())})
+    written(Storage(tmp_path), [rows])
+    return Storage(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "text"),
+    [
+        (signal.SIGABRT, CorruptTableError, r"pylance ended its process with SIGABRT.*a\.lance"),
+        (signal.SIGSEGV, CorruptTableError, r"pylance ended its process with SIGSEGV.*a\.lance"),
+        (signal.SIGKILL, HudiError, "SIGKILL ended it, perhaps for lack of memory"),
+    ],
+)
+def test_the_end_of_a_decoder_is_an_error_and_the_next_read_has_another(
+    number: signal.Signals, error: type[HudiError], text: str, many: Storage
+) -> None:
+    with open_lance_file(many, "p/a.lance") as reader:
+        end_decoders()
+        batches = reader.batches(["n"], 1000)
+        next(batches)
+        with (
+            mock.patch.object(decoding._Decoder, "_read", autospec=True, side_effect=killed_first(number)),
+            pytest.raises(error, match=text) as caught,
+        ):
+            list(batches)
+        assert type(caught.value) is error
+        assert decoders() == []
+        assert reader.read(["n"]).num_rows == 300_000
+
+
+def killed_first(number: signal.Signals) -> Callable[[Any, int], bytes]:
+    """``_Decoder._read`` of a process that gets a signal before."""
+    read = decoding._Decoder._read
+
+    def kill_and_read(process: Any, size: int) -> bytes:
+        process._process.send_signal(number)
+        process._process.wait()
+        while True:
+            read(process, size)  # what the pipe holds
+
+    return kill_and_read
+
+
+def test_a_decoder_that_was_killed_while_idle_is_replaced(many: Storage) -> None:
+    with open_lance_file(many, "p/a.lance") as reader:
+        for one in decoders():
+            os.kill(one, signal.SIGKILL)
+        while any(one.is_running for one in decoding._idle):
+            time.sleep(0.01)
+        assert reader.read(["n"]).num_rows == 300_000
+
+
+def test_a_read_that_is_given_up_ends_its_decoder(many: Storage) -> None:
+    with open_lance_file(many, "p/a.lance") as reader:
+        end_decoders()
+        batches = reader.batches(["n"], 1000)
+        next(batches)
+        batches.close()
+        assert decoders() == []
+        assert sum(one.num_rows for one in reader.batches(["n"], 1000)) == 300_000
+        first = decoders()
+        assert len(first) == 1
+        assert reader.read(["n"]).num_rows == 300_000
+        assert decoders() == first
+
+
+def test_a_fork_has_decoders_of_its_own(many: Storage) -> None:
+    with open_lance_file(many, "p/a.lance") as reader:
+        kept = decoders()
+        assert kept
+        child = os.fork()
+        if child == 0:
+            try:
+                right = decoders() == [] and reader.read(["n"]).num_rows == 300_000 and decoders() != kept
+            finally:
+                end_decoders()
+                os._exit(0 if right else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert reader.read(["n"]).num_rows == 300_000
+        assert decoders() == kept
+
+
+def test_a_decoder_that_cannot_start_is_an_error(many: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    end_decoders()
+    monkeypatch.setattr(sys, "executable", "false")
+    with pytest.raises(HudiError, match="gave no answer: it printed nothing") as caught:
+        open_lance_file(many, "p/a.lance")
+    assert not isinstance(caught.value, CorruptTableError)
+
+
+def test_a_file_with_any_changed_byte_is_read_or_refused(tmp_path: Path) -> None:
+    """pylance 14 ends its process at some of them."""
+    rows = pa.table({"id": [f"k{at}" for at in range(30)], "list": [[at, None] for at in range(30)]})
+    raw = stored(tmp_path, rows)
+    storage, ends = Storage(tmp_path), []
+    for at in range(0, len(raw), max(1, len(raw) // 60)):
+        (tmp_path / "b.lance").write_bytes(raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :])
+        try:
+            with open_lance_file(storage, "b.lance") as reader:
+                reader.read(reader.schema.names)
+        except CorruptTableError as error:
+            ends.append(str(error))
+    assert ends
+    assert all("b.lance" in one for one in ends)
 
 
 def test_an_aborted_file_leaves_nothing(tmp_path: Path) -> None:
@@ -269,6 +385,7 @@ def test_files_in_an_object_store_are_copied_and_the_copies_deleted(
 
 @pytest.fixture
 def without_pylance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lance", None)
     monkeypatch.setitem(sys.modules, "lance.file", None)
 
 

@@ -22,7 +22,18 @@ def test_values(text: str | bytes, value: object) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", b"\xff", b'"\xed\xa0\xbd"', "[" * 100_000, '{"a":' * 100_000, "9" * 19, f"-{2**63 + 1}", "9" * 10_000, r'["\ud83d"]'],
+    [
+        "",
+        "{",
+        b"\xff",
+        b'"\xed\xa0\xbd"',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "9" * 19,
+        f"-{2**63 + 1}",
+        "9" * 10_000,
+        r'["\ud83d"]',
+    ],
     ids=range(10),
 )
 def test_what_no_java_program_writes_is_a_value_error(text: str | bytes) -> None:

@@ -15,10 +15,7 @@ import pytest
 from tests.spark.programs import PROJECT
 from tests.untrusted.readers import READERS
 
-UNDEFENDED = "Lance files"
-"""pylance ends the process at some; SECURITY.md says it."""
-
-FORMATS = [name for name in READERS if not name.startswith("table") and name != UNDEFENDED]
+FORMATS = [name for name in READERS if not name.startswith("table")]
 TABLES = [name for name in READERS if name.startswith("table")]
 
 

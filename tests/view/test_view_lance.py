@@ -77,6 +77,7 @@ def test_maps_are_refused_before_anything_is_written(tmp_path: Path) -> None:
 def test_without_the_package_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hf.write(plain_rows(range(4)), tmp_path, lance_settings())
     before = listing(tmp_path)
+    monkeypatch.setitem(sys.modules, "lance", None)
     monkeypatch.setitem(sys.modules, "lance.file", None)
     with pytest.raises(hf.ConfigError, match=r"pip install 'hudi-fast\[lance\]'"):
         hf.write(plain_rows([1], ts=2), tmp_path, lance_settings())

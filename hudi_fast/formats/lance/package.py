@@ -1,30 +1,15 @@
-"""The package pylance: loaded when a table has Lance files, with its errors as errors of the file.
-
-pylance reports a damaged file by various exceptions of Python, a missing one by ``ValueError``, and a failed check of
-its own by ``PanicException``, which is not an :class:`Exception`. Where such a check fails within a stream of batches,
-pylance ends the process: no caller can prevent that.
-"""
+"""The package pylance, which tables with Lance files need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
-import pyarrow as pa
-
-from hudi_fast.errors import HudiError
-from hudi_fast.formats.base_file import file_errors
-from hudi_fast.storage.base import Storage
 from hudi_fast.storage.extras import import_extra
 
-__all__ = ["lance_errors", "lance_files"]
+__all__ = ["lance_files", "require_lance"]
 
-_PANIC = "PanicException"
-"""Name of the exception of a Rust panic; no module exports it."""
-
-_MISSING = "Not found"
-"""How pylance's message about a missing file begins."""
+_WHAT = "A table with Lance base files"
 
 
 def lance_files() -> Any:
@@ -33,34 +18,14 @@ def lance_files() -> Any:
     Raises:
         ConfigError: pylance is not installed.
     """
-    return import_extra("lance.file", "lance", "A table with Lance base files")
+    return import_extra("lance.file", "lance", _WHAT)
 
 
-@contextmanager
-def lance_errors(path: str, storage: Storage) -> Iterator[None]:
-    """Raise errors of pylance as errors of the file.
-
-    Args:
-        path: the file, for messages.
-        storage: its storage.
+def require_lance() -> None:
+    """Check that pylance is installed, without loading it.
 
     Raises:
-        FileGoneError: the file is missing.
-        CorruptTableError: any other error.
+        ConfigError: it is not.
     """
-    with file_errors(path, storage, "Lance"):
-        try:
-            yield
-        except (HudiError, OSError, pa.ArrowException):
-            raise
-        except (ValueError, RuntimeError, OverflowError) as error:
-            text = _first_line(error)
-            raise FileNotFoundError(text) if text.startswith(_MISSING) else pa.ArrowInvalid(text) from error
-        except BaseException as error:
-            if type(error).__name__ != _PANIC:
-                raise
-            raise pa.ArrowInvalid(_first_line(error)) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
+    if find_spec("lance") is None:
+        lance_files()

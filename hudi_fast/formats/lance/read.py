@@ -2,7 +2,7 @@
 
 ::
 
-    footer ─► columns, rows, keys                     ranges of rows ─► pylance ─► columns in types of the table
+    footer ─► columns, rows, keys        ranges of rows ─► pylance, in its own process ─► columns in types of the table
 
 Lance has no row groups: it finds any range of rows by itself. Here a row group is a range of rows of about
 :data:`_GROUP_BYTES`, so that memory holds one of them. Files hold no statistics of their columns.
@@ -18,15 +18,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.schema import avro_to_arrow
-from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, footer_of, rows_without_columns
+from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, rows_without_columns
+from hudi_fast.formats.lance.decoding import describe_file, read_rows
 from hudi_fast.formats.lance.local_file import LocalInput
-from hudi_fast.formats.lance.package import lance_errors, lance_files
+from hudi_fast.formats.lance.package import require_lance
 from hudi_fast.formats.lance.types import SCHEMA_KEY, table_schema, table_values
 from hudi_fast.storage.base import Storage
 
@@ -47,9 +47,6 @@ _TEXT_WIDTH = 16
 _FOOTER_BYTES = 40
 _MAGIC = b"LANC"
 
-_READ_AHEAD = 2
-"""Batches that pylance decodes ahead."""
-
 
 class LanceReader(BaseFileReader):
     """One open Lance file; a row group is a range of rows.
@@ -64,10 +61,9 @@ class LanceReader(BaseFileReader):
         self.path = path
         self._storage = storage
         self._local = local
-        self._open: dict[tuple[str, ...], Any] = {}
-        found = lance_files().LanceFileReader(local.path).metadata()
-        self._rows = int(found.num_rows)
-        self._data_bytes = int(found.num_data_bytes)
+        found = describe_file(local.path)
+        self._rows = found.rows
+        self._data_bytes = found.data_bytes
         self._stored: pa.Schema = found.schema.remove_metadata()
         self._pairs: dict[bytes, bytes] = dict(found.schema.metadata or {})
         self._schema = _schema_of(self._stored, self._pairs.get(SCHEMA_KEY), path)
@@ -104,7 +100,7 @@ class LanceReader(BaseFileReader):
         Raises:
             CorruptTableError: one of them is not UTF-8.
         """
-        with lance_errors(self.path, self._storage):
+        with file_errors(self.path, self._storage, "Lance"):
             return footer_of(self._pairs)
 
     def row_group_rows(self) -> list[int]:
@@ -121,51 +117,44 @@ class LanceReader(BaseFileReader):
         self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Rows in file order, at most ``batch_rows`` at a time."""
-        for number in range(self.num_row_groups) if row_groups is None else row_groups:
-            start, end = self._starts[number], self._starts[number + 1]
-            if not columns:
-                for at in range(start, end, batch_rows):
-                    yield rows_without_columns(min(batch_rows, end - at))
-                continue
-            yield from self._range(columns, start, end - start, min(batch_rows, end - start))
+        groups = range(self.num_row_groups) if row_groups is None else row_groups
+        ranges = [(self._starts[one], self._starts[one + 1] - self._starts[one]) for one in groups]
+        if columns:
+            yield from self._decoded(columns, ranges, batch_rows)
+            return
+        for _, rows in ranges:
+            for at in range(0, rows, batch_rows):
+                yield rows_without_columns(min(batch_rows, rows - at))
 
     def close(self) -> None:
         """Close the file."""
-        self._open.clear()
         self._local.close()
 
-    def _range(self, columns: Sequence[str], start: int, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Rows of one range, as many as there ought to be."""
+    def _decoded(
+        self, columns: Sequence[str], ranges: Sequence[tuple[int, int]], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of some ranges, as many as there ought to be."""
         schema = pa.schema([self._schema.field(name) for name in columns])
-        found = 0
-        with lance_errors(self.path, self._storage):
-            given = self._reader(columns).read_range(start, rows, batch_size=batch_rows, batch_readahead=_READ_AHEAD)
-            stream = iter(given.to_batches())
+        stream = read_rows(self._local.path, columns, ranges, batch_rows)
+        expected, found = sum(rows for _, rows in ranges), 0
         while True:
-            with lance_errors(self.path, self._storage):
+            with file_errors(self.path, self._storage, "Lance"):
                 batch = next(stream, None)
                 if batch is None:
                     break
                 batch.validate(full=True)  # pylance does not check what a damaged file makes of texts and offsets
                 found += batch.num_rows
-                if found > rows:
+                if found > expected:
                     break
                 arrays = [table_values(batch.column(field.name), field.type) for field in schema]
                 made = pa.RecordBatch.from_arrays(arrays, schema=schema)
             yield made
-        if found != rows:
+        if found != expected:
             raise CorruptTableError(
-                f"The Lance file holds {found} rows from row {start} on, expected {rows}. It is damaged; restore it, "
-                "or restore the table to a savepoint.",
+                f"The Lance file gives {found} rows, expected {expected}. It is damaged; restore it, or restore the "
+                "table to a savepoint.",
                 self.path,
             )
-
-    def _reader(self, columns: Sequence[str]) -> Any:
-        """An open file of pylance that reads some columns."""
-        names = tuple(columns)
-        if names not in self._open:
-            self._open[names] = lance_files().LanceFileReader(self._local.path, columns=list(names))
-        return self._open[names]
 
 
 def open_lance_file(storage: Storage, path: str, size: int | None = None) -> LanceReader:
@@ -182,8 +171,8 @@ def open_lance_file(storage: Storage, path: str, size: int | None = None) -> Lan
         CorruptTableError: it is cut off, or not Lance.
         UnsupportedFeatureError: it has columns of a type that no table has.
     """
-    lance_files()
-    with lance_errors(path, storage):
+    require_lance()
+    with file_errors(path, storage, "Lance"):
         local = LocalInput(storage, path, size)
         try:
             _check_end(local.path)
@@ -194,7 +183,7 @@ def open_lance_file(storage: Storage, path: str, size: int | None = None) -> Lan
 
 
 def _check_end(place: str) -> None:
-    """Check that a file is long enough and ends as Lance files do; pylance panics at some others.
+    """Check that a file is long enough and ends as Lance files do; pylance says less about others.
 
     Raises:
         pa.ArrowInvalid: it does not.

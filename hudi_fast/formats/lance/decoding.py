@@ -1,0 +1,226 @@
+"""Lance files, decoded by pylance in a process of their own.
+
+pylance ends its process at some damaged files: a failed check of its own cannot pass through the stream of batches that
+it returns. So a process of its own reads them, and its end is an error of the file.
+
+::
+
+    describe_file, read_rows ─► an idle process, or a new one ─► frames of its answer ─► schema, batches
+                                                                  its end             ─► an error
+
+A new process starts in half a second; up to :data:`_KEPT` wait for more files. They end when their standard input does:
+with this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, NoReturn
+
+import pyarrow as pa
+
+from hudi_fast.errors import HudiError
+from hudi_fast.formats.lance import decoder
+from hudi_fast.formats.lance.decoder import BATCH, END, ERROR, FRAME, MISSING
+
+__all__ = ["LanceFile", "describe_file", "read_rows"]
+
+_KEPT = 2
+"""Most processes that wait for more files, about 150 MB each."""
+
+_PANIC = "panicked at"
+"""In the line before the message of a failed check of Rust."""
+
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
+"""Signals that say nothing about the file."""
+
+
+class LanceFile(NamedTuple):
+    """What a file says of itself.
+
+    Attributes:
+        rows: number of rows.
+        data_bytes: bytes of their encoded values.
+        schema: columns as they are stored, with the file's metadata.
+    """
+
+    rows: int
+    data_bytes: int
+    schema: pa.Schema
+
+
+def describe_file(path: str) -> LanceFile:
+    """Read the footer of a file.
+
+    Args:
+        path: on the local disk.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        pa.ArrowInvalid: pylance cannot read it.
+        HudiError: the process that reads could not start, or was killed.
+    """
+    with _borrowed() as process:
+        (_, numbers), (_, schema) = process.frames({"path": path})
+    rows, data_bytes = json.loads(numbers)
+    return LanceFile(rows, data_bytes, pa.ipc.read_schema(pa.py_buffer(schema)))
+
+
+def read_rows(
+    path: str, columns: Sequence[str], ranges: Sequence[tuple[int, int]], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Decode ranges of rows of a file, in order; neither values nor the number of rows are checked.
+
+    Args:
+        path: on the local disk.
+        columns: names.
+        ranges: number of the first row of each, and how many; memory holds a part of one.
+        batch_rows: most rows of a batch.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        pa.ArrowInvalid: pylance cannot read it.
+        HudiError: the process that reads could not start, or was killed.
+    """
+    request = {"path": path, "columns": list(columns), "ranges": list(ranges), "batch_rows": batch_rows}
+    with _borrowed() as process:
+        for kind, content in process.frames(request):
+            if kind == BATCH:
+                yield pa.ipc.open_stream(content).read_next_batch()
+
+
+class _Decoder:
+    """One process.
+
+    Attributes:
+        is_idle: whether it waits for a request.
+    """
+
+    def __init__(self) -> None:
+        self._errors = tempfile.TemporaryFile()
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
+        # -P: the folder of the program has modules with the names of Python's own
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", decoder.__file__],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self._answers.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
+        self.is_idle = True
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can still take a request."""
+        return self._process.poll() is None
+
+    def frames(self, request: Mapping[str, Any]) -> Iterator[tuple[bytes, bytes]]:
+        """Kind and content of each frame of the answer but the last.
+
+        Raises:
+            FileNotFoundError: the answer says that there is no such file.
+            pa.ArrowInvalid: it has another error, or the process ended.
+            HudiError: the process could not start, or was killed.
+        """
+        self.is_idle = False
+        with contextlib.suppress(BrokenPipeError):  # it has ended: the answer says it
+            self._requests.write(json.dumps(request).encode() + b"\n")
+            self._requests.flush()
+        while True:
+            kind, size = FRAME.unpack(self._read(FRAME.size))
+            content = self._read(size)
+            self.is_idle = kind in (END, ERROR)
+            if kind == ERROR:
+                name, text = json.loads(content)
+                raise FileNotFoundError(text) if name == MISSING else pa.ArrowInvalid(f"{name}: {text}")
+            if kind == END:
+                return
+            yield kind, content
+
+    def end(self) -> None:
+        """Kill it."""
+        self._process.kill()
+        self._process.wait()
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the pipes of this process; the other one ends when all of them are closed."""
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.close()
+        self._answers.close()
+        self._errors.close()
+
+    def _read(self, size: int) -> bytes:
+        content: bytes = self._answers.read(size)
+        if len(content) < size:
+            self._explain_end()
+        return content
+
+    def _explain_end(self) -> NoReturn:
+        """Raise the reason why there is no answer."""
+        status: int = self._process.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").splitlines()
+        panics = [after for line, after in pairwise(lines) if _PANIC in line]
+        text = str((panics or lines[-1:] or ["it printed nothing"])[0])
+        if status < 0 and -status not in _FROM_OUTSIDE:
+            raise pa.ArrowInvalid(f"pylance ended its process with {signal.Signals(-status).name}: {text}")
+        how = f"{signal.Signals(-status).name} ended it, perhaps for lack of memory" if status < 0 else text
+        raise HudiError(f"The process that decodes Lance files gave no answer: {how}. Read the table again.")
+
+
+_idle: list[_Decoder] = []
+
+
+@contextlib.contextmanager
+def _borrowed() -> Iterator[_Decoder]:
+    """A process of the caller's own; it is kept afterwards if it has answered whole."""
+    process = _kept() or _Decoder()
+    try:
+        yield process
+    finally:
+        if process.is_idle and len(_idle) < _KEPT:
+            _idle.append(process)
+        else:
+            process.end()
+
+
+def _kept() -> _Decoder | None:
+    with contextlib.suppress(IndexError):  # no other is idle
+        while True:
+            process = _idle.pop()
+            if process.is_running:
+                return process
+            process.end()
+    return None
+
+
+def _forget_all() -> None:
+    """In a fork: the processes are those of the parent."""
+    for one in _idle:
+        one.forget()
+    _idle.clear()
+
+
+def _end_all() -> None:
+    while _idle:
+        _idle.pop().end()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_end_all)
