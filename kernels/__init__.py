@@ -17,6 +17,10 @@
     java_doubles.py, java_numbers.py, json_parts.py, json_text.py   JSON text as Java writes it
     java_hash.py          String.hashCode and List.hashCode
     key_table.py          exact hash tables over byte keys: look up, pick one row per key
+    kryo_deletes.py       entries of delete blocks that Kryo serialised
+    lz4_blocks.py         LZ4 blocks as Hadoop writes them
+    orc_runs.py           integers of ORC streams
+    parquet_footer.py     check the types of column chunks
     secondary_keys.py     join and split keys of secondary indexes
     vector_distances.py   distances of many vectors to one
     seqno.py              sequence number strings

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import DistantStorage
@@ -61,3 +62,23 @@ def test_rows_are_equal_however_much_is_read_at_once(tmp_path: Path, storage: ty
     with open_base_file(storage(str(tmp_path)), path) as reader:
         found = pa.Table.from_batches(reader.batches(["list", "key"], 30_000))
     assert found.equals(pq.read_table(tmp_path / path).select(["list", "key"]))
+
+
+def test_a_footer_whose_chunks_have_other_types_or_names_is_refused(tmp_path: Path) -> None:
+    """pyarrow 26 ends the process when it looks at a chunk of another type than its column."""
+    path, storage = write_file(tmp_path, 3), Storage(str(tmp_path))
+    raw = (tmp_path / path).read_bytes()
+    start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    for name, chunk in (("key", 0), ("element", 1), ("when", 2)):
+        at = raw.index(b"\x15", raw.rindex(b"\x1c\x15", start, raw.rindex(name.encode(), start)))
+        (tmp_path / path).write_bytes(raw[: at + 1] + bytes([raw[at + 1] ^ 2]) + raw[at + 2 :])
+        with pytest.raises(CorruptTableError, match=rf"column {chunk} of row group 0.*base\.parquet"):
+            open_base_file(storage, path)
+    for damaged in (b"\x18\x03key", b"parquet-cpp"):
+        at = raw.rindex(damaged, start) + 2
+        (tmp_path / path).write_bytes(raw[:at] + b"\xff" + raw[at + 1 :])
+        with (
+            open_base_file(storage, path) as reader,
+            pytest.raises(CorruptTableError, match=r"utf-8.*base\.parquet"),
+        ):
+            assert (reader.leaves, reader.has_nan_safe_bounds) is None

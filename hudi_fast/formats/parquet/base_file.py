@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,6 +38,7 @@ from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, with
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.formats.vectors import VECTORS_KEY, stored_rows, stored_schema, vectors_text
+from hudi_fast.kernels.parquet_footer import foreign_chunk
 from hudi_fast.storage.base import Storage
 
 __all__ = [
@@ -64,6 +66,9 @@ Result = TypeVar("Result")
 
 _READ_AHEAD = 64 << 10
 """Bytes that are read at once of a column chunk on local disk. An object store is asked for the whole chunk."""
+
+_HEAD_BYTES, _TAIL_BYTES = 4, 8
+"""Of a file that is a footer alone: the magic number; the footer's length and the magic number again."""
 
 _GROUP_ROWS = 64 << 20
 """Maximum rows that Arrow writes into one row group."""
@@ -346,12 +351,13 @@ class ParquetReader(BaseFileReader):
         """Dotted path and physical type of each leaf column, in their order in the file."""
         metadata = self.metadata
         numbers = range(metadata.num_columns)
-        if metadata.num_row_groups:
-            chunks = metadata.row_group(0)
-            return [(one.path_in_schema, one.physical_type) for one in map(chunks.column, numbers)]
-        # Only here: `schema` and the footer refer to each other. A footer with its bloom filter would stay in memory
-        # until Python next collects cycles.
-        return [(one.path, one.physical_type) for one in map(metadata.schema.column, numbers)]
+        with self._explained():
+            if metadata.num_row_groups:
+                chunks = metadata.row_group(0)
+                return [(one.path_in_schema, one.physical_type) for one in map(chunks.column, numbers)]
+            # Only here: `schema` and the footer refer to each other. A footer with its bloom filter would stay in
+            # memory until Python next collects cycles.
+            return [(one.path, one.physical_type) for one in map(metadata.schema.column, numbers)]
 
     @property
     def location(self) -> tuple[Storage, str]:
@@ -376,7 +382,8 @@ class ParquetReader(BaseFileReader):
     @property
     def has_nan_safe_bounds(self) -> bool:
         """Whether bounds in the footer cover all values: chunks with NaN have none."""
-        writer = str(self.metadata.created_by or "")
+        with self._explained():
+            writer = str(self.metadata.created_by or "")
         return not writer.startswith(_OMITS_NAN) or NAN_SAFE_BOUNDS in (self.metadata.metadata or {}).items()
 
     def row_group_rows(self) -> list[int]:
@@ -488,9 +495,26 @@ def open_base_file(
                 decryption_properties=keys,
             ),
         )
-        if encryption is not None:
+        if encryption is None:
+            _check_chunks(file.metadata)
+        else:
             encryption.check_keys(file)
         return ParquetReader(display_path, file, (storage, path))
+
+
+def _check_chunks(metadata: pq.FileMetaData) -> None:
+    """Check the physical type of each column chunk: pyarrow 26 ends the process when it looks at a wrong one.
+
+    Raises:
+        pa.ArrowInvalid: a chunk has another type than its column, or is missing.
+    """
+    sink = pa.BufferOutputStream()
+    metadata.write_metadata_file(sink)
+    columns = metadata.num_columns
+    chunk = foreign_chunk(np.frombuffer(sink.getvalue(), np.uint8)[_HEAD_BYTES:-_TAIL_BYTES], columns)
+    if chunk is not None:
+        group, column = divmod(chunk, columns)
+        raise pa.ArrowInvalid(f"column {column} of row group {group} is missing, or has another type than the schema")
 
 
 @contextmanager

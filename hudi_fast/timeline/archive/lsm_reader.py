@@ -285,7 +285,7 @@ def _file_rows(
             for row in rows:
                 if (begin is None or row[0] >= begin) and (end is None or row[0] <= end):
                     yield row
-    except (CorruptTableError, TypeError) as error:
+    except (CorruptTableError, TypeError, UnicodeDecodeError) as error:
         raise CorruptTableError(
             f"Table {storage.uri}: a file of the archived timeline cannot be read. Restore it. ({error})", path
         ) from error
