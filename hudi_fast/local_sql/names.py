@@ -13,7 +13,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.sql_text.cursor import Cursor
 from hudi_fast.table import HudiTable
 
-__all__ = ["Tables"]
+__all__ = ["Tables", "name_parts"]
 
 
 class Tables:
@@ -75,7 +75,12 @@ class Tables:
 
     def said(self, text: str) -> HudiTable:
         """The Hudi table that an argument of a procedure names: ``db.t``, or a path."""
-        return self.table((text,) if "/" in text else Cursor(text).name().parts)
+        return self.table(name_parts(text))
 
     def _open(self, path: str | os.PathLike[str]) -> HudiTable:
         return HudiTable.open(path, self._storage_options)
+
+
+def name_parts(text: str) -> Sequence[str]:
+    """Parts of the name that an argument gives: ``db.t``, or a path."""
+    return (text,) if "/" in text else Cursor(text).name().parts

@@ -20,8 +20,8 @@ from hudi_fast.config.option_names import SnapshotType
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.dml.expressions import is_literal, literal_value
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.local_sql.names import Tables
-from hudi_fast.reading.vector_search import FUNCTION, search_arguments
+from hudi_fast.local_sql.names import Tables, name_parts
+from hudi_fast.reading.vector_search import BATCH_FUNCTION, FUNCTION, batch_arguments, search_arguments
 from hudi_fast.sql_text.clauses import read_items
 from hudi_fast.sql_text.cursor import Cursor
 from hudi_fast.sql_text.evaluate import evaluated
@@ -128,8 +128,8 @@ def _by_duckdb(text: str, tables: Tables) -> pa.Table:
 def _source(one: Reference, tables: Tables) -> Any:
     if one.arguments is not None:
         name = one.name.parts[0].lower()
-        if name == FUNCTION:
-            return _closest([_value(text) for text in one.arguments], tables)
+        if name in (FUNCTION, BATCH_FUNCTION):
+            return _closest(name, [_value(text) for text in one.arguments], tables)
         return _changes(name, [constant(text) for text in one.arguments], tables)
     found = tables.find(one.name.parts)
     if not isinstance(found, HudiTable):
@@ -139,10 +139,15 @@ def _source(one: Reference, tables: Tables) -> Any:
     return found.scan(_columns(found), as_of=None if one.moment is None else str(constant(one.moment[1])))
 
 
-def _closest(values: list[Any], tables: Tables) -> pa.Table:
-    """The rows of ``hudi_vector_search``."""
-    column, numbers, k, metric = search_arguments(values)
-    return tables.said(str(values[0])).vector_search(column, numbers, k, metric)
+def _closest(name: str, values: list[Any], tables: Tables) -> pa.Table:
+    """The rows of ``hudi_vector_search`` or ``hudi_vector_search_batch``."""
+    if name == FUNCTION:
+        search, query = search_arguments(values)
+        return tables.said(str(values[0])).vector_search(search.column, query, search.k, search.metric)
+    search, column = batch_arguments(values)
+    asked = tables.find(name_parts(str(values[2])))
+    queries = asked.to_arrow(_columns(asked)) if isinstance(asked, HudiTable) else asked
+    return tables.said(str(values[0])).vector_search_batch(search.column, queries, column, search.k, search.metric)
 
 
 def _value(text: str) -> Any:
@@ -156,7 +161,7 @@ def _value(text: str) -> Any:
 def _changes(name: str, values: list[Any], tables: Tables) -> pa.Table:
     """The rows of a table function."""
     if name not in _CHANGES:
-        known = ", ".join([*_CHANGES, FUNCTION])
+        known = ", ".join([*_CHANGES, FUNCTION, BATCH_FUNCTION])
         raise UnsupportedFeatureError(f"The table function {name} needs Spark; these do not: {known}.")
     if not _CHANGES[name] <= len(values) <= 4:
         raise ConfigError(f"{name} takes {_CHANGES[name]} to 4 arguments, got {len(values)}.")

@@ -1,11 +1,11 @@
-"""The rows whose vectors are closest to a query: an exact search that reads every vector once.
+"""The rows whose vectors are closest to one or many queries: an exact search that reads every vector once.
 
 ::
 
-    scan of all columns ─► distance of each vector ─► the k closest of each batch ─► the k closest of all, sorted
+    scan of all columns ─► distances of a batch to each query ─► the k closest so far ─► sorted by query and distance
 
-Memory holds one batch for each thread that reads, and k rows. Rows without a vector are not found. Of rows with equal
-distances any may be found, as in Apache Hudi.
+Memory holds one batch for each thread that reads, and k rows for each query. Rows without a vector are not found. Of
+rows with equal distances any may be found, as in Apache Hudi.
 
 Source: ``BruteForceSearchAlgorithm``, ``VectorDistanceUtils`` (Hudi 1.2.0).
 """
@@ -13,11 +13,13 @@ Source: ``BruteForceSearchAlgorithm``, ``VectorDistanceUtils`` (Hudi 1.2.0).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.vectors import is_vector
@@ -25,13 +27,29 @@ from hudi_fast.kernels.vector_distances import COSINE, DOT_PRODUCT, L2, distance
 from hudi_fast.reading.scan import Filter, ScanQuery, plan_scan, readable_schema, scan_batches
 from hudi_fast.view.table_state import TableState
 
-__all__ = ["DISTANCE", "FUNCTION", "nearest_rows", "search_arguments"]
+__all__ = [
+    "BATCH_FUNCTION",
+    "DISTANCE",
+    "FUNCTION",
+    "VectorSearch",
+    "batch_arguments",
+    "nearest_rows",
+    "nearest_rows_of_each",
+    "search_arguments",
+]
 
 FUNCTION = "hudi_vector_search"
-"""Name of the SQL function."""
+"""Name of the SQL function for one query."""
+
+BATCH_FUNCTION = "hudi_vector_search_batch"
+"""Name of the SQL function for a table of queries."""
 
 DISTANCE = "_hudi_distance"
 """Column of the result with the distance."""
+
+_QUERY_NUMBER = "_hudi_query_index"
+_QUERY_PREFIX = "_hudi_query_"
+"""Of columns of the queries that the searched table has, too."""
 
 _METRICS: Mapping[str, int] = {
     "cosine": COSINE,
@@ -41,28 +59,38 @@ _METRICS: Mapping[str, int] = {
     "inner_product": DOT_PRODUCT,
 }
 
+Doubles = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
-def nearest_rows(
-    state: TableState,
-    column: str,
-    query: Sequence[float],
-    k: int,
-    metric: str = "cosine",
-    columns: Sequence[str] | None = None,
-    filter: Filter | None = None,
-    scan: ScanQuery | None = None,
-) -> pa.Table:
-    """The ``k`` rows with the smallest distance, closest first, without the vectors.
+
+@dataclass(frozen=True, slots=True)
+class VectorSearch:
+    """What is searched.
+
+    Attributes:
+        column: a vector column.
+        k: number of rows for each query, at least 1.
+        metric: cosine, l2 (also euclidean), or dot_product (also inner_product), which is negated.
+        columns: columns of the result from the table; None for all but ``column``.
+        filter: condition of the rows that are searched.
+        scan: treatment of log files; None for a merged snapshot.
+    """
+
+    column: str
+    k: int = 10
+    metric: str = "cosine"
+    columns: Sequence[str] | None = None
+    filter: Filter | None = None
+    scan: ScanQuery | None = None
+
+
+def nearest_rows(state: TableState, search: VectorSearch, query: Sequence[float]) -> pa.Table:
+    """The rows with the smallest distance to a query, closest first, without the vectors.
 
     Args:
         state: the table.
-        column: a vector column.
-        query: as many numbers as its vectors have.
-        k: number of rows, at least 1.
-        metric: cosine, l2 (also euclidean), or dot_product (also inner_product), which is negated.
-        columns: columns of the result besides the distance; None for all but ``column``.
-        filter: condition of the rows that are searched.
-        scan: treatment of log files; None for a merged snapshot.
+        search: where and how.
+        query: as many numbers as the vectors have.
 
     Returns:
         At most k rows, and their distances (double) in the last column, ``_hudi_distance``.
@@ -70,27 +98,54 @@ def nearest_rows(
     Raises:
         ConfigError: an argument is invalid.
     """
-    kind, number = _vector_column(state, column), _METRICS.get(str(metric).lower())
-    if number is None:
-        raise ConfigError(f"Unsupported distance metric {metric!r}; use one of {', '.join(_METRICS)}.")
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ConfigError(f"k is the number of rows to find, at least 1; got {k!r}.")
-    wanted = _numbers(query, kind, column)
-    names = [name for name in readable_schema(state).names if name != column] if columns is None else list(columns)
-    plan = plan_scan(state, list(dict.fromkeys([*names, column])), filter, query=scan)
-    schema = pa.schema([*(plan.scan.output.field(name) for name in names), pa.field(DISTANCE, pa.float64())])
-    best = schema.empty_table()
-    for batch in scan_batches(plan):
-        rows = pa.Table.from_batches([batch]).filter(batch.column(column).is_valid())
-        found = _distances(rows.column(column), wanted, number)
-        least = np.argpartition(found, k)[:k] if len(found) > k else np.arange(len(found))
-        chosen = rows.select(names).take(pa.array(least)).append_column(schema.field(DISTANCE), pa.array(found[least]))
-        best = pa.concat_tables([best, chosen.cast(schema)]).sort_by(DISTANCE).slice(0, k)
-    return best.combine_chunks()
+    kind = _vector_column(state, search.column)
+    try:
+        numbers = np.asarray(query, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"The query vector takes numbers; got {query!r:.100}.") from error
+    if numbers.ndim != 1 or len(numbers) != kind.list_size:
+        raise ConfigError(
+            f"The query vector has the shape {numbers.shape}; vectors of column {search.column!r} have "
+            f"{kind.list_size} numbers."
+        )
+    rows, _, found = _closest(state, search, _in_type(numbers.reshape(1, -1), kind))
+    return rows.append_column(DISTANCE, pa.array(found))
 
 
-def search_arguments(values: Sequence[Any]) -> tuple[str, Sequence[float], int, str]:
-    """Column, query, k and metric of ``hudi_vector_search(table, column, query, k[, metric[, algorithm]])``.
+def nearest_rows_of_each(state: TableState, search: VectorSearch, queries: pa.Table, query_column: str) -> pa.Table:
+    """The rows with the smallest distance to each of many queries, by query and distance, without the vectors.
+
+    Args:
+        state: the table.
+        search: where and how.
+        queries: a row for each query; those without a vector are left out.
+        query_column: its column of lists of as many numbers as the vectors have.
+
+    Returns:
+        At most k rows for each query: the columns of the table and those of the query, which get the prefix
+        ``_hudi_query_`` if the table has them, too; then the number of the query's row (``_hudi_query_index``, int64),
+        and the distance (``_hudi_distance``, double).
+
+    Raises:
+        ConfigError: an argument is invalid.
+    """
+    kind = _vector_column(state, search.column)
+    if query_column not in queries.column_names:
+        raise ConfigError(f"The queries have no column {query_column!r}; they have {queries.column_names}.")
+    given = np.flatnonzero(queries.column(query_column).is_valid().to_numpy(zero_copy_only=False))
+    vectors = _query_vectors(queries.column(query_column).take(pa.array(given)), kind, search.column)
+    rows, numbers, found = _closest(state, search, _in_type(vectors, kind))
+    numbers = given[numbers]
+    asked = queries.drop_columns([query_column]).take(pa.array(numbers))
+    here = set(rows.column_names)
+    asked = asked.rename_columns([_QUERY_PREFIX + name if name in here else name for name in asked.column_names])
+    added = {_QUERY_NUMBER: pa.array(numbers, pa.int64()), DISTANCE: pa.array(found)}
+    columns = [*rows.columns, *asked.columns, *added.values()]
+    return pa.Table.from_arrays(columns, [*rows.column_names, *asked.column_names, *added])
+
+
+def search_arguments(values: Sequence[Any]) -> tuple[VectorSearch, Sequence[float]]:
+    """Search and query of ``hudi_vector_search(table, column, query, k[, metric[, algorithm]])``.
 
     Args:
         values: all arguments of the function; the first one, the table, is not looked at.
@@ -98,13 +153,112 @@ def search_arguments(values: Sequence[Any]) -> tuple[str, Sequence[float], int, 
     Raises:
         ConfigError: another number of arguments, or another algorithm than brute_force.
     """
-    if not 4 <= len(values) <= 6:
+    _check_arguments(FUNCTION, values, ("table", "column", "query vector", "k", "metric", "algorithm"))
+    return VectorSearch(str(values[1]), *_how(values[3:])), values[2]
+
+
+def batch_arguments(values: Sequence[Any]) -> tuple[VectorSearch, str]:
+    """Search and query column of ``hudi_vector_search_batch(table, column, queries, column, k[, metric, algorithm])``.
+
+    Args:
+        values: all arguments of the function; the tables, the first and third one, are not looked at.
+
+    Raises:
+        ConfigError: another number of arguments, or another algorithm than brute_force.
+    """
+    names = ("table", "column", "table of queries", "column", "k", "metric", "algorithm")
+    _check_arguments(BATCH_FUNCTION, values, names)
+    return VectorSearch(str(values[1]), *_how(values[4:])), str(values[3])
+
+
+def _check_arguments(function: str, values: Sequence[Any], names: Sequence[str]) -> None:
+    if not len(names) - 2 <= len(values) <= len(names):
         raise ConfigError(
-            f"{FUNCTION} takes 4 to 6 arguments (table, column, query vector, k, metric, algorithm), got {len(values)}."
+            f"{function} takes {len(names) - 2} to {len(names)} arguments ({', '.join(names)}), got {len(values)}."
         )
-    if len(values) == 6 and str(values[5]).lower() != "brute_force":
-        raise ConfigError(f"{FUNCTION}: unsupported search algorithm {values[5]!r}; use brute_force.")
-    return str(values[1]), values[2], values[3], str(values[4]) if len(values) > 4 else "cosine"
+    if len(values) == len(names) and str(values[-1]).lower() != "brute_force":
+        raise ConfigError(f"{function}: unsupported search algorithm {values[-1]!r}; use brute_force.")
+
+
+def _how(values: Sequence[Any]) -> tuple[Any, str]:
+    """k and metric, from k on."""
+    return values[0], str(values[1]) if len(values) > 1 else "cosine"
+
+
+# ---- the search
+
+
+def _closest(state: TableState, search: VectorSearch, queries: Doubles) -> tuple[pa.Table, Rows, Doubles]:
+    """(rows, numbers of their queries, distances), by query and distance; ``queries`` is float64[q, d]."""
+    metric, k = _METRICS.get(str(search.metric).lower()), search.k
+    if metric is None:
+        raise ConfigError(f"Unsupported distance metric {search.metric!r}; use one of {', '.join(_METRICS)}.")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ConfigError(f"k is the number of rows to find, at least 1; got {k!r}.")
+    column = search.column
+    every = readable_schema(state).names
+    names = [name for name in every if name != column] if search.columns is None else list(search.columns)
+    plan = plan_scan(state, list(dict.fromkeys([*names, column])), search.filter, query=search.scan)
+    best = _Best(len(queries), k, pa.schema([plan.scan.output.field(name) for name in names]))
+    for batch in scan_batches(plan):
+        rows = pa.Table.from_batches([batch]).filter(batch.column(column).is_valid())
+        vectors = pc.list_flatten(rows.column(column)).to_numpy().astype(np.float64)
+        found = np.empty(rows.num_rows)
+        for number, query in enumerate(queries):
+            distances(vectors, query, metric, found)
+            best.take(number, found)
+        best.keep(rows.select(names))
+    return best.sorted()
+
+
+class _Best:
+    """The k closest rows to each query.
+
+    Args:
+        queries: how many.
+        k: rows for each.
+        schema: of the rows.
+    """
+
+    def __init__(self, queries: int, k: int, schema: pa.Schema) -> None:
+        self._k = k
+        self._rows = schema.empty_table()
+        self._places: list[Rows] = [np.empty(0, np.int64)] * queries
+        self._distances: list[Doubles] = [np.empty(0)] * queries
+
+    def take(self, query: int, found: Doubles) -> None:
+        """Take those of the next rows that are closer to a query than those that it has.
+
+        Args:
+            query: its number.
+            found: distance of each row.
+        """
+        known = self._distances[query]
+        rows = np.arange(len(found)) if len(known) < self._k else np.flatnonzero(found < known.max())
+        if not len(rows):
+            return
+        every = np.concatenate([known, found[rows]])
+        places = np.concatenate([self._places[query], self._rows.num_rows + rows])
+        least = np.argpartition(every, self._k - 1)[: self._k] if len(every) > self._k else slice(None)
+        self._distances[query], self._places[query] = every[least], places[least]
+
+    def keep(self, rows: pa.Table) -> None:
+        """Add the rows whose distances were taken, and forget all that no query has."""
+        used = np.unique(np.concatenate([*self._places, np.empty(0, np.int64)]))
+        self._rows = pa.concat_tables([self._rows, rows.cast(self._rows.schema)]).take(pa.array(used))
+        self._places = [np.searchsorted(used, one) for one in self._places]
+
+    def sorted(self) -> tuple[pa.Table, Rows, Doubles]:
+        """Rows, numbers of queries, and distances, by query and distance."""
+        orders = [np.argsort(one, kind="stable") for one in self._distances]
+        places = [one[order] for one, order in zip(self._places, orders, strict=True)]
+        found = [one[order] for one, order in zip(self._distances, orders, strict=True)]
+        numbers = np.repeat(np.arange(len(places)), [len(one) for one in places])
+        rows = self._rows.take(pa.array(np.concatenate([*places, np.empty(0, np.int64)])))
+        return rows.combine_chunks(), numbers, np.concatenate([*found, np.empty(0)])
+
+
+# ---- vectors
 
 
 def _vector_column(state: TableState, column: str) -> pa.DataType:
@@ -120,27 +274,22 @@ def _vector_column(state: TableState, column: str) -> pa.DataType:
     return kind
 
 
-def _numbers(query: Any, kind: pa.DataType, column: str) -> npt.NDArray[np.float64]:
+def _query_vectors(values: pa.ChunkedArray, kind: pa.DataType, column: str) -> Doubles:
+    """float64[q, d] of q lists without nulls."""
+    size = kind.list_size
     try:
-        numbers = np.asarray(query, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"The query vector takes numbers; got {query!r:.100}.") from error
-    if numbers.ndim != 1 or len(numbers) != kind.list_size:
-        raise ConfigError(
-            f"The query vector has the shape {numbers.shape}; vectors of column {column!r} have {kind.list_size} "
-            "numbers."
-        )
-    if kind.value_type == pa.float32():  # as a literal of that type
-        numbers = numbers.astype(np.float32).astype(np.float64)
-    return numbers
+        lengths = pc.list_value_length(values).to_numpy()
+        numbers = pc.list_flatten(values).cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ConfigError(f"The queries are {values.type}, expected lists of numbers.") from error
+    if np.any(lengths != size):
+        other = int(lengths[lengths != size][0])
+        raise ConfigError(f"A query vector has {other} numbers; vectors of column {column!r} have {size}.")
+    if numbers.null_count:
+        raise ConfigError("A query vector has a null among its numbers.")
+    return np.ascontiguousarray(numbers.to_numpy()).reshape(-1, size)
 
 
-def _distances(vectors: pa.ChunkedArray, query: npt.NDArray[np.float64], metric: int) -> npt.NDArray[np.float64]:
-    """float64[n] for n vectors without nulls."""
-    found = np.empty(len(vectors))
-    start = 0
-    for chunk in vectors.chunks:
-        numbers = chunk.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
-        distances(numbers, query, metric, found[start : start + len(chunk)])
-        start += len(chunk)
-    return found
+def _in_type(queries: Doubles, kind: pa.DataType) -> Doubles:
+    """The numbers as those of the column: as literals of 32 bits if it has such."""
+    return queries.astype(np.float32).astype(np.float64) if kind.value_type == pa.float32() else queries

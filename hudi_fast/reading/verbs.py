@@ -252,10 +252,50 @@ class TableReads:
         Raises:
             ConfigError: an argument is invalid, or the column has no vectors.
         """
-        from hudi_fast.reading.vector_search import nearest_rows
+        from hudi_fast.reading.vector_search import VectorSearch, nearest_rows
 
-        state = self._state(as_of, "snapshot")
-        return nearest_rows(state, column, query, k, metric, columns, filter, self._query("snapshot"))
+        search = VectorSearch(column, k, metric, columns, filter, self._query("snapshot"))
+        return nearest_rows(self._state(as_of, "snapshot"), search, query)
+
+    def vector_search_batch(
+        self,
+        column: str,
+        queries: Any,
+        query_column: str,
+        k: int = 10,
+        metric: str = "cosine",
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+    ) -> pa.Table:
+        """The rows whose vectors are closest to each of many query vectors: one scan for all of them.
+
+        Gives the answers of Apache Hudi's SQL function ``hudi_vector_search_batch``.
+
+        Args:
+            column: as for :meth:`vector_search`.
+            queries: rows, as :meth:`upsert` takes them, one for each query. Those without a vector are left out.
+            query_column: their column of query vectors: lists of as many numbers as the vectors of ``column`` have.
+            k: number of rows for each query, at least 1.
+            metric: as for :meth:`vector_search`.
+            columns: columns of the result from the table; None for all but ``column``, meta columns first.
+            filter: as for :meth:`vector_search`.
+            as_of: as for :meth:`to_arrow`.
+
+        Returns:
+            At most ``k`` rows for each query, by query and distance: the columns of the table, then those of the query
+            but ``query_column``. A column of the query that the table has, too, gets the prefix ``_hudi_query_``. The
+            last two columns are the number of the query's row (``_hudi_query_index``, int64) and the distance
+            (``_hudi_distance``, double).
+
+        Raises:
+            ConfigError: an argument is invalid, or the column has no vectors.
+        """
+        from hudi_fast.arrow_input import to_arrow_table
+        from hudi_fast.reading.vector_search import VectorSearch, nearest_rows_of_each
+
+        search = VectorSearch(column, k, metric, columns, filter, self._query("snapshot"))
+        return nearest_rows_of_each(self._state(as_of, "snapshot"), search, to_arrow_table(queries), query_column)
 
     def read_blobs(self, blobs: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The bytes of blobs: of inline values, and of the files that other values refer to.

@@ -27,7 +27,6 @@ __all__ = ["REFUSED_FUNCTIONS", "Coverage", "coverage_of", "refusal"]
 
 REFUSED_FUNCTIONS = {
     "hudi_metadata": "HudiTable.services.indexes() shows the metadata table's partitions.",
-    "hudi_vector_search_batch": "Call hudi_vector_search for each vector.",
 }
 """Apache Hudi's table functions that are refused, and what to do instead."""
 

@@ -76,6 +76,27 @@ def test_each_side_reads_and_searches_vectors_of_the_other(kind: str, hudi_12: R
         agree("l2")
 
 
+def test_each_side_finds_the_same_rows_for_many_vectors(hudi_12: RealHudi, tmp_path: Path) -> None:
+    settings = {
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    for name, ids in (("t", range(40)), ("q", [1, 3, 50])):  # the vector of k003 is null
+        hf.write(embedded(list(ids), 1), tmp_path / name, {**settings, "hoodie.table.name": name})
+    asked = hf.HudiTable.open(tmp_path / "q").to_arrow()
+    for metric in ("cosine", "l2", "dot_product"):
+        arguments = f"'{tmp_path / 't'}', '{VECTOR}', '{tmp_path / 'q'}', '{VECTOR}', 3, '{metric}'"
+        theirs = hudi_12.sql(f"SELECT * FROM hudi_vector_search_batch({arguments})")
+        ours = hf.HudiTable.open(tmp_path / "t").vector_search_batch(VECTOR, asked, VECTOR, 3, metric)
+        assert ours.column_names == theirs.column_names
+        names = ["id", "_hudi_query_id", "_hudi_distance"]
+        theirs, ours = (
+            one.select(names).sort_by([(each, "ascending") for each in names[1:]]) for one in (theirs, ours)
+        )
+        assert ours["_hudi_distance"].to_pylist() == pytest.approx(theirs["_hudi_distance"].to_pylist())
+        assert ours.select(names[:2]).to_pylist() == theirs.select(names[:2]).to_pylist()
+
+
 @pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_apache_hudi_reads_vectors_written_on_spark(kind: str, hudi_12: RealHudi, spark: Any, tmp_path: Path) -> None:
     settings = {

@@ -109,6 +109,67 @@ def test_the_closest_rows_are_found(column: str, metric: str, tmp_path: Path) ->
     assert some.column_names == ["id", "_hudi_distance"]
 
 
+@pytest.mark.parametrize("metric", ["cosine", "l2", "dot_product"])
+@pytest.mark.parametrize("column", FIELDS)
+def test_each_query_of_a_table_finds_what_it_finds_alone(column: str, metric: str, tmp_path: Path) -> None:
+    for part in (range(30), range(30, 60)):
+        hf.write(rows(list(part), 1), tmp_path, options())
+    table = hf.HudiTable.open(tmp_path)
+    queries = pa.table(
+        {
+            "vector": [[3, -20, 7, 50, 1], None, [0.5, 11, -7, 3, 17], [-1, 2, 30, 4, 5]],
+            "id": ["q0", "q1", "q2", "q3"],
+            "note": ["a", "b", "c", "d"],
+        }
+    )
+    found = table.vector_search_batch(column, queries, "vector", 4, metric, columns=["ts", "id"])
+    assert found.column_names == ["ts", "id", "_hudi_query_id", "note", "_hudi_query_index", "_hudi_distance"]
+    expected = []
+    for number in (0, 2, 3):
+        alone = table.vector_search(column, queries["vector"][number].as_py(), 4, metric, columns=["id"])
+        expected += [
+            {"ts": 1, "id": row["id"], "_hudi_query_id": f"q{number}", "note": "abcd"[number]}
+            | {"_hudi_query_index": number, "_hudi_distance": row["_hudi_distance"]}
+            for row in alone.to_pylist()
+        ]
+    assert found.to_pylist() == expected
+    few = table.vector_search_batch(column, queries.slice(1, 2), "vector", 100, metric, ["id"], "part = 'p1'")
+    assert (few.num_rows, set(few["_hudi_query_index"].to_pylist())) == (20, {1})
+    for none in (queries.slice(1, 1), queries.slice(0, 0)):
+        empty = table.vector_search_batch(column, none, "vector", 4, metric, columns=["ts", "id"])
+        assert (empty.num_rows, empty.schema) == (0, found.schema)
+
+
+def test_wrong_tables_of_queries_are_refused(tmp_path: Path) -> None:
+    hf.write(rows([0, 1], 1), tmp_path, options())
+    table = hf.HudiTable.open(tmp_path)
+    for vectors, column, text in (
+        ([[1.0] * SIZE], "nothing", "no column 'nothing'.*'v'"),
+        ([[1.0] * SIZE, [1.0, 2.0]], "v", "A query vector has 2 numbers; vectors of column 'single' have 5"),
+        ([[1.0, None, 3.0, 4.0, 5.0]], "v", "a null among its numbers"),
+        ([["x"] * SIZE], "v", "expected lists of numbers"),
+        (["x"], "v", "expected lists of numbers"),
+    ):
+        with pytest.raises(hf.ConfigError, match=text):
+            table.vector_search_batch("single", pa.table({"v": vectors}), column)
+
+
+def test_sql_searches_for_many_vectors_without_spark(tmp_path: Path) -> None:
+    hf.write(rows(list(range(40)), 1), tmp_path / "t", options())
+    hf.write(rows([50, 51, 52], 1), tmp_path / "q", options())
+    table, asked = hf.HudiTable.open(tmp_path / "t"), hf.HudiTable.open(tmp_path / "q")
+    expected = table.vector_search_batch("single", asked.to_arrow(), "double", 2, "l2")
+    order = "ORDER BY _hudi_query_index, _hudi_distance"
+    call = f"hudi_vector_search_batch('{tmp_path / 't'}', 'single', '{tmp_path / 'q'}', 'double', 2, 'l2')"
+    assert hf.sql(f"SELECT id, _hudi_query_id FROM {call} {order}").equals(expected.select(["id", "_hudi_query_id"]))
+    given = {"docs": table, "asked": asked.to_arrow(columns=["double"])}
+    call = "hudi_vector_search_batch('docs', 'single', 'asked', 'double', 2, 'l2')"
+    assert hf.sql(f"SELECT id FROM {call} {order}", tables=given).equals(expected.select(["id"]))
+    for wrong, text in (("", "5 to 7 arguments"), (", 5, 'l2', 'hnsw'", "algorithm 'hnsw'")):
+        with pytest.raises(hf.ConfigError, match=text):
+            hf.sql(f"SELECT * FROM hudi_vector_search_batch('docs', 'single', 'asked', 'double'{wrong})", tables=given)
+
+
 def test_sql_searches_without_spark(tmp_path: Path) -> None:
     hf.write(rows(list(range(40)), 1), tmp_path / "t", options())
     query = [3.0, -20.0, 7.0, 50.0, 1.0]

@@ -166,3 +166,18 @@ def test_vectors_are_searched_by_sql(fast: Any, tmp_path: Path) -> None:
     call = f"hudi_vector_search('{tmp_path / 't'}', 'single', ARRAY(1, 1, 1, 1, 1), 3, 'l2')"
     found = fast.sql(f"SELECT id, _hudi_distance FROM {call} ORDER BY _hudi_distance").collect()
     assert [row[0] for row in found] == expected["id"].to_pylist()
+
+
+def test_many_vectors_are_searched_by_sql(spark: Any, fast: Any, tmp_path: Path) -> None:
+    hf.write(rows(list(range(12)), 1), tmp_path / "t", options())
+    hf.write(rows([20, 21, 22], 1), tmp_path / "q", options())
+    asked = hf.HudiTable.open(tmp_path / "q").to_arrow()
+    expected = hf.HudiTable.open(tmp_path / "t").vector_search_batch("single", asked, "single", 2, "l2")
+    pairs = [tuple(row.values()) for row in expected.select(["id", "_hudi_query_id"]).to_pylist()]
+    fast.read.format("hudi").load(str(tmp_path / "q")).createOrReplaceTempView("asked")
+    for queries in (str(tmp_path / "q"), "asked"):
+        call = f"hudi_vector_search_batch('{tmp_path / 't'}', 'single', '{queries}', 'single', 2, 'l2')"
+        found = fast.sql(f"SELECT id, _hudi_query_id FROM {call} ORDER BY _hudi_query_index, _hudi_distance").collect()
+        assert [tuple(row) for row in found] == pairs
+    with pytest.raises(hf.ConfigError, match="5 to 7 arguments"):
+        fast.sql("SELECT * FROM hudi_vector_search_batch('a', 'b')")

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.procedures.files import FILESYSTEM_COLUMNS, filesystem_rows
 from hudi_fast.procedures.timeline import TIMELINE_COLUMNS, timeline_rows
-from hudi_fast.reading.vector_search import FUNCTION, search_arguments
-from hudi_fast.spark.arrow import frame_of
+from hudi_fast.reading.vector_search import BATCH_FUNCTION, FUNCTION, batch_arguments, search_arguments
+from hudi_fast.spark.arrow import collect, frame_of
 from hudi_fast.spark.sql.reading import constant, read_entry, table_said
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.spark.table_types import spark_arrow
@@ -73,10 +75,27 @@ def _filesystem_view(spark: Any, arguments: Sequence[str]) -> Any:
 def _vector_search(spark: Any, arguments: Sequence[str]) -> Any:
     """Runs in the driver: it reads the vectors, and keeps the k closest rows."""
     values = [constant(spark, one) for one in arguments]
-    column, numbers, k, metric = search_arguments(values)
-    entry = table_said(spark, values[0], FUNCTION)
-    found = HudiTable(storage_of(spark, entry.path)).vector_search(column, numbers, k, metric)
-    return frame_of(spark, found.cast(spark_arrow(found.schema)))
+    search, query = search_arguments(values)
+    table = _table(spark, values[0], FUNCTION)
+    return _frame(spark, table.vector_search(search.column, query, search.k, search.metric))
+
+
+def _vector_search_batch(spark: Any, arguments: Sequence[str]) -> Any:
+    """Runs in the driver, as the search for one vector; the queries may be rows of any table or view."""
+    values = [constant(spark, one) for one in arguments]
+    search, column = batch_arguments(values)
+    table, name = _table(spark, values[0], BATCH_FUNCTION), str(values[2])
+    asked = read_entry(spark, table_said(spark, name, BATCH_FUNCTION)) if "/" in name else spark.table(name)
+    found = table.vector_search_batch(search.column, collect(asked), column, search.k, search.metric)
+    return _frame(spark, found)
+
+
+def _table(spark: Any, said: Any, what: str) -> HudiTable:
+    return HudiTable(storage_of(spark, table_said(spark, said, what).path))
+
+
+def _frame(spark: Any, rows: pa.Table) -> Any:
+    return frame_of(spark, rows.cast(spark_arrow(rows.schema)))
 
 
 def _refused(name: str) -> Callable[[Any, Sequence[str]], Any]:
@@ -92,6 +111,7 @@ TABLE_FUNCTIONS: Mapping[str, Callable[[Any, Sequence[str]], Any]] = {
     "hudi_query": _query,
     "hudi_query_timeline": _query_timeline,
     FUNCTION: _vector_search,
+    BATCH_FUNCTION: _vector_search_batch,
     **{name: _refused(name) for name in REFUSED_FUNCTIONS},
 }
 """By name: (session, arguments as expressions) -> a DataFrame."""
