@@ -18,7 +18,7 @@ OUTSIDE = {
     "spark": {"pyspark", "pyarrow", "numpy", "pandas", "py4j", "mmh3"},
     "cli": {"click", "rich", "pyarrow", "matplotlib"},
     "kernels": {"numpy", "numba", "llvmlite"},
-    "formats": {"pyarrow", "numpy", "fastavro", "pyroaring"},
+    "formats": {"pyarrow", "numpy", "fastavro", "pyroaring", "lance"},
     "timeline": {"fastavro", "pyarrow"},
     "config": set(),
     "errors": set(),

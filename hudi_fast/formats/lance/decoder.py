@@ -15,7 +15,6 @@ import signal
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -73,13 +72,14 @@ def _send(answers: BinaryIO, kind: bytes, content: Any = b"") -> None:
 
 
 def _main() -> None:
-    open_file = import_module("lance.file").LanceFileReader
+    from lance.file import LanceFileReader
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt of the terminal is for the other process
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing that a library prints gets between the frames
     for line in sys.stdin.buffer:
         try:
-            for kind, content in _answer(open_file, json.loads(line)):
+            for kind, content in _answer(LanceFileReader, json.loads(line)):
                 _send(answers, kind, content)
             _send(answers, END)
         except BaseException as error:  # the panics of Rust are not an Exception

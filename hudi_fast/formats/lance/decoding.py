@@ -32,6 +32,7 @@ import pyarrow as pa
 from hudi_fast.errors import HudiError
 from hudi_fast.formats.lance import decoder
 from hudi_fast.formats.lance.decoder import BATCH, END, ERROR, FRAME, MISSING
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["LanceFile", "describe_file", "read_rows"]
 
@@ -72,7 +73,7 @@ def describe_file(path: str) -> LanceFile:
     """
     with _borrowed() as process:
         (_, numbers), (_, schema) = process.frames({"path": path})
-    rows, data_bytes = json.loads(numbers)
+    rows, data_bytes = _list_in(numbers)
     return LanceFile(rows, data_bytes, pa.ipc.read_schema(pa.py_buffer(schema)))
 
 
@@ -146,7 +147,7 @@ class _Decoder:
             content = self._read(size)
             self.is_idle = kind in (END, ERROR)
             if kind == ERROR:
-                name, text = json.loads(content)
+                name, text = _list_in(content)
                 raise FileNotFoundError(text) if name == MISSING else pa.ArrowInvalid(f"{name}: {text}")
             if kind == END:
                 return
@@ -182,6 +183,13 @@ class _Decoder:
             raise pa.ArrowInvalid(f"pylance ended its process with {signal.Signals(-status).name}: {text}")
         how = f"{signal.Signals(-status).name} ended it, perhaps for lack of memory" if status < 0 else text
         raise HudiError(f"The process that decodes Lance files gave no answer: {how}. Read the table again.")
+
+
+def _list_in(content: bytes) -> Any:
+    try:
+        return stored_json(content)
+    except ValueError as error:  # such as a number of rows with more than 64 bits
+        raise pa.ArrowInvalid(str(error)) from error
 
 
 _idle: list[_Decoder] = []
