@@ -327,10 +327,11 @@ def test_a_fork_has_decoders_of_its_own(many: Storage) -> None:
 
 def test_a_decoder_that_cannot_start_is_an_error(many: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     end_decoders()
-    monkeypatch.setattr(sys, "executable", "false")
-    with pytest.raises(HudiError, match="gave no answer: it printed nothing") as caught:
-        open_lance_file(many, "p/a.lance")
-    assert not isinstance(caught.value, CorruptTableError)
+    for python, text in (("false", "gave no answer: it printed nothing"), ("/nothing", "cannot start")):
+        monkeypatch.setattr(sys, "executable", python)
+        with pytest.raises(HudiError, match=text) as caught:
+            open_lance_file(many, "p/a.lance")
+        assert not isinstance(caught.value, CorruptTableError)
 
 
 def test_a_file_with_any_changed_byte_is_read_or_refused(tmp_path: Path) -> None:

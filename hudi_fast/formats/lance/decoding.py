@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -110,19 +109,21 @@ class _Decoder:
     def __init__(self) -> None:
         self._errors = tempfile.TemporaryFile()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
-        # -P: the folder of the program has modules with the names of Python's own
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", decoder.__file__],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
+        try:
+            self._process = subprocess.Popen(
+                # -P: the folder of the program has modules with the names of Python's own
+                [sys.executable, "-P", decoder.__file__],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+            )
+        except OSError as error:
+            self._errors.close()
+            raise HudiError(f"The process that decodes Lance files cannot start: {error}.") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(self._answers.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
         self.is_idle = True
 
     @property
