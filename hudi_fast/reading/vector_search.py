@@ -109,7 +109,7 @@ def nearest_rows(state: TableState, search: VectorSearch, query: Sequence[float]
             f"{kind.list_size} numbers."
         )
     rows, _, found = _closest(state, search, _in_type(numbers.reshape(1, -1), kind))
-    return rows.append_column(DISTANCE, pa.array(found))
+    return pa.Table.from_arrays([*rows.columns, pa.array(found)], [*rows.column_names, DISTANCE])
 
 
 def nearest_rows_of_each(state: TableState, search: VectorSearch, queries: pa.Table, query_column: str) -> pa.Table:
@@ -234,7 +234,8 @@ class _Best:
             found: distance of each row.
         """
         known = self._distances[query]
-        rows = np.arange(len(found)) if len(known) < self._k else np.flatnonzero(found < known.max())
+        # NaN is the largest distance: a query that has one takes all rows
+        rows = np.arange(len(found)) if len(known) < self._k else np.flatnonzero(~(found >= known.max()))
         if not len(rows):
             return
         every = np.concatenate([known, found[rows]])

@@ -140,6 +140,22 @@ def test_each_query_of_a_table_finds_what_it_finds_alone(column: str, metric: st
         assert (empty.num_rows, empty.schema) == (0, found.schema)
 
 
+def test_a_vector_with_nan_is_the_farthest(tmp_path: Path) -> None:
+    for numbers in ([0, 1, 3], [4, 6, 7]):
+        given = rows(numbers, 1)
+        vectors = given["single"].to_pylist()
+        vectors[0][2] = float("nan")
+        column = pa.chunked_array([pa.array(vectors, pa.list_(pa.float32()))])
+        hf.write(given.set_column(3, given.schema.field("single"), column), tmp_path, options())
+    table = hf.HudiTable.open(tmp_path)
+    found = table.vector_search("single", [1.0] * SIZE, 3, "l2", columns=["id"])
+    every = sorted((distance("l2", numbers_of(number, 1), [1.0] * SIZE), number) for number in (1, 3, 6, 7))
+    assert found["id"].to_pylist() == [f"k{number:05d}" for _, number in every[:3]]
+    distances = table.vector_search("single", [1.0] * SIZE, 6, "l2", columns=[])
+    assert distances.column_names == ["_hudi_distance"]
+    assert [str(one) for one in distances["_hudi_distance"].to_pylist()[4:]] == ["nan", "nan"]
+
+
 def test_wrong_tables_of_queries_are_refused(tmp_path: Path) -> None:
     hf.write(rows([0, 1], 1), tmp_path, options())
     table = hf.HudiTable.open(tmp_path)
