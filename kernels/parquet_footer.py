@@ -1,11 +1,16 @@
-"""Footers of Parquet files: whether each column chunk has the type of its column.
+"""Footers of Parquet files: whether each column chunk fits its column.
 
 A footer is a ``FileMetaData`` in Thrift's compact protocol::
 
-    FileMetaData ─ 2 schema ─ SchemaElement ─ 1 type, 5 num_children
-                 └ 4 row_groups ─ RowGroup ─ 1 columns ─ ColumnChunk ─ 3 meta_data ─ ColumnMetaData ─ 1 type
+    FileMetaData ─ 2 schema ─ SchemaElement ─ 1 type, 2 type_length, 3 repetition_type, 5 num_children
+                 └ 4 row_groups ─ RowGroup ─ 1 columns ─ ColumnChunk ─ 3 meta_data ─ ColumnMetaData
+    ColumnMetaData ─ 1 type
+                   ├ 12 statistics ─ 1, 2, 5, 6 bounds
+                   └ 16 size_statistics ─ 1 bytes of texts, 2 and 3 histograms of repetition and definition levels
 
-Source: parquet.thrift of Apache Parquet format 2.11; Thrift compact protocol of Apache Thrift 0.21.
+A chunk has the type of its column. A bound is empty or a whole value. A histogram has a number for each level, or none
+at all. Source: parquet.thrift
+of Apache Parquet format 2.11; Thrift compact protocol of Apache Thrift 0.21.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from ._arrays import Bytes, Int, Int64s
 from ._bytes import read_varint, unfold_sign
 from ._kernel import helper, kernel
 
-__all__ = ["foreign_chunk"]
+__all__ = ["unfit_chunk"]
 
 # Types of the protocol.
 _STOP = 0
@@ -35,12 +40,21 @@ _STRUCT = 12
 
 # Field numbers.
 _SCHEMA, _ROW_GROUPS, _COLUMNS, _META_DATA = 2, 4, 1, 3
-_TYPE, _CHILDREN = 1, 5
+_TYPE, _LENGTH, _REPETITION, _CHILDREN = 1, 2, 3, 5
 _CRYPTO = (8, 9)
+_STATISTICS, _SIZES = 12, 16
+_TEXT_BYTES, _HISTOGRAMS = 1, (2, 3)
+
+_OPTIONAL, _REPEATED = 1, 2
+_BYTE_ARRAY, _FIXED = 6, 7
+
+# Of a column: type, most repetitions, most definitions, bytes of a value (0 if they differ).
+_PARTS, _WIDTH = 4, 3
 
 _DEPTH = 16
-_UNTYPED = -(2**62)
+_MOST_LEVELS = 256
 _IN_STRUCT = -1
+_UNTYPED = -(2**62)
 _NONE = -1
 _MALFORMED = -2
 
@@ -129,65 +143,144 @@ def _after(data: Bytes, at: Int, kind: Int, stack: Int64s) -> Any:
 
 
 @helper
-def _read_schema(data: Bytes, at: Int, types: Int64s, stack: Int64s) -> Any:
-    """(leaf columns, position after the list at ``at``); stores the types of leaves. Position -1 if malformed."""
-    leaves = np.int64(0)
+def _read_schema(data: Bytes, at: Int, columns: Int64s, stack: Int64s, levels: Int64s) -> Any:
+    """(leaf columns, position after the list at ``at``); the position is -1 if it is malformed.
+
+    Stores type, most repetitions, most definitions and width of each leaf. A level of ``levels`` is three numbers: the
+    children of a group that are left, its repetitions and its definitions.
+    """
+    leaves, depth = np.int64(0), np.int64(-1)
     count, kind, at = _list_head(data, at)
     if kind != _STRUCT and count > 0:
         at = np.int64(-1)
     for element in range(count):
-        number, leaf_type, children = np.int64(0), np.int64(_UNTYPED), np.int64(0)
+        number, leaf_type, repetition, children = np.int64(0), np.int64(_UNTYPED), np.int64(0), np.int64(0)
+        length = np.int64(0)
         while at >= 0:
             number, kind, at = _next_field(data, at, number)
             if at < 0 or kind == _STOP:
                 break
             value_at = at
             at = _after(data, at, kind, stack)
-            if at >= 0 and kind == _I32 and (number == _TYPE or number == _CHILDREN):
+            if at >= 0 and kind == _I32:
                 bits, _ = read_varint(data, value_at, data.size)
                 if number == _TYPE:
                     leaf_type = unfold_sign(bits)
-                else:
+                elif number == _LENGTH:
+                    length = unfold_sign(bits)
+                elif number == _REPETITION:
+                    repetition = unfold_sign(bits)
+                elif number == _CHILDREN:
                     children = unfold_sign(bits)
         if at < 0:
             return leaves, np.int64(-1)
-        if element > 0 and children == 0 and leaf_type != _UNTYPED:  # neither the root nor a group
-            if leaves < types.size:
-                types[leaves] = leaf_type
-            leaves += 1
+        repeats, defines = np.int64(0), np.int64(0)
+        if element > 0:  # not the root
+            while depth >= 0 and levels[3 * depth] == 0:
+                depth -= 1
+            if depth < 0:
+                return leaves, np.int64(-1)
+            levels[3 * depth] -= 1
+            repeats = levels[3 * depth + 1] + (repetition == _REPEATED)
+            defines = levels[3 * depth + 2] + (repetition == _OPTIONAL or repetition == _REPEATED)
+            if children == 0 and leaf_type != _UNTYPED:
+                if _WIDTH + _PARTS * leaves < columns.size:
+                    at_leaf = _PARTS * leaves
+                    columns[at_leaf], columns[at_leaf + 1], columns[at_leaf + 2] = leaf_type, repeats, defines
+                    columns[at_leaf + _WIDTH] = length if leaf_type == _FIXED else _width(leaf_type)
+                leaves += 1
+        if children > 0 or element == 0:
+            depth += 1
+            if 3 * depth >= levels.size or children < 0:
+                return leaves, np.int64(-1)
+            levels[3 * depth], levels[3 * depth + 1], levels[3 * depth + 2] = children, repeats, defines
     return leaves, np.int64(at)
 
 
 @helper
-def _chunk_type(data: Bytes, at: Int, expected: Int, stack: Int64s) -> Any:
-    """(type, position after the column chunk at ``at``); of an encrypted chunk ``expected``, without a type -2^62."""
-    found, number = np.int64(_UNTYPED), np.int64(0)
+def _width(kind: Int) -> Any:
+    """Bytes of a value of a physical type; 0 if they differ."""
+    if kind == 0:
+        return np.int64(1)
+    if kind == 1 or kind == 4:
+        return np.int64(4)
+    if kind == 2 or kind == 5:
+        return np.int64(8)
+    return np.int64(12) if kind == 3 else np.int64(0)
+
+
+@helper
+def _fit_bounds(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> Any:
+    """(whether the bounds of the statistics at ``at`` are empty or whole values, position after them)."""
+    fit, number = True, np.int64(0)
     while at >= 0:
         number, kind, at = _next_field(data, at, number)
         if at < 0 or kind == _STOP:
             break
-        if number == _META_DATA and kind == _STRUCT:
-            inner = np.int64(0)
-            while at >= 0:
-                inner, kind, at = _next_field(data, at, inner)
-                if at < 0 or kind == _STOP:
-                    break
-                if inner == _TYPE and kind == _I32:
-                    bits, _ = read_varint(data, at, data.size)
-                    found = unfold_sign(bits)
-                at = _after(data, at, kind, stack)
-        else:
-            if number == _CRYPTO[0] or number == _CRYPTO[1]:
-                found = np.int64(expected)
+        if kind == _BINARY and (number == 1 or number == 2 or number == 5 or number == 6):
+            size, _ = read_varint(data, at, data.size)
+            if size > 0 and size < columns[_PARTS * leaf + _WIDTH]:
+                fit = False
+        at = _after(data, at, kind, stack)
+    return fit, np.int64(at)
+
+
+@helper
+def _fit_sizes(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> Any:
+    """(whether the size statistics at ``at`` fit a column, position after them)."""
+    fit, number = True, np.int64(0)
+    while at >= 0:
+        number, kind, at = _next_field(data, at, number)
+        if at < 0 or kind == _STOP:
+            break
+        if kind == _LIST and (number == _HISTOGRAMS[0] or number == _HISTOGRAMS[1]):
+            count, _, _ = _list_head(data, at)
+            if count > 0 and count != columns[_PARTS * leaf + number - 1] + 1:
+                fit = False
+        elif number == _TEXT_BYTES and columns[_PARTS * leaf] != _BYTE_ARRAY:
+            fit = False
+        at = _after(data, at, kind, stack)
+    return fit, np.int64(at)
+
+
+@helper
+def _fits(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> Any:
+    """(whether the column chunk at ``at`` fits a column, position after it); an encrypted chunk does."""
+    typed, fit, encrypted, number = False, True, False, np.int64(0)
+    while at >= 0:
+        number, kind, at = _next_field(data, at, number)
+        if at < 0 or kind == _STOP:
+            break
+        if number != _META_DATA or kind != _STRUCT:
+            encrypted = encrypted or number == _CRYPTO[0] or number == _CRYPTO[1]
             at = _after(data, at, kind, stack)
-    return found, np.int64(at)
+            continue
+        inner = np.int64(0)
+        while at >= 0:
+            inner, kind, at = _next_field(data, at, inner)
+            if at < 0 or kind == _STOP:
+                break
+            if inner == _SIZES and kind == _STRUCT:
+                inside, at = _fit_sizes(data, at, columns, leaf, stack)
+                fit = fit and inside
+                continue
+            if inner == _STATISTICS and kind == _STRUCT:
+                inside, at = _fit_bounds(data, at, columns, leaf, stack)
+                fit = fit and inside
+                continue
+            if inner == _TYPE and kind == _I32:
+                bits, _ = read_varint(data, at, data.size)
+                typed = True
+                fit = fit and unfold_sign(bits) == columns[_PARTS * leaf]
+            at = _after(data, at, kind, stack)
+    return encrypted or (typed and fit), np.int64(at)
 
 
-@kernel("i8(ru1, wi8, wi8)")
-def _foreign_chunk(data: Bytes, types: Int64s, stack: Int64s) -> Int:
-    """The number of the first column chunk that is missing or has another type; -1 for none, -2 if malformed."""
+@kernel("i8(ru1, wi8, wi8, wi8)")
+def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s) -> Int:
+    """The number of the first column chunk that is missing or does not fit; -1 for none, -2 if malformed."""
     at = number = np.int64(0)
-    leaves = np.int64(-1)
+    leaves, width = np.int64(-1), np.int64(columns.size // _PARTS)
     while True:
         number, kind, at = _next_field(data, at, number)
         if at < 0:
@@ -195,8 +288,8 @@ def _foreign_chunk(data: Bytes, types: Int64s, stack: Int64s) -> Int:
         if kind == _STOP:
             return np.int64(_NONE)
         if number == _SCHEMA and kind == _LIST:
-            leaves, at = _read_schema(data, at, types, stack)
-            if leaves != types.size:
+            leaves, at = _read_schema(data, at, columns, stack, levels)
+            if leaves != width:
                 return np.int64(_MALFORMED)
         elif number == _ROW_GROUPS and kind == _LIST:
             groups, kind, at = _list_head(data, at)
@@ -215,26 +308,30 @@ def _foreign_chunk(data: Bytes, types: Int64s, stack: Int64s) -> Int:
                     if kind != _STRUCT and found > 0:
                         return np.int64(_MALFORMED)
                     for leaf in range(found):
-                        expected = types[leaf] if leaf < leaves else np.int64(_UNTYPED)
-                        chunk_type, at = _chunk_type(data, at, expected, stack)
+                        fit = True
+                        if leaf < width:
+                            fit, at = _fits(data, at, columns, leaf, stack)
+                        else:  # no reader asks for it
+                            at = _after(data, at, _STRUCT, stack)
                         if at < 0:
                             return np.int64(_MALFORMED)
-                        if chunk_type != expected or leaf >= leaves:
-                            return np.int64(group * leaves + leaf)
+                        if not fit:
+                            return np.int64(group * width + leaf)
                 if at < 0:
                     return np.int64(_MALFORMED)
-                if found != leaves:
-                    return np.int64(group * leaves + found)
+                if found < width:
+                    return np.int64(group * width + found)
         else:
             at = _after(data, at, kind, stack)
             if at < 0:
                 return np.int64(_MALFORMED)
 
 
-def foreign_chunk(footer: Bytes, columns: int) -> int | None:
-    """Find the first column chunk that is missing, or has another physical type than its column.
+def unfit_chunk(footer: Bytes, columns: int) -> int | None:
+    """Find the first column chunk that is missing or does not fit its column.
 
-    Encrypted chunks are taken as right.
+    It has another physical type, or statistics that a column of its type and levels cannot have. Encrypted chunks are
+    taken as right.
 
     Args:
         footer: uint8[], a ``FileMetaData``.
@@ -246,7 +343,8 @@ def foreign_chunk(footer: Bytes, columns: int) -> int | None:
     Raises:
         ValueError: the footer is malformed, or has another number of columns.
     """
-    found = int(_foreign_chunk(footer, np.empty(columns, np.int64), np.empty(2 * _DEPTH, np.int64)))
+    arrays = (np.empty(size, np.int64) for size in (_PARTS * columns, 2 * _DEPTH, 3 * _MOST_LEVELS))
+    found = int(_unfit_chunk(footer, *arrays))
     if found == _MALFORMED:
         raise ValueError(f"the footer is malformed, or has not {columns} columns")
     return None if found == _NONE else found

@@ -82,3 +82,10 @@ def test_a_footer_whose_chunks_have_other_types_or_names_is_refused(tmp_path: Pa
             pytest.raises(CorruptTableError, match=r"utf-8.*base\.parquet"),
         ):
             assert (reader.leaves, reader.has_nan_safe_bounds) is None
+
+
+def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
+    twins = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    pq.write_table(twins, tmp_path / "base.parquet")
+    with pytest.raises(CorruptTableError, match=r"columns have one name: \['a', 'a'\].*base\.parquet"):
+        open_base_file(Storage(str(tmp_path)), "base.parquet")

@@ -179,3 +179,15 @@ def test_ranges_in_parts_are_those_of_the_whole(values: pa.Array, cut: int) -> N
     for ranges in (merge_ranges(parts), ranges_of_rows(pa.table({"c": values}))):
         found = plain(pickle.loads(pickle.dumps(ranges))["c"])
         assert all(same(left, right) for left, right in zip(found, obvious(values), strict=True)), found
+
+
+def test_a_bound_with_more_digits_than_the_column_is_unknown(tmp_path: Path) -> None:
+    values = pa.array([Decimal("1.5"), Decimal("2.5")], pa.decimal128(20, 1))
+    pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet")
+    raw = (tmp_path / "a.parquet").read_bytes()
+    start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    footer = raw[start:].replace((25).to_bytes(9, "big"), (2**70).to_bytes(9, "big"))
+    (tmp_path / "a.parquet").write_bytes(raw[:start] + footer)
+    with open_base_file(Storage(str(tmp_path)), "a.parquet") as reader:
+        found = ranges_of_footer(reader.metadata, reader.schema)["a"]
+    assert (found.low, found.high, found.value_count) == (None, None, 2)

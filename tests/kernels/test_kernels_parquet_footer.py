@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hudi_fast.kernels.parquet_footer import foreign_chunk
+from hudi_fast.kernels.parquet_footer import unfit_chunk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_fast.formats.varint import zigzag
 from tests.naive import parquet_footer as naive
 
 COLUMNS = {
@@ -40,19 +41,19 @@ FOOTER, LEAVES = footer_of(TABLE)
 
 def found(footer: bytes, columns: int) -> int | str | None:
     try:
-        return foreign_chunk(np.frombuffer(footer, np.uint8), columns)
+        return unfit_chunk(np.frombuffer(footer, np.uint8), columns)
     except ValueError:
         return "malformed"
 
 
 def expected(footer: bytes, columns: int) -> int | str | None:
     try:
-        return naive.foreign_chunk(footer, columns)
+        return naive.unfit_chunk(footer, columns)
     except ValueError:
         return "malformed"
 
 
-def test_footers_of_arrow_have_no_foreign_chunk() -> None:
+def test_footers_of_arrow_have_no_unfit_chunk() -> None:
     for table in (TABLE, TABLE.slice(0, 0), TABLE.select([]), pa.table({f"c{at}": [at] for at in range(200)})):
         assert found(*footer_of(table)) is None
     assert found(FOOTER, LEAVES + 1) == found(FOOTER[:-2], LEAVES) == "malformed"
@@ -72,20 +73,61 @@ def test_a_chunk_with_another_type_is_found() -> None:
         assert found(changed, LEAVES) == expected(changed, LEAVES) == number
 
 
-@pytest.mark.parametrize("columns", [0, 1, 3])
+def struct(*fields: tuple[int, int, bytes]) -> bytes:
+    """Fields as (number after the last one, type, content)."""
+    return b"".join(bytes([number << 4 | kind]) + content for number, kind, content in fields) + b"\0"
+
+
+def items(kind: int, *parts: bytes) -> bytes:
+    return bytes([len(parts) << 4 | kind]) + b"".join(parts)
+
+
+def footer_with(*chunks: bytes) -> bytes:
+    """A footer of an int64 and a list of texts, with one row group."""
+    root = struct((5, 5, zigzag(2)))
+    number = struct((1, 5, zigzag(2)), (2, 5, zigzag(0)))
+    group = struct((3, 5, zigzag(1)), (2, 5, zigzag(1)))
+    texts = struct((1, 5, zigzag(6)), (2, 5, zigzag(2)))
+    row_group = struct((1, 9, items(12, *chunks)))
+    return struct((2, 9, items(12, root, number, group, texts)), (2, 9, items(12, row_group)))
+
+
+def chunk(kind: int, *sizes: tuple[int, int, bytes]) -> bytes:
+    more = [(15, 12, struct(*sizes))] if sizes else []
+    return struct((3, 12, struct((1, 5, zigzag(kind)), *more)))
+
+
+@pytest.mark.parametrize("columns", [0, 1, 2, 3])
 def test_a_row_group_without_all_columns_is_found(columns: int) -> None:
-    def struct(*fields: tuple[int, int, bytes]) -> bytes:
-        return b"".join(bytes([number << 4 | kind]) + content for number, kind, content in fields) + b"\0"
-
-    def structs(*parts: bytes) -> bytes:
-        return bytes([len(parts) << 4 | 12]) + b"".join(parts)
-
-    leaf = struct((1, 5, b"\x04"))
-    chunk = struct((3, 12, struct((1, 5, b"\x04"))))
     encrypted = struct((8, 12, struct()))
-    row_group = struct((1, 9, structs(*[chunk, encrypted, chunk][:columns])))
-    footer = struct((2, 9, structs(struct(), leaf, leaf)), (2, 9, structs(row_group)))
-    assert found(footer, 2) == expected(footer, 2) == min(columns, 2)
+    footer = footer_with(*[chunk(2), encrypted, chunk(5)][:columns])
+    assert found(footer, 2) == expected(footer, 2) == (columns if columns < 2 else None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fits"),
+    [
+        ([(2, 9, items(6, b"\2", b"\2")), (1, 9, items(6, b"\2", b"\2", b"\2"))], True),  # 1 repetition, 2 definitions
+        ([(1, 6, b"\2"), (1, 9, items(6)), (1, 9, items(6))], True),
+        ([(2, 9, items(6, b"\2", b"\2", b"\2"))], False),
+        ([(3, 9, items(6, b"\2", b"\2"))], False),
+    ],
+)
+def test_histograms_have_a_number_for_each_level(sizes: list[tuple[int, int, bytes]], fits: bool) -> None:
+    footer = footer_with(chunk(2), chunk(6, *sizes))
+    assert found(footer, 2) == expected(footer, 2) == (None if fits else 1)
+    footer = footer_with(chunk(2, (1, 6, b"\2")), chunk(6, *sizes))  # bytes of texts in a column of numbers
+    assert found(footer, 2) == expected(footer, 2) == 0
+
+
+@pytest.mark.parametrize(("size", "fits"), [(0, True), (7, False), (8, True), (9, True)])
+@pytest.mark.parametrize("number", [1, 2, 5, 6])
+def test_bounds_are_empty_or_whole_values(number: int, size: int, fits: bool) -> None:
+    bounds = struct((number, 8, bytes([size]) + bytes(size)))
+    number_chunk = struct((3, 12, struct((1, 5, zigzag(2)), (11, 12, bounds))))
+    text_chunk = struct((3, 12, struct((1, 5, zigzag(6)), (11, 12, bounds))))
+    footer = footer_with(number_chunk, text_chunk)
+    assert found(footer, 2) == expected(footer, 2) == (None if fits else 0)
 
 
 @settings(max_examples=400, deadline=None)

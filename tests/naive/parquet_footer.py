@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from hudi_fast.formats.varint import read_varint
 
 _BINARY, _LIST, _SET, _STRUCT = 8, 9, 10, 12
 _MOST_LEVELS = 16
+_MOST_GROUPS = 256
+_BYTE_ARRAY, _FIXED = 6, 7
+_WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}
 
 Field = tuple[int, int]
 """Number and type."""
 
 
-def foreign_chunk(footer: bytes, columns: int) -> int | None:
-    """Row group times ``columns`` plus column of the first chunk with another type than its column.
+def unfit_chunk(footer: bytes, columns: int) -> int | None:
+    """Row group times ``columns`` plus column of the first chunk that is missing or does not fit its column.
 
     Raises:
         ValueError: the footer is malformed, or has another number of columns.
     """
-    reader, types = _Reader(footer), None
+    reader, leaves = _Reader(footer), None
     for number, kind in reader.fields():
         if (number, kind) == (2, _LIST):
-            elements = [reader.integers({1, 5}) for _ in range(reader.structs())]
-            types = [one[1] for one in elements[1:] if 1 in one and not one.get(5)]
-            if len(types) != columns:
+            elements = [reader.integers({1, 2, 3, 5}) for _ in range(reader.structs())]
+            leaves = _leaves(elements)
+            if len(leaves) != columns:
                 raise ValueError("another number of columns")
         elif (number, kind) == (4, _LIST):
-            if types is None:
+            if leaves is None:
                 raise ValueError("row groups before the schema")
             for group in range(reader.structs()):
-                wrong = _in_row_group(reader, types)
+                wrong = _in_row_group(reader, leaves)
                 if wrong is not None:
                     return group * columns + wrong
         else:
@@ -38,7 +42,42 @@ def foreign_chunk(footer: bytes, columns: int) -> int | None:
     return None
 
 
-def _in_row_group(reader: _Reader, types: list[int]) -> int | None:
+class _Leaf(NamedTuple):
+    """Type, most repetitions, most definitions, and bytes of a value of a column."""
+
+    kind: int
+    repeats: int
+    defines: int
+    width: int
+
+
+def _leaves(elements: list[dict[int, int]]) -> list[_Leaf]:
+    """The columns of a schema whose elements come parents first."""
+    found: list[_Leaf] = []
+    rest = elements[1:]
+
+    def read(children: int, repeats: int, defines: int, level: int) -> None:
+        if level >= _MOST_GROUPS or children < 0:
+            raise ValueError("too many groups in each other")
+        for _ in range(children):
+            if not rest:
+                return  # fewer elements than there ought to be
+            one = rest.pop(0)
+            below = repeats + (one.get(3) == 2), defines + (one.get(3) in (1, 2))
+            count = one.get(5, 0)
+            if count == 0 and 1 in one:
+                found.append(_Leaf(one[1], *below, one.get(2, 0) if one[1] == _FIXED else _WIDTHS.get(one[1], 0)))
+            if count > 0:
+                read(count, *below, level + 1)
+
+    if elements:
+        read(elements[0].get(5, 0), 0, 0, 0)
+    if rest:
+        raise ValueError("elements without a parent")
+    return found
+
+
+def _in_row_group(reader: _Reader, leaves: list[_Leaf]) -> int | None:
     chunks = 0
     for number, kind in reader.fields():
         if (number, kind) != (1, _LIST):
@@ -46,23 +85,50 @@ def _in_row_group(reader: _Reader, types: list[int]) -> int | None:
             continue
         chunks = reader.structs()
         for column in range(chunks):
-            expected = types[column] if column < len(types) else None
-            found, is_encrypted = _chunk_type(reader)
-            if column >= len(types) or (found != expected and not is_encrypted):
+            if column >= len(leaves):
+                reader.skip(_STRUCT)
+            elif not _fits(reader, leaves[column]):
                 return column
-    return None if chunks == len(types) else chunks
+    return chunks if chunks < len(leaves) else None
 
 
-def _chunk_type(reader: _Reader) -> tuple[int | None, bool]:
-    found, is_encrypted = None, False
+def _fits(reader: _Reader, leaf: _Leaf) -> bool:
+    is_typed, fits, is_encrypted = False, True, False
     for number, kind in reader.fields():
-        if (number, kind) == (3, _STRUCT):
-            found = reader.integers({1}).get(1, found)
-            is_encrypted = is_encrypted and found is None
-        else:
+        if (number, kind) != (3, _STRUCT):
             is_encrypted = is_encrypted or number in (8, 9)
             reader.skip(kind)
-    return found, is_encrypted
+            continue
+        for inner, inner_kind in reader.fields():
+            if (inner, inner_kind) == (16, _STRUCT):
+                fits = _sizes_fit(reader, leaf) and fits
+            elif (inner, inner_kind) == (12, _STRUCT):
+                fits = _bounds_fit(reader, leaf) and fits
+            elif (inner, inner_kind) == (1, 5):
+                is_typed, fits = True, reader.integer() == leaf.kind and fits
+            else:
+                reader.skip(inner_kind)
+    return is_encrypted or (is_typed and fits)
+
+
+def _bounds_fit(reader: _Reader, leaf: _Leaf) -> bool:
+    fits = True
+    for number, kind in reader.fields():
+        if kind == _BINARY and number in (1, 2, 5, 6):
+            fits = not 0 < reader.length() < leaf.width and fits
+        reader.skip(kind)
+    return fits
+
+
+def _sizes_fit(reader: _Reader, leaf: _Leaf) -> bool:
+    fits = True
+    for number, kind in reader.fields():
+        if kind == _LIST and number in (2, 3):
+            fits = reader.count() in (0, leaf[number - 1] + 1) and fits
+        elif number == 1 and leaf.kind != _BYTE_ARRAY:
+            fits = False
+        reader.skip(kind)
+    return fits
 
 
 class _Reader:
@@ -95,6 +161,24 @@ class _Reader:
         if count and kind != _STRUCT:
             raise ValueError("no structs")
         return count
+
+    def count(self) -> int:
+        """How many elements the list has that is next; stays there."""
+        place = self._at
+        count, _ = self._head()
+        self._at = place
+        return count
+
+    def length(self) -> int:
+        """How many bytes the text has that is next; stays there."""
+        place = self._at
+        size = self._varint()
+        self._at = place
+        return size
+
+    def integer(self) -> int:
+        """A signed number."""
+        return self._signed()
 
     def skip(self, kind: int, level: int = 0) -> None:
         """Skip the value of a field."""

@@ -38,7 +38,7 @@ from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, with
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.formats.vectors import VECTORS_KEY, stored_rows, stored_schema, vectors_text
-from hudi_fast.kernels.parquet_footer import foreign_chunk
+from hudi_fast.kernels.parquet_footer import unfit_chunk
 from hudi_fast.storage.base import Storage
 
 __all__ = [
@@ -495,6 +495,9 @@ def open_base_file(
                 decryption_properties=keys,
             ),
         )
+        names = file.schema_arrow.names
+        if len(set(names)) < len(names):
+            raise pa.ArrowInvalid(f"columns have one name: {names}")
         if encryption is None:
             _check_chunks(file.metadata)
         else:
@@ -503,18 +506,18 @@ def open_base_file(
 
 
 def _check_chunks(metadata: pq.FileMetaData) -> None:
-    """Check the physical type of each column chunk: pyarrow 26 ends the process when it looks at a wrong one.
+    """Check that each column chunk fits its column: pyarrow 26 ends the process when it looks at one that does not.
 
     Raises:
-        pa.ArrowInvalid: a chunk has another type than its column, or is missing.
+        pa.ArrowInvalid: a chunk is missing, or has another type or other levels than its column.
     """
     sink = pa.BufferOutputStream()
     metadata.write_metadata_file(sink)
     columns = metadata.num_columns
-    chunk = foreign_chunk(np.frombuffer(sink.getvalue(), np.uint8)[_HEAD_BYTES:-_TAIL_BYTES], columns)
+    chunk = unfit_chunk(np.frombuffer(sink.getvalue(), np.uint8)[_HEAD_BYTES:-_TAIL_BYTES], columns)
     if chunk is not None:
         group, column = divmod(chunk, columns)
-        raise pa.ArrowInvalid(f"column {column} of row group {group} is missing, or has another type than the schema")
+        raise pa.ArrowInvalid(f"column {column} of row group {group} is missing, or does not fit the schema")
 
 
 @contextmanager

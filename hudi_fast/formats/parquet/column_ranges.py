@@ -249,7 +249,10 @@ def _scalar(raw: Any, kind: pa.DataType) -> pa.Scalar | None:
     """A stored bound in the column's type; None if the conversion is ambiguous."""
     if pa.types.is_decimal(kind):
         number = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
-        return pa.scalar(Decimal(number).scaleb(-kind.scale, _EXACT), kind)
+        try:
+            return pa.scalar(Decimal(number).scaleb(-kind.scale, _EXACT), kind)
+        except pa.ArrowInvalid:  # more digits than the column has, in a damaged footer
+            return None
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         try:
             return pa.scalar(raw.decode(), kind)

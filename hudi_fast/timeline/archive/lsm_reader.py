@@ -268,8 +268,8 @@ def _file_rows(
     try:
         with open_base_file(storage, path) as reader:
             names = reader.schema.names
-            if any(names.count(name) != 1 for name in columns):
-                raise CorruptTableError(f"It has the columns {names}, expected each of {list(columns)} once.", path)
+            if not set(columns) <= set(names):
+                raise CorruptTableError(f"It has the columns {names}, expected {list(columns)}.", path)
             groups = _candidate_groups(reader, begin, end)
             times = reader.read(_TIMES, groups)
             found = list(zip(*(times.column(name).to_pylist() for name in _TIMES), strict=True))
