@@ -8,22 +8,22 @@ A footer is a ``FileMetaData`` in Thrift's compact protocol::
                    ├ 12 statistics ─ 1, 2, 5, 6 bounds
                    └ 16 size_statistics ─ 1 bytes of texts, 2 and 3 histograms of repetition and definition levels
 
-A chunk has the type of its column. A bound is empty or a whole value. A histogram has a number for each level, or none
-at all. Source: parquet.thrift
-of Apache Parquet format 2.11; Thrift compact protocol of Apache Thrift 0.21.
+A chunk has the type of its column. A histogram has a number for each level, or none at all. Bounds of bytes of a fixed
+length may be cut short, as arrow-rs does after 64 bytes. Source: parquet.thrift of Apache Parquet format 2.11; Thrift
+compact protocol of Apache Thrift 0.21.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._arrays import Bytes, Int, Int64s
+from ._arrays import Bools, Bytes, Int, Int64s
 from ._bytes import read_varint, unfold_sign
 from ._kernel import helper, kernel
 
-__all__ = ["unfit_chunk"]
+__all__ = ["ChunkFaults", "chunk_faults"]
 
 # Types of the protocol.
 _STOP = 0
@@ -244,8 +244,11 @@ def _fit_sizes(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) 
 
 
 @helper
-def _fits(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> Any:
-    """(whether the column chunk at ``at`` fits a column, position after it); an encrypted chunk does."""
+def _fits(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s, short: Bools, chunk: Int) -> Any:
+    """(whether the column chunk at ``at`` fits a column, position after it); an encrypted chunk does.
+
+    Sets ``short[chunk]`` if its bounds are shorter than values.
+    """
     typed, fit, encrypted, number = False, True, False, np.int64(0)
     while at >= 0:
         number, kind, at = _next_field(data, at, number)
@@ -266,7 +269,8 @@ def _fits(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> An
                 continue
             if inner == _STATISTICS and kind == _STRUCT:
                 inside, at = _fit_bounds(data, at, columns, leaf, stack)
-                fit = fit and inside
+                if not inside and chunk < short.size:
+                    short[chunk] = True
                 continue
             if inner == _TYPE and kind == _I32:
                 bits, _ = read_varint(data, at, data.size)
@@ -276,8 +280,8 @@ def _fits(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> An
     return encrypted or (typed and fit), np.int64(at)
 
 
-@kernel("i8(ru1, wi8, wi8, wi8)")
-def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s) -> Int:
+@kernel("i8(ru1, wi8, wi8, wi8, wb1)")
+def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s, short: Bools) -> Int:
     """The number of the first column chunk that is missing or does not fit; -1 for none, -2 if malformed."""
     at = number = np.int64(0)
     leaves, width = np.int64(-1), np.int64(columns.size // _PARTS)
@@ -310,7 +314,7 @@ def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s) ->
                     for leaf in range(found):
                         fit = True
                         if leaf < width:
-                            fit, at = _fits(data, at, columns, leaf, stack)
+                            fit, at = _fits(data, at, columns, leaf, stack, short, group * width + leaf)
                         else:  # no reader asks for it
                             at = _after(data, at, _STRUCT, stack)
                         if at < 0:
@@ -327,24 +331,33 @@ def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s) ->
                 return np.int64(_MALFORMED)
 
 
-def unfit_chunk(footer: Bytes, columns: int) -> int | None:
-    """Find the first column chunk that is missing or does not fit its column.
+class ChunkFaults(NamedTuple):
+    """What is wrong with column chunks.
 
-    It has another physical type, or statistics that a column of its type and levels cannot have. Encrypted chunks are
-    taken as right.
+    Attributes:
+        unfit: row group times columns plus column of the first chunk that is missing, has another physical type than
+            its column, or size statistics that its column cannot have. None if there is none.
+        short: bool[row groups, columns], which chunks before that one have bounds that are shorter than values.
+    """
+
+    unfit: int | None
+    short: Bools
+
+
+def chunk_faults(footer: Bytes, row_groups: int, columns: int) -> ChunkFaults:
+    """Compare column chunks with their columns. Encrypted chunks are taken as right.
 
     Args:
         footer: uint8[], a ``FileMetaData``.
+        row_groups: how many it has.
         columns: number of leaf columns.
-
-    Returns:
-        Row group times ``columns`` plus column. None if each chunk is as it ought to be.
 
     Raises:
         ValueError: the footer is malformed, or has another number of columns.
     """
-    arrays = (np.empty(size, np.int64) for size in (_PARTS * columns, 2 * _DEPTH, 3 * _MOST_LEVELS))
-    found = int(_unfit_chunk(footer, *arrays))
+    known, stack, levels = (np.empty(size, np.int64) for size in (_PARTS * columns, 2 * _DEPTH, 3 * _MOST_LEVELS))
+    short = np.zeros(row_groups * columns, np.bool_)
+    found = int(_unfit_chunk(footer, known, stack, levels, short))
     if found == _MALFORMED:
         raise ValueError(f"the footer is malformed, or has not {columns} columns")
-    return None if found == _NONE else found
+    return ChunkFaults(None if found == _NONE else found, short.reshape(row_groups, columns))

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -90,6 +90,10 @@ def footer_of(pairs: Mapping[bytes, bytes]) -> BaseFileFooter:
     return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
 
 
+ShortBounds: TypeAlias = frozenset[tuple[int, int]]
+"""Row group and column of chunks whose bounds are shorter than values. pyarrow 26 ends the process when asked for them."""
+
+
 class BaseFileReader(ABC):
     """One open base file.
 
@@ -146,6 +150,11 @@ class BaseFileReader(ABC):
     def has_nan_safe_bounds(self) -> bool:
         """Whether bounds in the footer cover all values: chunks with NaN have none."""
         return False
+
+    @property
+    def short_bounds(self) -> ShortBounds:
+        """Column chunks of a Parquet file whose statistics pyarrow cannot decode."""
+        return frozenset()
 
     @abstractmethod
     def footer(self) -> BaseFileFooter:

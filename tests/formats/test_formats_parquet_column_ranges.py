@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -191,3 +192,22 @@ def test_a_bound_with_more_digits_than_the_column_is_unknown(tmp_path: Path) -> 
     with open_base_file(Storage(str(tmp_path)), "a.parquet") as reader:
         found = ranges_of_footer(reader.metadata, reader.schema)["a"]
     assert (found.low, found.high, found.value_count) == (None, None, 2)
+
+
+def test_bounds_that_arrow_rs_cuts_short_are_those_of_the_rows(tmp_path: Path) -> None:
+    """It cuts bounds of bytes of a fixed length after 64 bytes; pyarrow 26 ends the process when asked for them."""
+    rows = pa.table({"a": pa.array([b"x" * 100, None, b"y" * 100], pa.binary(100)), "b": [1, 2, 3]})
+    pq.write_table(rows, tmp_path / "a.parquet", store_schema=False)
+    raw = (tmp_path / "a.parquet").read_bytes()
+    start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    footer = re.sub(rb"\x64(x{64}|y{64})(x{36}|y{36})", lambda found: b"\x40" + found[1], raw[start:-8])
+    assert len(footer) == len(raw) - 8 - start - 2 * 36
+    (tmp_path / "a.parquet").write_bytes(raw[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with open_base_file(Storage(str(tmp_path)), "a.parquet") as reader:
+        assert reader.short_bounds == {(0, 0)}
+        assert reader.text_bounds("a") == [None]
+        assert pa.Table.from_batches(reader.batches(["a", "b"])).equals(rows)
+        found = ranges_of_file(reader)
+    for name, one in ranges_of_rows(rows).items():
+        assert (found[name].low, found[name].high) == (one.low, one.high)
+        assert (found[name].null_count, found[name].value_count) == (one.null_count, 3)

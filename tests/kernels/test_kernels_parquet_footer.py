@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hudi_fast.kernels.parquet_footer import unfit_chunk
+from hudi_fast.kernels.parquet_footer import chunk_faults
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,23 +39,29 @@ def footer_of(table: pa.Table, group_rows: int = 1) -> tuple[bytes, int]:
 FOOTER, LEAVES = footer_of(TABLE)
 
 
-def found(footer: bytes, columns: int) -> int | str | None:
-    try:
-        return unfit_chunk(np.frombuffer(footer, np.uint8), columns)
-    except ValueError:
-        return "malformed"
+GROUPS = 2
+Answer = tuple[int | None, set[int]] | str
 
 
-def expected(footer: bytes, columns: int) -> int | str | None:
+def found(footer: bytes, columns: int) -> Answer:
     try:
-        return naive.unfit_chunk(footer, columns)
+        unfit, short = chunk_faults(np.frombuffer(footer, np.uint8), GROUPS, columns)
     except ValueError:
         return "malformed"
+    return unfit, set(np.flatnonzero(short).tolist())
+
+
+def expected(footer: bytes, columns: int) -> Answer:
+    try:
+        unfit, short = naive.chunk_faults(footer, columns)
+    except ValueError:
+        return "malformed"
+    return unfit, {one for one in short if one < GROUPS * columns}
 
 
 def test_footers_of_arrow_have_no_unfit_chunk() -> None:
     for table in (TABLE, TABLE.slice(0, 0), TABLE.select([]), pa.table({f"c{at}": [at] for at in range(200)})):
-        assert found(*footer_of(table)) is None
+        assert found(*footer_of(table)) == (None, set())
     assert found(FOOTER, LEAVES + 1) == found(FOOTER[:-2], LEAVES) == "malformed"
 
 
@@ -70,7 +76,7 @@ def test_a_chunk_with_another_type_is_found() -> None:
     assert len(chunks) == 2 * LEAVES
     for number, at in enumerate(sorted(chunks)):
         changed = FOOTER[: at + 1] + bytes([FOOTER[at + 1] ^ 2]) + FOOTER[at + 2 :]
-        assert found(changed, LEAVES) == expected(changed, LEAVES) == number
+        assert found(changed, LEAVES) == expected(changed, LEAVES) == (number, set())
 
 
 def struct(*fields: tuple[int, int, bytes]) -> bytes:
@@ -101,7 +107,7 @@ def chunk(kind: int, *sizes: tuple[int, int, bytes]) -> bytes:
 def test_a_row_group_without_all_columns_is_found(columns: int) -> None:
     encrypted = struct((8, 12, struct()))
     footer = footer_with(*[chunk(2), encrypted, chunk(5)][:columns])
-    assert found(footer, 2) == expected(footer, 2) == (columns if columns < 2 else None)
+    assert found(footer, 2) == expected(footer, 2) == (columns if columns < 2 else None, set())
 
 
 @pytest.mark.parametrize(
@@ -115,19 +121,19 @@ def test_a_row_group_without_all_columns_is_found(columns: int) -> None:
 )
 def test_histograms_have_a_number_for_each_level(sizes: list[tuple[int, int, bytes]], fits: bool) -> None:
     footer = footer_with(chunk(2), chunk(6, *sizes))
-    assert found(footer, 2) == expected(footer, 2) == (None if fits else 1)
+    assert found(footer, 2) == expected(footer, 2) == (None if fits else 1, set())
     footer = footer_with(chunk(2, (1, 6, b"\2")), chunk(6, *sizes))  # bytes of texts in a column of numbers
-    assert found(footer, 2) == expected(footer, 2) == 0
+    assert found(footer, 2) == expected(footer, 2) == (0, set())
 
 
 @pytest.mark.parametrize(("size", "fits"), [(0, True), (7, False), (8, True), (9, True)])
 @pytest.mark.parametrize("number", [1, 2, 5, 6])
-def test_bounds_are_empty_or_whole_values(number: int, size: int, fits: bool) -> None:
+def test_bounds_shorter_than_values_are_found(number: int, size: int, fits: bool) -> None:
     bounds = struct((number, 8, bytes([size]) + bytes(size)))
     number_chunk = struct((3, 12, struct((1, 5, zigzag(2)), (11, 12, bounds))))
     text_chunk = struct((3, 12, struct((1, 5, zigzag(6)), (11, 12, bounds))))
     footer = footer_with(number_chunk, text_chunk)
-    assert found(footer, 2) == expected(footer, 2) == (None if fits else 0)
+    assert found(footer, 2) == expected(footer, 2) == (None, set() if fits else {0})
 
 
 @settings(max_examples=400, deadline=None)

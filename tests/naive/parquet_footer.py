@@ -17,13 +17,17 @@ Field = tuple[int, int]
 """Number and type."""
 
 
-def unfit_chunk(footer: bytes, columns: int) -> int | None:
-    """Row group times ``columns`` plus column of the first chunk that is missing or does not fit its column.
+Short = set[int]
+"""Row group times columns plus column of chunks with short bounds."""
+
+
+def chunk_faults(footer: bytes, columns: int) -> tuple[int | None, Short]:
+    """Row group times ``columns`` plus column of the first chunk that does not fit; chunks with short bounds.
 
     Raises:
         ValueError: the footer is malformed, or has another number of columns.
     """
-    reader, leaves = _Reader(footer), None
+    reader, leaves, short = _Reader(footer), None, set()
     for number, kind in reader.fields():
         if (number, kind) == (2, _LIST):
             elements = [reader.integers({1, 2, 3, 5}) for _ in range(reader.structs())]
@@ -34,12 +38,12 @@ def unfit_chunk(footer: bytes, columns: int) -> int | None:
             if leaves is None:
                 raise ValueError("row groups before the schema")
             for group in range(reader.structs()):
-                wrong = _in_row_group(reader, leaves)
+                wrong = _in_row_group(reader, leaves, short, group * columns)
                 if wrong is not None:
-                    return group * columns + wrong
+                    return group * columns + wrong, short
         else:
             reader.skip(kind)
-    return None
+    return None, short
 
 
 class _Leaf(NamedTuple):
@@ -77,7 +81,7 @@ def _leaves(elements: list[dict[int, int]]) -> list[_Leaf]:
     return found
 
 
-def _in_row_group(reader: _Reader, leaves: list[_Leaf]) -> int | None:
+def _in_row_group(reader: _Reader, leaves: list[_Leaf], short: Short, first: int) -> int | None:
     chunks = 0
     for number, kind in reader.fields():
         if (number, kind) != (1, _LIST):
@@ -87,12 +91,12 @@ def _in_row_group(reader: _Reader, leaves: list[_Leaf]) -> int | None:
         for column in range(chunks):
             if column >= len(leaves):
                 reader.skip(_STRUCT)
-            elif not _fits(reader, leaves[column]):
+            elif not _fits(reader, leaves[column], short, first + column):
                 return column
     return chunks if chunks < len(leaves) else None
 
 
-def _fits(reader: _Reader, leaf: _Leaf) -> bool:
+def _fits(reader: _Reader, leaf: _Leaf, short: Short, chunk: int) -> bool:
     is_typed, fits, is_encrypted = False, True, False
     for number, kind in reader.fields():
         if (number, kind) != (3, _STRUCT):
@@ -103,7 +107,7 @@ def _fits(reader: _Reader, leaf: _Leaf) -> bool:
             if (inner, inner_kind) == (16, _STRUCT):
                 fits = _sizes_fit(reader, leaf) and fits
             elif (inner, inner_kind) == (12, _STRUCT):
-                fits = _bounds_fit(reader, leaf) and fits
+                short |= set() if _bounds_fit(reader, leaf) else {chunk}
             elif (inner, inner_kind) == (1, 5):
                 is_typed, fits = True, reader.integer() == leaf.kind and fits
             else:

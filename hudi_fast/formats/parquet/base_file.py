@@ -32,13 +32,20 @@ import pyarrow.parquet as pq
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
-from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, key_pairs
+from hudi_fast.formats.base_file import (
+    BaseFileFooter,
+    BaseFileReader,
+    ShortBounds,
+    file_errors,
+    footer_of,
+    key_pairs,
+)
 from hudi_fast.formats.parquet.constant_columns import ConstantColumns
 from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, without_keys
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.formats.vectors import VECTORS_KEY, stored_rows, stored_schema, vectors_text
-from hudi_fast.kernels.parquet_footer import unfit_chunk
+from hudi_fast.kernels.parquet_footer import chunk_faults
 from hudi_fast.storage.base import Storage
 
 __all__ = [
@@ -313,12 +320,20 @@ class ParquetReader(BaseFileReader):
         path: its path in messages.
         file: the open file.
         location: its storage, and its path there; None if no caller needs it.
+        short_bounds: column chunks whose statistics cannot be decoded.
     """
 
-    def __init__(self, path: str, file: pq.ParquetFile, location: tuple[Storage, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        file: pq.ParquetFile,
+        location: tuple[Storage, str] | None = None,
+        short_bounds: ShortBounds = frozenset(),
+    ) -> None:
         self.path = path
         self._file = file
         self._location = location
+        self._short_bounds = short_bounds
         self._schema: pa.Schema = file.schema_arrow.remove_metadata()
 
     @property
@@ -386,6 +401,11 @@ class ParquetReader(BaseFileReader):
             writer = str(self.metadata.created_by or "")
         return not writer.startswith(_OMITS_NAN) or NAN_SAFE_BOUNDS in (self.metadata.metadata or {}).items()
 
+    @property
+    def short_bounds(self) -> ShortBounds:
+        """Column chunks whose statistics pyarrow cannot decode."""
+        return self._short_bounds
+
     def row_group_rows(self) -> list[int]:
         """Number of rows of each row group."""
         return [self._file.metadata.row_group(i).num_rows for i in range(self.num_row_groups)]
@@ -395,7 +415,10 @@ class ParquetReader(BaseFileReader):
         number = self.column_numbers.get(column)
         if number is None:
             return [None] * self.num_row_groups
-        found = (self.metadata.row_group(group).column(number).statistics for group in range(self.num_row_groups))
+        found = (
+            None if (group, number) in self._short_bounds else self.metadata.row_group(group).column(number).statistics
+            for group in range(self.num_row_groups)
+        )
         return [None if one is None or not one.has_min_max else (one.min_raw, one.max_raw) for one in found]
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
@@ -410,7 +433,7 @@ class ParquetReader(BaseFileReader):
     ) -> Iterator[pa.RecordBatch]:
         """Rows in file order, at most ``batch_rows`` at a time. Columns that hold one text are not read."""
         groups = list(range(self.num_row_groups)) if row_groups is None else list(row_groups)
-        constant = ConstantColumns(self.metadata, self.column_numbers, self.schema, columns, groups)
+        constant = ConstantColumns(self.metadata, self.column_numbers, self.schema, columns, groups, self._short_bounds)
         others = constant.others
         done = 0
         rest: Iterator[pa.RecordBatch] | None = None
@@ -498,26 +521,30 @@ def open_base_file(
         names = file.schema_arrow.names
         if len(set(names)) < len(names):
             raise pa.ArrowInvalid(f"columns have one name: {names}")
-        if encryption is None:
-            _check_chunks(file.metadata)
-        else:
+        if encryption is not None:
             encryption.check_keys(file)
-        return ParquetReader(display_path, file, (storage, path))
+            return ParquetReader(display_path, file, (storage, path))
+        return ParquetReader(display_path, file, (storage, path), _check_chunks(file.metadata))
 
 
-def _check_chunks(metadata: pq.FileMetaData) -> None:
+def _check_chunks(metadata: pq.FileMetaData) -> ShortBounds:
     """Check that each column chunk fits its column: pyarrow 26 ends the process when it looks at one that does not.
+
+    Returns:
+        Those whose bounds are shorter than values.
 
     Raises:
         pa.ArrowInvalid: a chunk is missing, or has another type or other levels than its column.
     """
     sink = pa.BufferOutputStream()
     metadata.write_metadata_file(sink)
-    columns = metadata.num_columns
-    chunk = unfit_chunk(np.frombuffer(sink.getvalue(), np.uint8)[_HEAD_BYTES:-_TAIL_BYTES], columns)
-    if chunk is not None:
-        group, column = divmod(chunk, columns)
+    groups, columns = metadata.num_row_groups, metadata.num_columns
+    footer = np.frombuffer(sink.getvalue(), np.uint8)[_HEAD_BYTES:-_TAIL_BYTES]
+    found = chunk_faults(footer, groups, columns)
+    if found.unfit is not None:
+        group, column = divmod(found.unfit, columns)
         raise pa.ArrowInvalid(f"column {column} of row group {group} is missing, or does not fit the schema")
+    return frozenset(zip(*map(np.ndarray.tolist, np.nonzero(found.short)), strict=True))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_fast.formats.base_file import BaseFileReader
+from hudi_fast.formats.base_file import BaseFileReader, ShortBounds
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, leaf_values
 
 __all__ = [
@@ -119,11 +119,18 @@ def with_nans(ranges: ColumnRanges, names: Collection[str], schema: pa.Schema) -
 
 
 def ranges_of_footer(
-    metadata: pq.FileMetaData, schema: pa.Schema, columns: Collection[str] | None = None
+    metadata: pq.FileMetaData,
+    schema: pa.Schema,
+    columns: Collection[str] | None = None,
+    short_bounds: ShortBounds = frozenset(),
 ) -> dict[str, ColumnRange]:
     """The ranges in a footer, with row groups merged; NaN is omitted, and bounds may be missing.
 
-    ``columns`` are dotted names; None for all. Columns that the file lacks are omitted.
+    Args:
+        metadata: the footer.
+        schema: columns of the file.
+        columns: dotted names; None for all. Columns that the file lacks are omitted.
+        short_bounds: column chunks whose statistics cannot be decoded.
     """
     leaves = leaf_columns(schema)
     chosen = {
@@ -133,7 +140,7 @@ def ranges_of_footer(
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         for name, (number, kind) in chosen.items():
-            parts[name].append(_chunk_range(row_group.column(number), kind))
+            parts[name].append(_chunk_range(row_group.column(number), kind, (group, number) in short_bounds))
     return {name: _merged(found) if found else ColumnRange(None, None, 0, 0) for name, found in parts.items()}
 
 
@@ -152,7 +159,7 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
         return _ranges_of_parts(reader, parts, columns)
     if reader.metadata is None:
         return {name: _UNKNOWN for name in leaf_columns(reader.schema) if columns is None or name in columns}
-    found = ranges_of_footer(reader.metadata, reader.schema, columns)
+    found = ranges_of_footer(reader.metadata, reader.schema, columns, reader.short_bounds)
     leaves, has_nan_safe_bounds = leaf_columns(reader.schema), reader.has_nan_safe_bounds
     for name, one in found.items():
         unsure = not has_nan_safe_bounds and pa.types.is_floating(leaves[name]) and one.null_count < one.value_count
@@ -224,9 +231,9 @@ def _order(value: pa.Scalar) -> Any:
 # ---- internals
 
 
-def _chunk_range(chunk: Any, kind: pa.DataType) -> ColumnRange:
-    """One column of one row group."""
-    stats = chunk.statistics
+def _chunk_range(chunk: Any, kind: pa.DataType, is_short: bool) -> ColumnRange:
+    """One column of one row group; its statistics are not decoded if they are short."""
+    stats = None if is_short else chunk.statistics
     nulls = 0 if stats is None or not stats.has_null_count else int(stats.null_count)
     low = high = None
     if stats is not None and stats.has_min_max:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.formats.base_file import ShortBounds
+
 __all__ = ["ConstantColumns"]
 
 
@@ -25,6 +27,7 @@ class ConstantColumns:
         schema: of the file.
         columns: top-level columns, in the order of the batches.
         groups: row groups that are read.
+        short_bounds: column chunks whose statistics cannot be decoded.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class ConstantColumns:
         schema: pa.Schema,
         columns: Sequence[str],
         groups: Sequence[int],
+        short_bounds: ShortBounds = frozenset(),
     ) -> None:
         self._names = list(columns)
         self._rows = 0
@@ -44,7 +48,9 @@ class ConstantColumns:
         self._schema = pa.schema([schema.field(name) for name in columns])
         for field in self._schema:
             number = numbers.get(field.name)  # None in a damaged footer, whose chunks may have other names
-            value = None if number is None or field.type != pa.string() else _value(metadata, number, groups)
+            if number is None or field.type != pa.string() or any((one, number) in short_bounds for one in groups):
+                continue
+            value = _value(metadata, number, groups)
             if value is not None:
                 self._values[field.name] = value
 
