@@ -91,7 +91,7 @@ def footer_of(pairs: Mapping[bytes, bytes]) -> BaseFileFooter:
 
 
 ShortBounds: TypeAlias = frozenset[tuple[int, int]]
-"""Row group and column of chunks whose bounds are shorter than values. pyarrow 26 ends the process when asked for them."""
+"""Row group and column of chunks with bounds shorter than values. pyarrow 26 ends the process when asked for them."""
 
 
 class BaseFileReader(ABC):

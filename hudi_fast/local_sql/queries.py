@@ -142,12 +142,12 @@ def _source(one: Reference, tables: Tables) -> Any:
 def _closest(name: str, values: list[Any], tables: Tables) -> pa.Table:
     """The rows of ``hudi_vector_search`` or ``hudi_vector_search_batch``."""
     if name == FUNCTION:
-        search, query = search_arguments(values)
-        return tables.said(str(values[0])).vector_search(search.column, query, search.k, search.metric)
-    search, column = batch_arguments(values)
+        given = search_arguments(values)
+        return tables.said(str(values[0])).vector_search(**given)
+    given = batch_arguments(values)
     asked = tables.find(name_parts(str(values[2])))
     queries = asked.to_arrow(_columns(asked)) if isinstance(asked, HudiTable) else asked
-    return tables.said(str(values[0])).vector_search_batch(search.column, queries, column, search.k, search.metric)
+    return tables.said(str(values[0])).vector_search_batch(queries=queries, **given)
 
 
 def _value(text: str) -> Any:

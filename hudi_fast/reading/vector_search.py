@@ -144,8 +144,8 @@ def nearest_rows_of_each(state: TableState, search: VectorSearch, queries: pa.Ta
     return pa.Table.from_arrays(columns, [*rows.column_names, *asked.column_names, *added])
 
 
-def search_arguments(values: Sequence[Any]) -> tuple[VectorSearch, Sequence[float]]:
-    """Search and query of ``hudi_vector_search(table, column, query, k[, metric[, algorithm]])``.
+def search_arguments(values: Sequence[Any]) -> dict[str, Any]:
+    """Those of ``HudiTable.vector_search`` in ``hudi_vector_search(table, column, query, k[, metric[, algorithm]])``.
 
     Args:
         values: all arguments of the function; the first one, the table, is not looked at.
@@ -154,11 +154,13 @@ def search_arguments(values: Sequence[Any]) -> tuple[VectorSearch, Sequence[floa
         ConfigError: another number of arguments, or another algorithm than brute_force.
     """
     _check_arguments(FUNCTION, values, ("table", "column", "query vector", "k", "metric", "algorithm"))
-    return VectorSearch(str(values[1]), *_how(values[3:])), values[2]
+    return {"column": str(values[1]), "query": values[2], "k": values[3], "metric": _metric(values[4:])}
 
 
-def batch_arguments(values: Sequence[Any]) -> tuple[VectorSearch, str]:
-    """Search and query column of ``hudi_vector_search_batch(table, column, queries, column, k[, metric, algorithm])``.
+def batch_arguments(values: Sequence[Any]) -> dict[str, Any]:
+    """Those of ``HudiTable.vector_search_batch`` in ``hudi_vector_search_batch(table, column, queries, column, k)``.
+
+    ``queries`` is missing: it is the name of a table. A metric and an algorithm may follow ``k``.
 
     Args:
         values: all arguments of the function; the tables, the first and third one, are not looked at.
@@ -168,7 +170,12 @@ def batch_arguments(values: Sequence[Any]) -> tuple[VectorSearch, str]:
     """
     names = ("table", "column", "table of queries", "column", "k", "metric", "algorithm")
     _check_arguments(BATCH_FUNCTION, values, names)
-    return VectorSearch(str(values[1]), *_how(values[4:])), str(values[3])
+    return {
+        "column": str(values[1]),
+        "query_column": str(values[3]),
+        "k": values[4],
+        "metric": _metric(values[5:]),
+    }
 
 
 def _check_arguments(function: str, values: Sequence[Any], names: Sequence[str]) -> None:
@@ -180,9 +187,9 @@ def _check_arguments(function: str, values: Sequence[Any], names: Sequence[str])
         raise ConfigError(f"{function}: unsupported search algorithm {values[-1]!r}; use brute_force.")
 
 
-def _how(values: Sequence[Any]) -> tuple[Any, str]:
-    """k and metric, from k on."""
-    return values[0], str(values[1]) if len(values) > 1 else "cosine"
+def _metric(rest: Sequence[Any]) -> str:
+    """The metric, from the arguments behind ``k``."""
+    return str(rest[0]) if rest else "cosine"
 
 
 # ---- the search

@@ -22,7 +22,7 @@ def reader_of(path: Path, table: pa.Table, group_rows: int, **options: object) -
 
 
 def constant(reader: ParquetReader, columns: list[str], groups: list[int]) -> set[str]:
-    found = ConstantColumns(reader.metadata, reader.column_numbers, reader.schema, columns, groups)
+    found = ConstantColumns(reader.statistics, reader.column_numbers, reader.schema, columns, groups)
     return set(columns) - set(found.others)
 
 
@@ -104,5 +104,5 @@ def test_batches_are_those_of_a_plain_read(
 
 
 def test_a_column_that_no_chunk_names_is_not_constant(reader: ParquetReader) -> None:
-    found = ConstantColumns(reader.metadata, {}, reader.schema, ["one"], [0])
+    found = ConstantColumns(reader.statistics, {}, reader.schema, ["one"], [0])
     assert found.others == ["one"]

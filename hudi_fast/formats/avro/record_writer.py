@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from hudi_fast.formats.varint import zigzag
@@ -74,7 +75,7 @@ def _union(branches: list[Any], known: dict[str, Writer]) -> Writer:
     at = branches.index("null")
     absent, mark = _long(at), _long(1 - at)
     if branches[1 - at] in ("int", "long"):
-        marked = [mark + one for one in _LONGS]
+        marked = _marked(mark)
         return lambda value: absent if value is None else marked[value] if 0 <= value < _SMALL else mark + zigzag(value)
     present = _writer(branches[1 - at], known)
     return lambda value: absent if value is None else mark + present(value)
@@ -102,6 +103,12 @@ def _map(value_of: Writer) -> Writer:
 
 
 _LONGS = [zigzag(value) for value in range(_SMALL)]
+
+
+@cache
+def _marked(mark: bytes) -> list[bytes]:
+    """The small numbers behind the mark of their branch; all nullable numbers share two such lists."""
+    return [mark + one for one in _LONGS]
 
 
 def _long(value: int) -> bytes:

@@ -410,15 +410,18 @@ class ParquetReader(BaseFileReader):
         """Number of rows of each row group."""
         return [self._file.metadata.row_group(i).num_rows for i in range(self.num_row_groups)]
 
+    def statistics(self, row_group: int, column: int) -> Any:
+        """``pyarrow.parquet.Statistics`` of a column chunk; None if there are none, or they cannot be decoded."""
+        if (row_group, column) in self._short_bounds:
+            return None
+        return self.metadata.row_group(row_group).column(column).statistics
+
     def text_bounds(self, column: str) -> list[tuple[bytes, bytes] | None]:
         """Smallest and largest value of a text column in each row group, in UTF-8; None where unknown."""
         number = self.column_numbers.get(column)
         if number is None:
             return [None] * self.num_row_groups
-        found = (
-            None if (group, number) in self._short_bounds else self.metadata.row_group(group).column(number).statistics
-            for group in range(self.num_row_groups)
-        )
+        found = (self.statistics(group, number) for group in range(self.num_row_groups))
         return [None if one is None or not one.has_min_max else (one.min_raw, one.max_raw) for one in found]
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
@@ -433,7 +436,7 @@ class ParquetReader(BaseFileReader):
     ) -> Iterator[pa.RecordBatch]:
         """Rows in file order, at most ``batch_rows`` at a time. Columns that hold one text are not read."""
         groups = list(range(self.num_row_groups)) if row_groups is None else list(row_groups)
-        constant = ConstantColumns(self.metadata, self.column_numbers, self.schema, columns, groups, self._short_bounds)
+        constant = ConstantColumns(self.statistics, self.column_numbers, self.schema, columns, groups)
         others = constant.others
         done = 0
         rest: Iterator[pa.RecordBatch] | None = None

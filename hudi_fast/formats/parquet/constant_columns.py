@@ -8,36 +8,34 @@ Bounds that a writer cut short differ from each other, so equal bounds are the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.formats.base_file import ShortBounds
-
 __all__ = ["ConstantColumns"]
+
+Statistics = Callable[[int, int], Any]
 
 
 class ConstantColumns:
     """The constant text columns among some columns, and their arrays.
 
     Args:
-        metadata: the footer, ``pyarrow.parquet.FileMetaData``.
+        statistics: gives those of a row group and a leaf column; None if they are unknown.
         numbers: of its leaf columns, by dotted path.
         schema: of the file.
         columns: top-level columns, in the order of the batches.
         groups: row groups that are read.
-        short_bounds: column chunks whose statistics cannot be decoded.
     """
 
     def __init__(
         self,
-        metadata: Any,
+        statistics: Statistics,
         numbers: Mapping[str, int],
         schema: pa.Schema,
         columns: Sequence[str],
         groups: Sequence[int],
-        short_bounds: ShortBounds = frozenset(),
     ) -> None:
         self._names = list(columns)
         self._rows = 0
@@ -48,9 +46,7 @@ class ConstantColumns:
         self._schema = pa.schema([schema.field(name) for name in columns])
         for field in self._schema:
             number = numbers.get(field.name)  # None in a damaged footer, whose chunks may have other names
-            if number is None or field.type != pa.string() or any((one, number) in short_bounds for one in groups):
-                continue
-            value = _value(metadata, number, groups)
+            value = None if number is None or field.type != pa.string() else _value(statistics, number, groups)
             if value is not None:
                 self._values[field.name] = value
 
@@ -73,11 +69,11 @@ class ConstantColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _value(metadata: Any, column: int, groups: Sequence[int]) -> pa.Scalar | None:
+def _value(statistics: Statistics, column: int, groups: Sequence[int]) -> pa.Scalar | None:
     """The text of all rows in some row groups; None if there are several, or nulls, or statistics are missing."""
     found = None
     for group in groups:
-        bounds = metadata.row_group(group).column(column).statistics
+        bounds = statistics(group, column)
         if bounds is None or not bounds.has_min_max or not bounds.has_null_count or bounds.null_count:
             return None
         if bounds.min_raw != bounds.max_raw or (found is not None and found != bounds.min_raw):

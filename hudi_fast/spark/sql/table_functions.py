@@ -75,19 +75,17 @@ def _filesystem_view(spark: Any, arguments: Sequence[str]) -> Any:
 def _vector_search(spark: Any, arguments: Sequence[str]) -> Any:
     """Runs in the driver: it reads the vectors, and keeps the k closest rows."""
     values = [constant(spark, one) for one in arguments]
-    search, query = search_arguments(values)
-    table = _table(spark, values[0], FUNCTION)
-    return _frame(spark, table.vector_search(search.column, query, search.k, search.metric))
+    given = search_arguments(values)
+    return _frame(spark, _table(spark, values[0], FUNCTION).vector_search(**given))
 
 
 def _vector_search_batch(spark: Any, arguments: Sequence[str]) -> Any:
     """Runs in the driver, as the search for one vector; the queries may be rows of any table or view."""
     values = [constant(spark, one) for one in arguments]
-    search, column = batch_arguments(values)
+    given = batch_arguments(values)
     table, name = _table(spark, values[0], BATCH_FUNCTION), str(values[2])
     asked = read_entry(spark, table_said(spark, name, BATCH_FUNCTION)) if "/" in name else spark.table(name)
-    found = table.vector_search_batch(search.column, collect(asked), column, search.k, search.metric)
-    return _frame(spark, found)
+    return _frame(spark, table.vector_search_batch(queries=collect(asked), **given))
 
 
 def _table(spark: Any, said: Any, what: str) -> HudiTable:

@@ -298,8 +298,7 @@ def _candidate_groups(reader: ParquetReader, begin: str | None, end: str | None)
     column = reader.schema.get_field_index(LSM_COLUMNS[0])
     chosen = []
     for number in range(reader.num_row_groups):
-        known = column >= 0 and (number, column) not in reader.short_bounds
-        bounds = reader.metadata.row_group(number).column(column).statistics if known else None
+        bounds = reader.statistics(number, column) if column >= 0 else None
         if bounds is None or not bounds.has_min_max:
             chosen.append(number)
         elif (begin is None or bounds.max >= begin) and (end is None or bounds.min <= end):
