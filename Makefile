@@ -1,7 +1,7 @@
 # Everything happens in virtual environments that this file makes: .venv for the project, .venv-hudi for real Apache
 # Hudi (another PySpark), which tests and benchmarks ask as a separate process, .venv-spark35 for the project on the
-# oldest PySpark that it runs on, and .venv-others for other libraries that benchmarks run. The Rust program that calls
-# hudi-rs is built in artifacts.
+# oldest PySpark that it runs on (that of .venv-hudi), and .venv-others for other libraries that benchmarks run. The Rust
+# program that calls hudi-rs is built in artifacts.
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,7 +13,7 @@ OLD_HUDI_VENVS := .venv-hudi-31 .venv-hudi-32
 BIN := $(VENV)/bin
 PEER_PYSPARK := pyspark>=3.5.3,<3.6
 # PySpark 3.5 imports distutils, which Python 3.12 no longer has and setuptools stands in for.
-OLD_PYSPARK := '$(PEER_PYSPARK)' 'pandas>=2.2,<3' 'setuptools<81'
+OLD_EXTRAS := 'pandas>=2.2,<3' 'setuptools<81'
 # dbt runs on PySpark 3 only, and from 1.12 on it downloads a part of itself from outside the package index.
 DBT := 'dbt-core>=1.10,<1.12' 'dbt-spark>=1.10,<1.12'
 SCRATCH ?= $(CURDIR)/artifacts/against_hudi
@@ -33,20 +33,34 @@ BESIDE_HUDI ?= 200
 ON_SERVERS ?= 100
 # Writes on a Spark cluster that a fault meets.
 KILLS ?= 500
-# One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
+# tests/support/lots.py deals the tests to them.
 PROCESSES ?= --numprocesses 2
+# COVERAGE=1 measures which lines the tests run, in all their processes; make coverage reports it.
+COVERAGE ?=
+PYTEST = $(if $(COVERAGE),-m coverage run,) -m pytest
 
 # Tests start some hundred Python processes; without kept bytecode each compiles every module again, for half a second.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup before-tests servers check test test-long soak scale lint docs demo bench bench-hudi bench-others old-hudi clean check-python
+.PHONY: help setup peers servers built-servers check test test-rest test-full coverage durations test-long soak scale lint \
+  docs demo bench bench-hudi bench-others old-hudi clean check-python
+
+# uv needs a third of the time of pip. pip does it where uv cannot: with a mirror that only pip is configured for, say.
+# $(1) is the environment, $(2) what it gets.
+define install
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@{ $(1)/bin/python -m pip install --quiet uv && $(1)/bin/uv pip install --quiet --python $(1)/bin/python $(2); } \
+	  || $(1)/bin/python -m pip install --quiet $(2)
+endef
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
-	@echo 'make check       lint, types, and the tests that need no JVM, no servers and less than 0.2 s'
-	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
-	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
+	@echo 'make check       lint, types, and the tests of one process: no JVM, no server, no slow test'
+	@echo 'make test        the same, and one test of each contract with Spark, real Apache Hudi, servers and faults'
+	@echo 'make test-full   all tests, with a report of the lines that they run; make test-rest: those that make test leaves out'
+	@echo 'make test-long   all tests with more examples, and more lives of tables, releases and index types of each kind'
+	@echo 'make durations   all tests, and their durations into tests/support/durations.txt'
 	@echo 'make old-hudi    environments for releases of Hudi before 0.15, which test-long makes, too'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
 	@echo 'make scale       $(KILLS) faults on a Spark cluster; 100 000 file groups, skew, S3, memory, record index, Hudi beside'
@@ -67,44 +81,64 @@ check-python:
 
 # Order-only: the check runs each time, and makes nothing out of date.
 $(VENV)/.made-dev: pyproject.toml | check-python
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(call install,$(VENV),--editable '.[dev]')
 	@touch $@ $(VENV)/.made-demo $(VENV)/.made-demo-spark
 
 $(DEMO_MADE): pyproject.toml | check-python
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[$(DEMO_EXTRAS)]'
+	$(call install,$(VENV),--editable '.[$(DEMO_EXTRAS)]')
 	@touch $@
 
 # setuptools: PySpark 3.5 imports distutils, which Python 3.12 no longer has.
 $(PEER_VENV)/.made: Makefile | check-python
-	@test -x $(PEER_VENV)/bin/python || $(PYTHON) -m venv $(PEER_VENV)
-	$(PEER_VENV)/bin/python -m pip install --quiet '$(PEER_PYSPARK)' setuptools
+	$(call install,$(PEER_VENV),'$(PEER_PYSPARK)' setuptools)
 	@touch $@
 
-# After the others: pip then has this PySpark, and no two build the project at once.
-$(OLD_VENV)/.made: Makefile pyproject.toml | check-python $(PEER_VENV)/.made $(VENV)/.made-dev
-	@test -x $(OLD_VENV)/bin/python || $(PYTHON) -m venv $(OLD_VENV)
-	$(OLD_VENV)/bin/python -m pip install --quiet $(OLD_PYSPARK) $(DBT) --editable .
+# PySpark is that of the other environment: it takes a minute to install. Python 3.12 needs setuptools for it.
+$(OLD_VENV)/.made: Makefile pyproject.toml | check-python $(PEER_VENV)/.made
+	$(call install,$(OLD_VENV),$(OLD_EXTRAS) --editable .)
+	@$(PYTHON) -c 'import glob, os; \
+	  path = lambda venv: os.path.abspath(glob.glob(venv + "/lib/python3*/site-packages")[0]); \
+	  open(path("$(OLD_VENV)") + "/pyspark.pth", "w").write(path("$(PEER_VENV)") + "\n")'
 	@touch $@
+
+$(OLD_VENV)/.made-dbt: $(OLD_VENV)/.made
+	$(call install,$(OLD_VENV),$(DBT))
+	@touch $@
+
+peers: $(PEER_VENV)/.made $(OLD_VENV)/.made servers
 
 servers: $(VENV)/.made-dev $(PEER_VENV)/.made
-	$(BIN)/python -m tests.servers.prepare
+	@$(BIN)/python -m tests.servers.prepare
+
+built-servers: servers
+	@$(BIN)/python -m tests.servers.prepare --build
+
+coverage:
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage html --quiet
+	@$(BIN)/python -m coverage report --skip-covered --sort=cover | tee artifacts/coverage/report.txt
 
 lint: $(VENV)/.made-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Most of what comes before the tests waits for the network, so it is done side by side.
-before-tests:
-	@$(MAKE) --jobs --output-sync=line --no-print-directory setup lint servers
-
 check: lint
-	$(BIN)/python -m pytest $(PROCESSES) -m 'not spark and not peer and not slow'
+	$(BIN)/python $(PYTEST) $(PROCESSES) --tier check
 
-test: before-tests
-	$(BIN)/python -m pytest $(PROCESSES)
+# Real Hudi and the servers are fetched while the tests run that need neither.
+test: $(VENV)/.made-dev
+	@$(MAKE) --jobs=2 --no-print-directory check peers
+	$(BIN)/python $(PYTEST) $(PROCESSES) --tier smoke
+
+test-rest: setup built-servers
+	$(BIN)/python $(PYTEST) $(PROCESSES) --tier rest
+
+test-full:
+	@rm -rf artifacts/coverage
+	@$(MAKE) --no-print-directory test COVERAGE=1
+	@$(MAKE) --no-print-directory test-rest COVERAGE=1
+	@$(MAKE) --no-print-directory coverage
 
 $(OLD_HUDI_VENVS:%=%/.made): .venv-hudi-%/.made: Makefile | check-python
 	@test -x .venv-hudi-$*/bin/python || $(PYTHON) -m venv .venv-hudi-$*
@@ -120,13 +154,17 @@ $(OLD_HUDI_VENVS:%=%/.made): .venv-hudi-%/.made: Makefile | check-python
 
 old-hudi: .venv-hudi-31/.scala $(OLD_HUDI_VENVS:%=%/.made)
 
-test-long: before-tests old-hudi
-	$(BIN)/python -m pytest $(PROCESSES) --long
+test-long: setup lint built-servers old-hudi $(OLD_VENV)/.made-dbt
+	$(BIN)/python -m pytest $(PROCESSES) --tier long
+
+durations: setup built-servers
+	$(BIN)/python -m pytest $(PROCESSES) --tier test --write-durations tests/support/durations.txt
+	$(BIN)/python -m pytest $(PROCESSES) --tier rest --write-durations tests/support/durations.txt
 
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
-	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_jvm.py
-	HISTORIES_ON_SERVERS=$(ON_SERVERS) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_locks.py
+	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --tier long -s tests/concurrency/test_concurrency_jvm.py
+	HISTORIES_ON_SERVERS=$(ON_SERVERS) $(BIN)/python -m pytest --tier long -s tests/concurrency/test_concurrency_locks.py
 
 scale: setup
 	$(BIN)/python -m tests.cluster.soak --number $(KILLS) $(if $(SEED),--seed $(SEED))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 from tests.locking.jvm_lock import peer_pyspark_jars
 from tests.peer.client import PROJECT, RealHudi, java_command
@@ -20,75 +22,99 @@ from tests.servers.hdfs import EARLY_CLOSES, HdfsCluster, start_hdfs
 from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
 from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
-from tests.support.golden import Golden, unzip_golden
+from tests.support.examples import register_profiles
+from tests.support.golden import Golden, GoldenStore, unzip_golden
 from tests.support.jvm import java_options
-from tests.support.slow_tests import slow_tests
+from tests.support.lots import Measured, deal, write_durations
+from tests.support.tiers import (
+    COLLECTED,
+    MISNAMED,
+    NEEDS,
+    PROFILES,
+    RUNS,
+    is_run,
+    marks_of,
+    needs_of,
+    summary,
+    tier_of,
+    unknown_cases,
+)
 
-PEERS = {"hudi_12", "hudi_015"}
-TOGETHER = {
-    "tests/interop/": "peers",
-    "tests/peer/": "peers",
-    "tests/formats/test_formats_hfile_writer_peer.py": "peers",
-    "tests/locking/test_locking_remote_file.py": "hdfs",
-    "tests/storage/test_storage_hdfs": "hdfs",
-    "tests/spark/": "spark",
-    "tests/docs/test_docs.py": "spark",
-    "tests/properties/test_properties_mor_table.py": "spark",
-    "tests/services/test_services_deleting_spark.py": "spark",
-    "tests/test_readme.py": "spark",
-}
-"""Tests that one of several processes does, so that each JVM starts once; any other module is a lot of its own."""
 # The first start downloads the bundle, and a test may start two JVMs.
 JVM_SECONDS = 900
-SLOW_FOLDERS = ("tests/faults/", "tests/properties/", "tests/concurrency/")
-SERVERS = {"s3_server", "dynamodb", "zookeeper", "hive_metastore", "hdfs", "secured_hdfs"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--long``: tests that are marked ``long`` run, too."""
-    parser.addoption("--long", action="store_true", help="run the tests that are marked long, too")
+    """``--tier``: which tests run; see :mod:`tests.support.tiers`."""
+    parser.addoption("--tier", choices=sorted(RUNS), default="full", help="the tests of this tier and those below it")
+    parser.addoption("--write-durations", metavar="FILE", help="write the seconds of each test to a file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Property tests try as many examples as the tier says."""
+    register_profiles()
+    settings.load_profile(PROFILES[config.getoption("--tier")])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out ``long`` tests; mark a test by the JVMs and servers that it uses, with the time that these may take."""
-    if not config.getoption("--long"):
-        left_out = [item for item in items if item.get_closest_marker("long") is not None]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker("long") is None]
-    if hasattr(config, "workerinput"):  # one of several processes: what takes longest comes first
-        items.sort(key=lambda item: {"peers": 0, "spark": 1}.get(lot_of(item.nodeid), 2))
-    slow = slow_tests()
+    """Leave out tests of other tiers. Tests that need a JVM get the time that it may take to start."""
+    run = config.getoption("--tier")
+    tiers = config.stash.setdefault(COLLECTED, {})
+    config.stash[MISNAMED] = unknown_cases(items)
+    chosen, left_out = [], []
     for item in items:
-        names = set(getattr(item, "fixturenames", ()))
-        peer = bool(names & PEERS) or (item.nodeid.startswith("tests/interop/") and "hudi_rs" not in item.nodeid)
-        if peer:
-            item.add_marker(pytest.mark.peer)
-        if "spark" in names:
-            item.add_marker(pytest.mark.spark)
-        if names & (SERVERS | {"java"}) or item.nodeid.startswith(SLOW_FOLDERS) or item.nodeid in slow:
-            item.add_marker(pytest.mark.slow)
-        if (peer or "spark" in names) and item.get_closest_marker("timeout") is None:
+        needs = item_needs(item)
+        for need in sorted(needs):
+            item.add_marker(need)
+        if needs and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(JVM_SECONDS))
+        marks = marks_of(item)
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            marks.add("hypothesis")
+        tier = tiers[item.nodeid] = tier_of(needs, marks)
+        item.user_properties += [("tier", tier), ("needs", " ".join(sorted(needs)))]
+        (chosen if is_run(tier, marks, run) else left_out).append(item)
+    items[:] = chosen
+    config.hook.pytest_deselected(items=left_out)
+
+
+def item_needs(item: pytest.Item) -> frozenset[str]:
+    """What a test needs, by its fixtures and those that its parameters name."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    named = {value for value in parameters.values() if isinstance(value, str)}
+    return needs_of({*getattr(item, "fixturenames", ()), *named}, marks_of(item))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+    """``make check`` starts no JVM and no server: a test that asks for one by another way needs a mark."""
+    if fixturedef.argname in NEEDS and request.config.getoption("--tier") == "check":
+        pytest.fail(f"This test takes {fixturedef.argname} unseen: mark it with {NEEDS[fixturedef.argname]!r}.")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Several processes are dealt :func:`lot_of` tests at once."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByJvm(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return lot_of(nodeid)
-
-    config.option.loadscopereorder = False
-    return ByJvm(config, log)
+    """Several processes get modules by their measured seconds."""
+    return deal(config, log)
 
 
-def lot_of(nodeid: str) -> str:
-    """The name of the lot that a test is in."""
-    module = nodeid.partition("::")[0]
-    return next((lot for start, lot in TOGETHER.items() if module.startswith(start)), module)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Number and seconds of the tests of each tier; the file of durations, if it is asked for."""
+    seconds: Counter[str] = Counter()
+    known: dict[str, dict[str, str]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid] += report.duration  # type: ignore[assignment]
+                known[report.nodeid] = dict(report.user_properties)
+    terminalreporter.section("tests by tier")
+    for line in summary((known[test]["tier"], taken) for test, taken in seconds.items()):
+        terminalreporter.write_line(line)
+    target = config.getoption("--write-durations")
+    if target:
+        needs = {test: frozenset(found["needs"].split()) for test, found in known.items()}
+        write_durations({test: Measured(taken, needs[test]) for test, taken in seconds.items()}, Path(target))
 
 
 @pytest.fixture(scope="session")
@@ -130,14 +156,29 @@ def rest_between_tests(peers: list[RealHudi]) -> Iterator[None]:
         peer.rest()
 
 
+@pytest.fixture(scope="session")
+def golden_store(tmp_path_factory: pytest.TempPathFactory) -> GoldenStore:
+    """Unzipped tables of ``tests/tables`` that all tests of this process share."""
+    return GoldenStore(tmp_path_factory.mktemp("golden"))
+
+
 @pytest.fixture
-def golden(tmp_path: Path) -> Callable[[str], Golden]:
-    """``golden(name)``: a table of ``tests/tables``, unzipped into this test's own folder."""
+def golden(golden_store: GoldenStore, tmp_path: Path) -> Iterator[Callable[..., Golden]]:
+    """``golden(name)``: a table of ``tests/tables`` in this test's own folder.
 
-    def unzip(name: str) -> Golden:
-        return unzip_golden(name, tmp_path / "golden")
+    Its files are links: the test may add and delete files. ``golden(name, own=True)`` gives files that it may change.
+    """
+    taken = []
 
-    return unzip
+    def take(name: str, own: bool = False) -> Golden:
+        if own:
+            return unzip_golden(name, tmp_path / "golden")
+        taken.append(name)
+        return golden_store.linked(name, tmp_path / "golden")
+
+    yield take
+    for name in taken:
+        golden_store.verify(name)
 
 
 @pytest.fixture(scope="session")

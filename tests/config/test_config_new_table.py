@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.config.table_config import NewTable, TableConfig, new_table_properties
@@ -200,7 +200,6 @@ SAME = (
 ).split()
 
 
-@settings(max_examples=60, deadline=None)
 @given(SPECS)
 def test_what_is_created_is_read_back(spec):
     found = TableConfig.from_properties(new_table_properties(spec), "/table")

@@ -1,7 +1,7 @@
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.config.option_descriptor import Kind
@@ -210,7 +210,6 @@ def test_options_of_the_other_family_are_not_looked_at():
     assert resolve({"hoodie.index.type": "BUCKET", "hoodie.table.name": "t"}, "read") == {}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from([o for o in OPTIONS if o.honoured]), st.text(max_size=12))
 def test_any_text_is_parsed_or_refused_as_a_config_error_naming_the_key(option, text):
     try:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from hudi_fast.config.properties import format_properties, parse_properties
 from hudi_fast.errors import CorruptTableError
+from tests.support.examples import examples
 
 DATA = Path(__file__).parent / "data" / "properties.zip"
 
@@ -45,7 +46,7 @@ def test_a_malformed_unicode_escape_is_refused():
         parse_properties("a=\\u12g4")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(
     st.dictionaries(st.text(), st.text(), max_size=5), st.lists(st.text(alphabet="ab \n\ré#", max_size=6), max_size=2)
 )

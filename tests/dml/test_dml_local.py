@@ -26,6 +26,7 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from tests.dml.dml_tables import contents, model_merge, new_table, rows, table_options
+from tests.support.examples import examples
 
 KINDS = [
     pytest.param("COPY_ON_WRITE", 9, True, id="cow-9-parts"),
@@ -353,7 +354,7 @@ IDS = st.integers(0, 12)
 SOURCES = st.dictionaries(IDS, st.tuples(st.sampled_from([1.0, 2.0, None]), st.sampled_from("udk")), max_size=8)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored=st.sets(IDS, min_size=1), sources=st.lists(SOURCES, min_size=1, max_size=2), alone=st.booleans())
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_merges_do_what_a_dictionary_does(kind, stored, sources, alone, tmp_path_factory) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.compute import field
 
@@ -24,7 +24,6 @@ def as_list(pairs: Pairs) -> list[tuple[int, int]]:
     return list(zip(pairs.target.tolist(), pairs.source.tolist(), strict=True))
 
 
-@settings(max_examples=50, deadline=None)
 @given(KEYS, KEYS)
 def test_equal_columns_pair_rows_in_the_order_of_the_table(left: list[int | None], right: list[int | None]) -> None:
     expected = [

@@ -13,7 +13,7 @@ from tests.support.small_tables import write_to
 __all__ = ["EVERY_WAY", "attempt", "faults", "interesting"]
 
 EVERY_WAY = False
-"""Whether all ways to fail are tried: with ``--long``."""
+"""Whether all ways to fail are tried: in the tier ``long``."""
 
 
 def interesting(calls: list[StorageCall]) -> list[StorageCall]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import small_tables
+from tests.support.tiers import is_long
 
 MEMORY = "/dev/shm"
 
@@ -24,7 +25,7 @@ def tmp_path() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The long form tries each call with all ways to fail."""
-    monkeypatch.setattr("tests.faults.calls.EVERY_WAY", request.config.getoption("--long"))
+    monkeypatch.setattr("tests.faults.calls.EVERY_WAY", is_long(request.config))
 
 
 @pytest.fixture(autouse=True)

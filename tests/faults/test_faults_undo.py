@@ -28,6 +28,7 @@ from tests.support.instrumented_storage import (
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.rollback_tables import COW, MOR, services, services_on, settings_of, state_of
 from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows
+from tests.support.tiers import is_long
 
 pytestmark = pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")
 
@@ -223,7 +224,7 @@ def dies(path: Path, call: StorageCall, kind: str, commit: str, twice: Twice) ->
 def test_a_restore_that_died_twice_is_finished(twice: Twice, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """By the next restore, by pending services, or it is complete and the next write goes on."""
     commit, rows = twice.make(tmp_path / "base")
-    most = MOST_DEATHS_OF_LONG if request.config.getoption("--long") else MOST_DEATHS
+    most = MOST_DEATHS_OF_LONG if is_long(request.config) else MOST_DEATHS
     for number, where in enumerate(deaths(tmp_path / "base", tmp_path, commit, twice, most)):
         path = tmp_path / "try"
         is_pending = state_of(path).timeline.pending_restore is not None

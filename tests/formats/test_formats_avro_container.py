@@ -3,7 +3,7 @@ import json
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
@@ -21,7 +21,6 @@ SCHEMA = {
 }
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.text(),
     st.none() | st.dictionaries(st.text(max_size=5), st.integers(-(2**63), 2**63 - 1), max_size=4),
@@ -54,7 +53,6 @@ def test_a_container_with_two_records_is_refused():
         read_single_record(sink.getvalue(), "f")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_container_that_is_cut_off_is_refused(data):
     whole = write_single_record(SCHEMA, {"text": "some text", "counts": {"a": 1}})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hudi_fast.formats.avro.record_writer import compile_writer
 from hudi_fast.timeline import avro_models
+from tests.support.examples import examples
 
 SCHEMAS = {
     name: schema
@@ -63,7 +64,7 @@ def by_fastavro(schema: Any, value: Any) -> bytes:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_bodies_of_instants_equal_those_of_fastavro(name: str, data: st.DataObject) -> None:
     schema = SCHEMAS[name]
@@ -73,7 +74,7 @@ def test_bodies_of_instants_equal_those_of_fastavro(name: str, data: st.DataObje
     assert write(value) == by_fastavro(schema, value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_every_primitive_type_is_written(data: st.DataObject) -> None:
     kinds = [*PRIMITIVES, {"type": "string", "avro.java.string": "String"}, ["long", "null"]]

@@ -20,12 +20,10 @@ from hudi_fast.schema.cast import leaf_cast
 from hudi_fast.storage.base import Storage
 from tests.formats.avro_examples import decode, encoded, record_of, tables
 from tests.naive import avro_rows as naive
+from tests.support.examples import examples
 from tests.support.golden import golden_names
 
-QUICK = settings(max_examples=80, deadline=None)
 
-
-@QUICK
 @given(table=tables())
 def test_records_of_any_schema_become_their_rows(table):
     avro, rows = table
@@ -34,7 +32,6 @@ def test_records_of_any_schema_become_their_rows(table):
     assert naive.rows_of(decode(avro, naive.block(records))) == rows
 
 
-@QUICK
 @given(table=tables(), before=st.integers(0, 9), after=st.integers(0, 9))
 def test_rows_become_the_records_that_they_came_from(table, before, after):
     avro, rows = table
@@ -50,7 +47,6 @@ def test_rows_become_the_records_that_they_came_from(table, before, after):
         assert bounds.tolist() == np.cumsum([0, *(len(each) + 4 for each in records)]).tolist()
 
 
-@QUICK
 @given(table=tables(), data=st.data())
 def test_lists_may_come_in_several_blocks(table, data):
     avro, rows = table
@@ -99,7 +95,6 @@ def projected(row, wanted):
     return made
 
 
-@QUICK
 @given(case=evolved())
 def test_readers_may_want_fewer_other_and_reordered_columns(case):
     avro, rows, reader = case
@@ -108,7 +103,7 @@ def test_readers_may_want_fewer_other_and_reordered_columns(case):
     assert naive.rows_of(batches) == [projected(row, reader) for row in rows]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(table=tables(), batch_bytes=st.integers(1, 200), batch_rows=st.integers(1, 4))
 def test_rows_are_the_same_however_batches_are_cut(table, batch_bytes, batch_rows):
     avro, rows = table
@@ -144,7 +139,7 @@ def test_columns_behind_the_last_wanted_one_are_not_read():
     assert naive.rows_of(decode(avro, naive.block([b"\x02" + b"\x08xx"]), reader)) == [{"a": 1}]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 @given(table=tables())
 def test_compiled_codecs_can_be_pickled(table):
     avro, rows = table

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
@@ -100,7 +100,6 @@ def error_of(avro, content):
     return None
 
 
-@settings(max_examples=150, deadline=None)
 @given(table=tables(max_rows=6), data=st.data())
 def test_damaged_bytes_give_rows_or_an_error_of_their_own(table, data):
     avro, rows = table

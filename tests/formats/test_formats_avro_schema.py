@@ -8,7 +8,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
@@ -78,7 +78,6 @@ def type_of(avro):
     return avro_to_arrow(one_column(avro), "here").field("c").type
 
 
-@settings(max_examples=150, deadline=None)
 @given(struct_fields(types))
 def test_every_storable_schema_survives_the_way_to_avro_and_back(fields):
     schema = pa.schema(fields)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hudi_fast.kernels.avro_cursor import CALL, MAX_CALLS, RETURN
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
@@ -101,7 +101,6 @@ def decoded(avro, records, wanted):
     return list(decoder.decode_block(pa.py_buffer(naive.block(records)), "some.log", 0))
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=st.lists(ROWS, min_size=1, max_size=5))
 def test_columns_beside_records_that_contain_themselves_are_read(rows):
     (batch,) = decoded(AVRO, [record(row) for row in rows], WANTED)

@@ -9,7 +9,7 @@ import pickle
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
@@ -42,7 +42,6 @@ def encode(avro, batch):
     return AvroEncoder.compile(batch.schema, json.dumps(avro)).encode_records(batch)[0].tobytes()
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data(), kind=unions(), within=st.sampled_from(("column", "array", "map", "record")))
 def test_unions_of_any_types_become_structs_and_come_back(data, kind, within):
     avro, values = kind

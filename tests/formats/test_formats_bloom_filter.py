@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from tests.naive import bloom as naive
+from tests.support.examples import examples
 
 FOOTERS = ["cow_v9_complex_keygen", "h015_cow", "mor_v9_alltypes", "mor_v9_log_compacted"]
 TEXTS = st.text(st.one_of(st.characters(max_codepoint=127), st.sampled_from("é日￮😀")), min_size=1, max_size=20)
@@ -65,7 +66,6 @@ def test_the_defaults_have_hudi_s_size():
     assert filter_.type_code == "DYNAMIC_V0"
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     keys=st.lists(TEXTS, max_size=90),
     cuts=st.lists(st.integers(0, 90), max_size=3),
@@ -99,7 +99,7 @@ def test_simple_filters_are_one_row():
     assert loaded.might_contain(pa.array(keys)).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(before=st.lists(TEXTS, max_size=40), after=st.lists(TEXTS, max_size=40))
 def test_a_loaded_filter_takes_more_keys(before, after):
     filter_ = small()
@@ -190,7 +190,6 @@ def test_malformed_filters_are_corrupt(text, told):
     assert caught.value.path == "p/file.parquet"
 
 
-@settings(max_examples=100, deadline=None)
 @given(raw=st.binary(max_size=60), kind=st.sampled_from([None, "SIMPLE", "DYNAMIC_V0"]))
 def test_arbitrary_bytes_are_refused_in_our_own_words(raw, kind):
     try:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hudi_fast.kernels.lz4_blocks import lz4_size
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.formats.hfile.codecs import Codec, decompress
@@ -39,7 +39,6 @@ def stored(codec, parts):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(max_examples=60, deadline=None)
 @given(parts=st.lists(PAYLOADS, max_size=4))
 def test_payloads_of_any_parts_are_decompressed(codec, parts):
     payload = b"".join(parts)
@@ -53,7 +52,6 @@ def test_a_stream_that_begins_again_is_read_to_its_end(codec):
     assert bytes(decompress(codec, raw, 525)) == b"one" * 9 + b"two" + b"three" * 99
 
 
-@settings(max_examples=100, deadline=None)
 @given(payload=PAYLOADS.filter(len))
 def test_the_size_of_an_lz4_block_is_known_before_it_is_decompressed(payload):
     block = pa.compress(payload, "lz4_raw", asbytes=True)

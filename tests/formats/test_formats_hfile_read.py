@@ -15,6 +15,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, sca
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import damaged, log_files, real_files
 from tests.naive import hfile as naive
+from tests.support.examples import examples
 
 REAL = real_files("hfiles")
 
@@ -81,7 +82,7 @@ def test_log_blocks_and_base_files_of_a_real_metadata_table(golden):
 @pytest.mark.parametrize(
     ("codec", "levels"), [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 4), (3, 1), (3, 3), (4, 1), (4, 3), (6, 2)]
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(
     keys=st.lists(st.binary(max_size=200), min_size=1, max_size=40),
     per_block=st.integers(1, 5),
@@ -172,7 +173,6 @@ def test_an_index_that_leads_round_in_circles_is_refused(levels):
 
 
 @pytest.mark.parametrize("part", ["no_entry", "non_unique", "1", "2", "3"])
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_damaged_files_give_entries_or_one_of_two_errors(part, data):
     made = {"1": small(2), "2": small(2, levels=2), "3": small(1, levels=3)}

@@ -9,7 +9,7 @@ import zipfile
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
@@ -138,7 +138,6 @@ def test_a_file_that_hudi_sorted_as_java_compares_strings():
 
 
 @pytest.mark.parametrize("codec", [1, 2])
-@settings(max_examples=60, deadline=None)
 @given(
     keys=st.sets(TEXT, min_size=1, max_size=40),
     asked=st.lists(st.none() | TEXT, max_size=20),
@@ -372,7 +371,6 @@ def test_a_damaged_file_info_is_refused(part):
 
 @pytest.mark.parametrize("codec", [1, 2])
 @pytest.mark.parametrize("levels", [1, 3])
-@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damaged_files_never_answer_what_is_not_in_them(codec, levels, data):
     entries = [(b"key-%03d" % n, b"value-%03d" % n) for n in range(24)]

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError, InvalidDataError
@@ -49,7 +49,6 @@ def headers(raw):
 
 
 @CODECS
-@settings(max_examples=60, deadline=None)
 @given(
     entries=st.dictionaries(BYTES, BYTES, max_size=40).map(lambda pairs: sorted(pairs.items())),
     block_size=st.sampled_from([1, 50, 100, 1000, 1 << 20]),

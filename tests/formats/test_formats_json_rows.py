@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import UnsupportedFeatureError
@@ -86,7 +86,6 @@ def test_dictionaries_and_slices_are_read_as_their_values():
     assert json_rows(batch, ROW).to_pylist() == ['{"d":"a","l":[2,3]}', "{}", '{"d":"b","l":[]}']
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(width=32), min_size=1, max_size=20), st.lists(st.floats(), min_size=1, max_size=20))
 def test_every_number_is_the_shortest_that_means_the_same(singles, doubles):
     for values, kind in ((singles, "float"), (doubles, "double")):
@@ -111,7 +110,6 @@ KINDS = pa.schema(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(VALUES, max_size=12), st.integers(0, 3))
 def test_rows_of_any_values_are_what_the_naive_twin_makes_of_them(rows, skipped):
     (batch,) = pa.Table.from_pylist(rows, KINDS).combine_chunks().to_batches() or [

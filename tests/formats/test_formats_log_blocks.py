@@ -8,7 +8,7 @@ import struct
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
@@ -237,7 +237,6 @@ def test_blocks_of_the_first_releases_are_refused_by_their_version(tmp_path):
 
 
 @pytest.mark.parametrize("name", REAL)
-@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_damaged_files_give_blocks_or_one_of_two_errors(tmp_path_factory, name, data):
     folder = tmp_path_factory.mktemp("damaged")

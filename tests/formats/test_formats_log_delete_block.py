@@ -18,6 +18,7 @@ from hudi_fast.formats.log.delete_block import DeleteRecords, decode_delete_bloc
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import damaged, log_files, real_files
 from tests.naive import delete_records as naive
+from tests.support.examples import examples
 
 UTC = dt.UTC
 CODES = ["k1", "schlüssel", "日本", "k4"]
@@ -370,7 +371,6 @@ CELLS = {
 }
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.text(max_size=10), st.none() | st.text(max_size=5), st.booleans()), max_size=10),
     kinds=st.lists(COLUMNS, min_size=1, max_size=3),
@@ -390,7 +390,7 @@ def test_what_is_written_is_read_again(rows, kinds, data):
     assert found.ordering == (() if is_default.all() else ordering)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(data=st.data())
 def test_damaged_content_gives_records_or_one_of_two_errors(data):
     entries = [

@@ -14,7 +14,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
@@ -254,7 +254,6 @@ ORDERINGS = [
 ]
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(ORDERINGS), has_hash=st.booleans())
 def test_what_kryo_writes_is_read_again(data, kind, has_hash):
     partitions = data.draw(st.lists(st.none() | TEXTS, min_size=1, max_size=2))

@@ -15,6 +15,7 @@ from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
 from hudi_fast.formats.log.record_positions import decode_positions, encode_positions
 from hudi_fast.storage.base import Storage
 from tests.formats.format_files import damaged, log_files
+from tests.support.examples import examples
 
 # Decoded by hand from headers that Hudi 1.2.0 wrote: a run container, and an array container.
 KNOWN = {
@@ -57,7 +58,6 @@ def test_headers_of_real_tables_are_written_as_they_were_read(golden):
     assert seen >= 15
 
 
-@settings(max_examples=60, deadline=None)
 @given(pieces=st.lists(PIECES, max_size=4), optimise=st.booleans())
 def test_bitmaps_are_read_in_every_form_that_the_format_has(pieces, optimise):
     bitmap = BitMap64([number for piece in pieces for number in piece])
@@ -73,7 +73,7 @@ def test_no_positions():
     assert decode_positions(encode_positions(np.empty(0, np.int64))).tolist() == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(data=st.data(), sparse=st.booleans())
 def test_damaged_bitmaps_give_ascending_numbers_or_an_error(data, sparse):
     bitmap = BitMap64([1, 5, 9, 70_001, 2**33]) if sparse else BitMap64([*range(100), *range(10**6, 10**6 + 9000, 2)])

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import InvalidDataError
@@ -58,7 +58,6 @@ def test_the_command_block_is_the_one_of_real_hudi():
     assert len(real) == 105
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     blocks=st.lists(
         st.tuples(st.sampled_from(KINDS), HEADERS, st.lists(st.binary(max_size=50), max_size=4)), max_size=5

@@ -38,6 +38,7 @@ from hudi_fast.formats.orc.tail import Stripe, parse_tail
 from hudi_fast.formats.orc.types import plain_type
 from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
 from hudi_fast.storage.base import Storage
+from tests.support.examples import examples
 
 UTC, WALL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 PART = pa.struct([("at", UTC), ("walls", pa.list_(pa.field("element", WALL)))])
@@ -178,7 +179,7 @@ def test_timestamps_beyond_nanoseconds_are_exact_at_every_depth(codec: str, tmp_
         assert reader.read(["moments", "n"]).equals(rows.select(["moments", "n"]))
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(
         st.one_of(

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.formats.parquet.base_file import open_base_file
@@ -173,7 +173,6 @@ def obvious(values: pa.Array) -> tuple[Any, Any, int]:
     return low, high, len(values) - len(known)
 
 
-@settings(max_examples=60, deadline=None)
 @given(VALUES, st.integers(0, 5))
 def test_ranges_in_parts_are_those_of_the_whole(values: pa.Array, cut: int) -> None:
     parts = [ranges_of_rows(pa.table({"c": part})) for part in (values[:cut], values[cut:])]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.formats.parquet.base_file import ParquetReader
@@ -78,7 +78,6 @@ def test_text_that_is_not_utf_8_is_left_to_arrow(tmp_path: Path) -> None:
     assert constant(reader, ["one"], [0]) == set()
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     rows=st.lists(st.tuples(TEXTS, TEXTS, st.integers(0, 3)), min_size=1, max_size=12),
     group_rows=st.integers(1, 5),

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
@@ -226,7 +226,6 @@ def test_row_groups_beyond_the_end_are_told(tmp_path: Path) -> None:
         read_footer(Storage(tmp_path), "0.parquet")
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_damaged_footers_raise_nothing_else(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("damage")

@@ -21,6 +21,7 @@ from hudi_fast.formats.parquet.base_file import BaseFileWriter, ParquetSettings,
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage
+from tests.support.examples import examples
 from tests.support.golden import Golden
 
 NAN = math.nan
@@ -171,7 +172,7 @@ def row_groups(draw: st.DrawFn) -> list[pa.Table]:
 
 
 @given(groups=row_groups())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_chunks_with_nan_have_no_bounds_and_all_else_is_as_arrow_writes_it(groups: list[pa.Table]) -> None:
     ours, theirs = opened(written(groups, KEYS)), opened(as_arrow_writes(groups))
     assert str(ours.read().to_pylist()) == str(theirs.read().to_pylist())
@@ -346,7 +347,7 @@ def thrift_values(kind: int, depth: int = 0) -> st.SearchStrategy[Any]:
 
 
 @given(fields=thrift_values(12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_what_is_not_known_is_copied(fields: Any) -> None:
     content = encoded(12, fields)
     assert change_footer(content, (), {}) == content
@@ -369,7 +370,7 @@ def test_a_footer_that_is_cut_short_is_told() -> None:
 
 
 @given(place=st.integers(0, len(FOOTER) - 1), byte=st.integers(0, 255))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_damage_is_told_or_does_no_harm(place: int, byte: int) -> None:
     damaged = FOOTER[:place] + bytes([byte]) + FOOTER[place + 1 :]
     try:

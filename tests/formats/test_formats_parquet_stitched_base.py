@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
@@ -41,7 +41,6 @@ def make(folder: Path, rows: int, meta_group: int, data_group: int) -> tuple[Sti
     return stitched, whole, sizes
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 60),
     st.integers(1, 25),

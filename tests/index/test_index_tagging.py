@@ -20,6 +20,7 @@ from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.support.examples import examples
 from tests.support.small_tables import options, plain_rows
 
 KINDS = [
@@ -36,7 +37,7 @@ def only_slice(path: Path) -> tuple[Storage, FileSlice]:
     return storage, found
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(st.lists(TEXTS, min_size=1, max_size=12, unique=True), st.lists(TEXTS, max_size=12, unique=True))
 def test_every_index_finds_exactly_the_equal_keys(stored: list[str], wanted: list[str]) -> None:
     folder = tempfile.mkdtemp()

@@ -15,6 +15,8 @@ from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import after_delete, after_upsert, trip_options, trips
 from tests.peer.client import PeerError
 
+pytestmark = pytest.mark.peer
+
 _STRATEGIES = "org.apache.hudi.client.clustering"
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 4, "hoodie.metadata.enable": False}
 CONSISTENT = {

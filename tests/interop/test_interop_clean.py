@@ -15,6 +15,8 @@ from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import Sides, after_upsert, trip_options, trips
 
+pytestmark = pytest.mark.peer
+
 WRITERS = [("hudi_12", 9), pytest.param(("hudi_12", 6), marks=pytest.mark.long), ("hudi_015", 6)]
 VERSION = "hoodie.write.table.version"
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}

@@ -15,6 +15,8 @@ from tests.peer.client import RealHudi
 from tests.servers.maven_jars import PARQUET_TESTS, maven_jars
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.peer
+
 KEYS = {name: base64.b64encode(bytes([number]) * 16).decode() for number, name in enumerate(("footer", "notes"), 1)}
 ENCRYPTION = {
     "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",

@@ -18,6 +18,8 @@ import hudi_fast as hf
 from hudi_fast.errors import CommitError
 from tests.interop.sides import Sides, after_upsert, trip_options, trips
 
+pytestmark = pytest.mark.peer
+
 WRITERS = [("hudi_12", 9), pytest.param(("hudi_015", 6), marks=pytest.mark.long)]
 
 DIES = """

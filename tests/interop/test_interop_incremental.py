@@ -16,6 +16,9 @@ from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import mor_options
 from tests.interop.sides import Sides, trip_options, trips
 from tests.support.rows import assert_same_rows
+from tests.support.tiers import is_long
+
+pytestmark = pytest.mark.peer
 
 QUERY = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
@@ -93,7 +96,7 @@ def test_every_range_holds_the_rows_that_apache_hudi_answers(sides: Sides, reque
     live(sides)
     times = places(sides)
     ranges: list[tuple[str, str | None]] = [("000", None), ("000", times[4]), (times[0], None), (times[1], times[5])]
-    if request.config.getoption("--long"):
+    if is_long(request.config):
         ranges += [("000", time) for time in times] + [(time, None) for time in times]
         ranges += [*pairwise(times), *zip(times, times[3:], strict=False)]
     assert max(assert_same_answer(sides, begin, end) for begin, end in dict.fromkeys(ranges)) > 40

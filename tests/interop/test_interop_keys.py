@@ -169,7 +169,7 @@ BY_DEFAULT = {
     ("hudi_015", 6, "unix time"),
     ("hudi_015", 6, "text times"),
 }
-"""The others with ``--long``."""
+"""The others in the tier ``long``."""
 
 
 def keyed(ids: range, ts: int) -> pa.Table:

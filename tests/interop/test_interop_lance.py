@@ -21,6 +21,8 @@ from tests.peer.client import PeerError, RealHudi
 from tests.servers.maven_jars import LANCE, MavenError, maven_jars
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.peer
+
 FORMAT = "hoodie.table.base.file.format"
 BY_INDEX = "hoodie.index.type"
 MAPS = ["counts", "places", "series"]

@@ -13,6 +13,8 @@ from tests.interop.life_tables import Case
 from tests.interop.mor_sides import MorSides
 from tests.interop.service_sides import Life
 
+pytestmark = pytest.mark.peer
+
 WRITES = ("upsert", "insert", "delete", "insert_overwrite", "delete_partition")
 SERVICES = ("clean", "archive", "cluster", "restore", "rollback", "failed_write", "pending_clustering")
 OF_LOGS = ("compact", "log_compact", "pending_compaction")
@@ -25,7 +27,7 @@ LIVES = (
     Case("hudi_015", 6, True),
 )
 BY_DEFAULT = (1, 5)
-"""The others live with ``--long``."""
+"""The others live in the tier ``long``."""
 
 SEED = 100
 

@@ -18,6 +18,8 @@ from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import after_delete, after_upsert, trip_options, trips
 from tests.support.metadata_checks import assert_metadata_true
 
+pytestmark = pytest.mark.peer
+
 THROUGH = {
     "hoodie.metadata.enable": True,
     "hoodie.enable.data.skipping": True,

@@ -11,6 +11,8 @@ from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import after_delete, after_upsert, trips
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.peer
+
 LOG_COMPACT = {
     "hoodie.log.compaction.enable": True,
     "hoodie.log.compaction.inline": True,

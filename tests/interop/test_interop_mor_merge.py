@@ -38,7 +38,7 @@ RULES: dict[str, tuple[str, int, dict[str, Any]]] = {
 }
 
 BY_DEFAULT = {"v9_event_time", "v9_commit_time", "v9_partial", "v6_latest", "0.15_event_time"}
-"""The others with ``--long``."""
+"""The others in the tier ``long``."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -17,6 +17,8 @@ from tests.interop.sides import Sides, trip_options, trips
 from tests.interop.test_interop_incremental import BEGIN, END, POLICY, QUERY, QUIET, places
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.peer
+
 AS_OF = "as.of.instant"
 MERGE = "hoodie.datasource.merge.type"
 READ = "hoodie.datasource.read."

@@ -13,6 +13,8 @@ import pytest
 from tests.interop.sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.peer
+
 WRITERS = [("hudi_12", 9), pytest.param(("hudi_015", 6), marks=pytest.mark.long)]
 
 

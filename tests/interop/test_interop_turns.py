@@ -11,6 +11,8 @@ import pytest
 from tests.interop.sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.peer
+
 BY_INDEX = "hoodie.index.type"
 WRITERS = [
     ("hudi_12", 9),

@@ -17,6 +17,8 @@ from tests.interop.sides import Sides, after_upsert, trip_options, trips
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.rollback_tables import QUIET, state_of
 
+pytestmark = pytest.mark.peer
+
 
 @dataclass(frozen=True)
 class Case:

@@ -17,7 +17,7 @@ from hudi_fast.kernels.avro_decode import (
 )
 from hudi_fast.kernels.avro_structure import frame_records, read_branches, walk_values
 from hudi_fast.kernels.avro_text import find_invalid_utf8
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.avro_rows import minimal, varint
@@ -43,7 +43,6 @@ def fault_of(result):
 
 
 @pytest.mark.parametrize("null", [-1, 0, 2])
-@settings(max_examples=80, deadline=None)
 @given(values=st.lists(LONGS | st.none(), max_size=20))
 def test_longs_of_any_size_up_to_the_end_of_the_data(null, values):
     values = [value for value in values if null >= 0 or value is not None]
@@ -56,7 +55,6 @@ def test_longs_of_any_size_up_to_the_end_of_the_data(null, values):
     assert pos.tolist() == ends.tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(value=LONGS, cut=st.integers(1, 10))
 def test_numbers_cut_off_are_told(value, cut):
     part = varint(value)[:-cut]
@@ -66,7 +64,6 @@ def test_numbers_cut_off_are_told(value, cut):
     assert pos[1] == 9
 
 
-@settings(max_examples=60, deadline=None)
 @given(values=st.lists(st.integers(-(2**31), 2**31 - 1), max_size=20))
 def test_ints_within_their_bounds(values):
     data, pos, ends = laid_out([varint(value) for value in values])
@@ -80,7 +77,6 @@ def test_ints_within_their_bounds(values):
         assert fault_of(found) == (values.index(high), cursor.BAD_NUMBER)
 
 
-@settings(max_examples=80, deadline=None)
 @given(values=st.lists(st.binary(max_size=150) | st.none(), max_size=12), slack=st.integers(0, 40))
 def test_bytes_are_measured_and_copied_and_nothing_behind_them_is_touched(values, slack):
     parts = [None if value is None else varint(len(value)) + value for value in values]
@@ -102,7 +98,6 @@ def test_too_small_a_target_is_left_alone():
     assert not out.any()
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     values=st.lists(st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-300, 300), max_size=10),
     extra=st.integers(0, 4),
@@ -154,7 +149,6 @@ def test_booleans_and_branches():
     assert fault_of(read_branches(data, np.array([0]), np.array([1]), 0, valid)) == (0, cursor.BAD_BRANCH)
 
 
-@settings(max_examples=100, deadline=None)
 @given(values=st.lists(st.binary(max_size=20) | st.text(max_size=12).map(str.encode), min_size=1, max_size=6))
 def test_the_first_value_that_is_not_utf8(values):
     def wrong(value):

@@ -18,7 +18,7 @@ from hudi_fast.kernels.avro_encode import (
     write_longs,
     write_texts,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import buffers
@@ -63,7 +63,6 @@ def kept(values, null):
 
 
 @pytest.mark.parametrize("null", [-1, 0, 2])
-@settings(max_examples=60, deadline=None)
 @given(values=st.lists(LONGS | st.none(), max_size=12))
 def test_longs(null, values):
     values = kept(values, null)
@@ -77,7 +76,6 @@ def test_longs(null, values):
 
 
 @pytest.mark.parametrize("null", [-1, 0, 2])
-@settings(max_examples=60, deadline=None)
 @given(values=st.lists(st.binary(max_size=150) | st.none(), max_size=8), before=st.binary(max_size=9))
 def test_texts(null, values, before):
     values = kept(values, null)
@@ -93,7 +91,6 @@ def test_texts(null, values, before):
 
 
 @pytest.mark.parametrize("null", [-1, 0, 2])
-@settings(max_examples=60, deadline=None)
 @given(values=st.lists(DECIMALS | st.none(), max_size=8), extra=st.integers(0, 3))
 def test_decimals(null, values, extra):
     values = kept(values, null)

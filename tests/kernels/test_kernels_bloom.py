@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.bloom import bloom_add, bloom_probe, bloom_probe_rows
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import KEYS, buffers
@@ -20,7 +20,6 @@ def naive_bits(keys, bit_count, hash_count):
     return bits
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     keys=st.lists(KEYS, max_size=40),
     bit_count=st.one_of(st.integers(1, 5000), st.sampled_from([1, 2, 8, 1024, 4096])),
@@ -33,7 +32,6 @@ def test_adding_sets_the_bits_of_the_twin(keys, bit_count, hash_count, before):
     assert bits.tolist() == naive_bits(keys, bit_count, hash_count).tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(st.lists(KEYS, max_size=15), min_size=1, max_size=3),
     probes=st.lists(KEYS, max_size=40),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON, joined_hashes, list_hashes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import buffers
@@ -24,7 +24,6 @@ TWINS = {COMMA_AND_COLON: naive.hashed_values, ANY_COLON: naive.hashed_values_of
 
 
 @pytest.mark.parametrize("rule", TWINS)
-@settings(max_examples=150, deadline=None)
 @given(keys=KEYS, fields=FIELDS, before=st.binary(max_size=9))
 def test_hashes_are_those_of_the_twin(rule, keys, fields, before):
     values = [TWINS[rule](key, fields) for key in keys]

@@ -22,7 +22,7 @@ from hudi_fast.kernels._bytes import (
     unfold_sign,
 )
 from hudi_fast.kernels._kernel import kernel
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.formats.varint import varint, zigzag
@@ -72,7 +72,6 @@ def read_number(data, at, end):
     return out.tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(raw=st.binary(min_size=20, max_size=20), at=st.integers(0, 12))
 def test_words_are_loaded_as_python_loads_them(raw, at):
     data, out, expected = np.frombuffer(raw, np.uint8), np.empty(4, np.uint64), np.empty(4, np.uint64)
@@ -82,7 +81,6 @@ def test_words_are_loaded_as_python_loads_them(raw, at):
     assert out.tolist() == expected.tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(value=st.integers(0, 2**64 - 1), at=st.integers(0, 6))
 def test_words_are_stored_little_endian(value, at):
     out = np.zeros(20, np.uint8)
@@ -92,7 +90,6 @@ def test_words_are_stored_little_endian(value, at):
     assert out.tobytes() == expected.ljust(20, b"\0")
 
 
-@settings(max_examples=100, deadline=None)
 @given(raw=st.binary(max_size=80), before=st.binary(max_size=5), seed=st.integers(0, 2**64 - 1))
 def test_the_compiled_hash_is_the_python_hash(raw, before, seed):
     data = np.frombuffer(before + raw, np.uint8)
@@ -101,7 +98,6 @@ def test_the_compiled_hash_is_the_python_hash(raw, before, seed):
     assert hash_one(data, len(before), len(raw), seed) == int(expected)
 
 
-@settings(max_examples=100, deadline=None)
 @given(raw=st.binary(max_size=40), before=st.binary(max_size=5), change=st.integers(0, 39))
 def test_ranges_are_equal_when_every_byte_is(raw, before, change):
     left, right = np.frombuffer(raw, np.uint8), np.frombuffer(before + raw, np.uint8).copy()
@@ -111,7 +107,6 @@ def test_ranges_are_equal_when_every_byte_is(raw, before, change):
         assert not equal_one(left, 0, right, len(before), len(raw))
 
 
-@settings(max_examples=100, deadline=None)
 @given(raw=st.binary(max_size=40), start=st.integers(0, 5), at=st.integers(0, 5))
 def test_copies_write_their_range_and_nothing_else(raw, start, at):
     target = np.full(at + len(raw) + 9, 7, np.uint8)
@@ -119,7 +114,6 @@ def test_copies_write_their_range_and_nothing_else(raw, start, at):
     assert target.tobytes() == b"\7" * at + raw + b"\7" * 9
 
 
-@settings(max_examples=100, deadline=None)
 @given(value=st.integers(-(2**63), 2**63 - 1), before=st.binary(max_size=5), after=st.binary(max_size=5))
 def test_numbers_of_variable_length_are_read_as_they_were_written(value, before, after):
     signed, unsigned = zigzag(value), varint(value % 2**64)
@@ -130,7 +124,6 @@ def test_numbers_of_variable_length_are_read_as_they_were_written(value, before,
     ]
 
 
-@settings(max_examples=50, deadline=None)
 @given(value=st.integers(0, 2**64 - 1), missing=st.integers(1, 10))
 def test_a_number_that_does_not_end_before_its_end_has_no_next_position(value, missing):
     written = varint(value)

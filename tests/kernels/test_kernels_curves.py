@@ -10,7 +10,7 @@ import pytest
 from hudi_fast.kernels.byte_words import byte_words, common_prefix
 from hudi_fast.kernels.curves import hilbert_values, z_values
 from hudi_fast.kernels.radix import radix_order
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.formats.varlen import varlen_buffers
@@ -34,14 +34,12 @@ def whole(words, count):
     return [int("".join(format(int(word), "064b") for word in row), 2) for row in words.reshape(count, -1).T]
 
 
-@settings(max_examples=80, deadline=None)
 @given(cells())
 def test_z_values_are_the_bits_in_turns(drawn):
     count, rows = drawn
     assert whole(z_values(planes(rows, count), count), count) == [naive.z_value(list(row)) for row in rows]
 
 
-@settings(max_examples=80, deadline=None)
 @given(cells(), st.integers(1, 64))
 def test_hilbert_values_are_those_of_the_cells(drawn, bits):
     count, rows = drawn
@@ -55,7 +53,6 @@ def test_hilbert_values_are_those_of_the_cells(drawn, bits):
     assert all(value & ((1 << (shift * count)) - 1) == 0 for value in found)
 
 
-@settings(max_examples=80, deadline=None)
 @given(cells(most=4), st.integers(1, 64))
 def test_fewer_bits_are_the_beginning_of_the_same_hilbert_value(drawn, bits):
     count, rows = drawn
@@ -78,7 +75,6 @@ def test_the_hilbert_curve_visits_each_cell_once_and_steps_to_a_neighbour(count,
         assert sum(abs(a - b) for a, b in zip(here, there, strict=True)) == 1
 
 
-@settings(max_examples=80, deadline=None)
 @given(cells(most=3))
 def test_bytes_of_rows_sort_as_their_words_do(drawn):
     count, rows = drawn
@@ -87,7 +83,6 @@ def test_bytes_of_rows_sort_as_their_words_do(drawn):
     assert sorted(range(len(rows)), key=lambda row: texts[row]) == radix_order(z, count).tolist()
 
 
-@settings(max_examples=120, deadline=None)
 @given(cells(most=3))
 def test_equal_keys_stay_in_row_order(drawn):
     count, rows = drawn
@@ -99,7 +94,6 @@ def test_no_rows_have_no_order():
     assert z_values(np.empty(0, np.uint64), 3).size == 0
 
 
-@settings(max_examples=120, deadline=None)
 @given(
     st.lists(st.binary(max_size=20).map(lambda tail: b"prefix" + tail) | st.binary(max_size=4), max_size=20),
     st.integers(0, 12),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import TEXTS, buffers, values_of
 from tests.naive import delete_records as naive
+from tests.support.examples import examples
 
 INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 VALUES = {
@@ -86,7 +87,6 @@ def values_at(raw, value_at, present, name):
     return out.view(np.float64).tolist() if name == "Double" else out.tolist()
 
 
-@settings(max_examples=150, deadline=None)
 @given(entries=ENTRIES)
 def test_entries_are_taken_apart(entries):
     raw = naive.encode(entries)
@@ -104,7 +104,6 @@ def test_entries_are_taken_apart(entries):
             assert values_at(raw, value_at[[row]], np.ones(1, np.bool_), value[0]) == [value[1]]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     arrays=st.integers(1, 4).flatmap(lambda k: st.lists(st.lists(ITEMS, min_size=k, max_size=k), max_size=8)),
     data=st.data(),
@@ -138,7 +137,6 @@ def test_array_blocks_with_a_byte_count_and_several_blocks_are_read():
     assert values_at(raw, found[1], np.ones(2, np.bool_), "Long") == [1, 2]
 
 
-@settings(max_examples=60, deadline=None)
 @given(entries=ENTRIES.filter(len))
 def test_a_list_cut_off_anywhere_is_told_from_a_whole_one(entries):
     raw = naive.encode(entries)
@@ -147,7 +145,7 @@ def test_a_list_cut_off_anywhere_is_told_from_a_whole_one(entries):
         assert -1 - length <= count <= -1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(entries=ENTRIES, data=st.data())
 def test_damaged_lists_are_refused_or_readable(entries, data):
     raw = bytearray(naive.encode(entries))
@@ -187,7 +185,6 @@ def test_malformed_lists_are_refused_where_they_begin_to_be_so(raw, where):
     assert measured(bytes.fromhex(raw))[0] == -1 - where
 
 
-@settings(max_examples=150, deadline=None)
 @given(numbers=st.lists(st.none() | st.integers(-(2**127), 2**127 - 1), max_size=10), padding=st.integers(0, 3))
 def test_decimals_of_any_length_are_read_and_written_short(numbers, padding):
     present = np.array([number is not None for number in numbers], np.bool_)
@@ -236,7 +233,6 @@ def encoded_items(name, values):
     return offsets, out[: number_items(bits.astype(np.int64), present, branch, width, offsets, out)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     keys=st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.booleans()), max_size=8),
     names=st.lists(st.sampled_from([name for name in naive.BRANCHES if name != "Decimal"]), min_size=1, max_size=3),

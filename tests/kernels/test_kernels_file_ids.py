@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.file_ids import format_file_ids, measure_file_ids, parse_file_ids
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import TEXTS, buffers, values_of
@@ -47,7 +47,6 @@ def formatted(high, low, index, as_text, texts):
     return [each.decode() for each in values_of(out_offsets, out)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(texts=st.lists(IDS | NEARLY | TEXTS, max_size=12), before=st.binary(max_size=5))
 def test_file_ids_are_taken_apart_and_put_together(texts, before):
     expected = [naive.parse(each) for each in texts]

@@ -15,7 +15,7 @@ from hudi_fast.kernels.fold_entries import (
     fold_entries,
     several_survivors,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 ROW = 0
@@ -96,7 +96,6 @@ ENTRIES = st.lists(
 )
 
 
-@settings(deadline=None)  # the first call compiles
 @given(ENTRIES, st.integers(0, 3))
 def test_the_survivors_of_keys_with_several_are_grouped_best_first(entries, rules):
     keys = np.array([min(entry[0], len(entries) - 1) for entry in entries], np.int32)

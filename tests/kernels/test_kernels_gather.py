@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import KEYS, buffers, values_of
 from tests.naive import gather as naive
+from tests.support.examples import examples
 
 
 @st.composite
@@ -20,7 +21,6 @@ def two_sources(draw, items):
     return a, b, selectors
 
 
-@settings(max_examples=80, deadline=None)
 @given(values=st.lists(KEYS, min_size=1, max_size=30), data=st.data(), before=st.binary(max_size=5))
 def test_gathered_rows_are_the_rows_asked_for(values, data, before):
     indices = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=60))
@@ -29,7 +29,6 @@ def test_gathered_rows_are_the_rows_asked_for(values, data, before):
     assert values_of(*found) == naive.take(values, indices)
 
 
-@settings(max_examples=80, deadline=None)
 @given(case=two_sources(KEYS), before=st.binary(max_size=5))
 def test_interleaving_values_of_any_length(case, before):
     a, b, selectors = case
@@ -38,7 +37,7 @@ def test_interleaving_values_of_any_length(case, before):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "i8", "V16"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(case=two_sources(st.binary(min_size=16, max_size=16)))
 def test_interleaving_items_of_each_width(dtype, case):
     a, b, selectors = case
@@ -50,7 +49,6 @@ def test_interleaving_items_of_each_width(dtype, case):
     assert found.tobytes() == b"".join(naive.take_two(a, b, selectors))
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     case=two_sources(st.booleans()),
     a_start=st.integers(0, 20),

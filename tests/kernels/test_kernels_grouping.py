@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.grouping import group_rows
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive import grouping as naive
 
 
-@settings(max_examples=80, deadline=None)
 @given(groups=st.integers(1, 12), data=st.data())
 def test_rows_of_a_group_stay_in_row_order(groups, data):
     codes = data.draw(st.lists(st.integers(0, groups - 1), max_size=80))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import KEYS, buffers, values_of
 from tests.naive import hfile as naive
+from tests.support.examples import examples
 
 
 def entries_of(raw):
@@ -26,7 +27,6 @@ def entries_of(raw):
     return list(zip(*(values_of(o, p) for o, p in zip(offsets, parts, strict=True)), strict=True))
 
 
-@settings(max_examples=80, deadline=None)
 @given(entries=st.lists(st.tuples(KEYS, KEYS), max_size=20))
 def test_keys_and_values_are_copied_out(entries):
     raw = b"".join(naive.entry(key, value) for key, value in entries)
@@ -56,7 +56,7 @@ def test_deletes_and_other_versions_are_refused(back, value):
     assert entries_of(bytes(bad)) == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(entries=st.lists(st.tuples(KEYS, KEYS), min_size=1, max_size=5), data=st.data())
 def test_damaged_blocks_are_refused_or_readable(entries, data):
     raw = bytearray(b"".join(naive.entry(key, value) for key, value in entries))
@@ -70,7 +70,6 @@ def test_damaged_blocks_are_refused_or_readable(entries, data):
         assert 0 <= found < len(raw)
 
 
-@settings(max_examples=80, deadline=None)
 @given(entries=st.lists(st.tuples(KEYS, KEYS), max_size=20), size=st.integers(0, 300), before=st.integers(0, 40))
 def test_entries_are_laid_out_until_one_does_not_fit(entries, size, before):
     keys, values = buffers([key for key, _ in entries], b"ab"), buffers([value for _, value in entries], b"cde")

@@ -12,7 +12,7 @@ from hudi_fast.kernels.hfile_search import (
     mark_rare_keys,
     route_keys,
 )
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import KEYS, buffers
@@ -40,7 +40,6 @@ def found_ranges(kernel, keys, asked, rows, *more):
     return [list(range(a, b)) for a, b in zip(first.tolist(), end.tolist(), strict=True)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(keys=SORTED, data=st.data())
 def test_keys_are_found_in_a_block(keys, data):
     asked = asked_among(data.draw, keys)
@@ -62,7 +61,6 @@ def test_many_keys_with_the_same_eight_bytes_are_told_apart():
     assert found == [naive.find(keys, key, False) for key in asked]
 
 
-@settings(max_examples=100, deadline=None)
 @given(keys=SORTED.filter(len))
 def test_heads_compare_as_the_keys_do(keys):
     heads = np.empty(len(keys), np.uint64)
@@ -72,7 +70,6 @@ def test_heads_compare_as_the_keys_do(keys):
     assert heads.tolist() == [int.from_bytes(head, "big") for head in padded]
 
 
-@settings(max_examples=150, deadline=None)
 @given(keys=SORTED, data=st.data())
 def test_prefixes_are_found_in_a_block(keys, data):
     asked = asked_among(data.draw, keys)
@@ -90,7 +87,6 @@ def routed(index, asked, has_last, prefix, java=False):
 @pytest.mark.parametrize("java", [False, True])
 @pytest.mark.parametrize("prefix", [False, True])
 @pytest.mark.parametrize("has_last", [False, True])
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_no_block_with_a_match_is_passed_over(java, prefix, has_last, data):
     texts = (
@@ -118,7 +114,6 @@ def test_keys_outside_the_file_need_no_block():
     assert routed([b"b", b"d", b"f"], [b"a", b"f", b"ff", b""], True, True) == [set(), {1}, set(), {0, 1}]
 
 
-@settings(max_examples=150, deadline=None)
 @given(keys=st.one_of(SORTED, st.lists(st.one_of(KEYS, ALIKE), max_size=8)), strict=st.booleans())
 @example(keys=[b"same-key", b"same-key"], strict=True)
 @example(keys=[b"\x7f" * 8, b"\x80" * 8, b"\x80"], strict=True)
@@ -126,7 +121,6 @@ def test_the_first_key_out_of_order_is_named(keys, strict):
     assert first_unordered(*buffers(keys, b"zz"), strict) == naive.unordered(keys, strict)
 
 
-@settings(max_examples=80, deadline=None)
 @given(keys=st.lists(st.one_of(KEYS, TEXTS), max_size=10))
 def test_keys_that_java_may_sort_elsewhere_are_marked(keys):
     out = np.empty(len(keys), np.bool_)
@@ -134,7 +128,6 @@ def test_keys_that_java_may_sort_elsewhere_are_marked(keys):
     assert out.tolist() == [naive.rare(key) for key in keys]
 
 
-@settings(max_examples=80, deadline=None)
 @given(keys=st.lists(TEXTS, min_size=2, max_size=12))
 def test_keys_that_are_not_marked_have_one_place_in_both_orders(keys):
     for key in keys:

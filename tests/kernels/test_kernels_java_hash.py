@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import TEXTS, buffers
@@ -17,7 +17,6 @@ def codes_of(texts, before=b""):
     return out.tolist()
 
 
-@settings(max_examples=100, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=20), before=st.binary(max_size=7))
 def test_string_hash_codes_are_java_s(texts, before):
     assert codes_of(texts, before) == [naive.string_hash(text) for text in texts]
@@ -27,7 +26,6 @@ def test_known_hash_codes_of_java():
     assert codes_of(["", "a", "hello", "Hello World", "polygenelubricants"]) == [0, 97, 99162322, -862545276, -(2**31)]
 
 
-@settings(max_examples=50, deadline=None)
 @given(rows=st.lists(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=3, max_size=3), max_size=10))
 def test_list_hash_codes_are_java_s(rows):
     codes = np.ones(len(rows), np.int32)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import buffers, values_of
 from tests.naive import json_text as naive
+from tests.support.examples import examples
 
 PLAIN = np.zeros(256, np.uint8)
 AVRO = PLAIN.copy()
@@ -45,14 +46,12 @@ def quoted(values: list[str], classes: np.ndarray) -> list[str]:
     return [one.decode() for one in values_of(ends, out)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(STRINGS, max_size=8))
 def test_strings_are_escaped_as_java_escapes_them(values):
     assert quoted(values, PLAIN) == [naive.quoted(one, avro=False) for one in values]
     assert quoted(values, AVRO) == [naive.quoted(one, avro=True) for one in values]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.binary(max_size=10), max_size=8))
 def test_bytes_are_base64_or_characters_or_signed_numbers(values):
     offsets, data = buffers(values, b"before")
@@ -73,7 +72,7 @@ def java(texts: list[str]) -> list[str]:
     return [one.decode() for one in values_of(ends, out)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(st.floats(allow_subnormal=False), max_size=10))
 def test_numbers_are_laid_out_as_java_does(values):
     texts = ["inf" if one == float("inf") else "-inf" if one == -float("inf") else repr(one) for one in values]
@@ -86,7 +85,7 @@ def doubles(values: np.ndarray) -> list[str]:
     return [one.decode() for one in values_of(ends, out)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(st.floats() | st.floats(-1e4, 1e4).map(lambda one: round(one, 2)), max_size=10))
 def test_doubles_are_the_shortest_that_mean_the_same(values):
     assert doubles(np.array(values, np.float64)) == [naive.number(one) for one in values]
@@ -126,7 +125,6 @@ def test_single_precision_has_a_naive_twin_too():
     assert naive.number(value, single=True) == java(["0.1"])[0] == "0.1"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=9), st.binary(max_size=9), st.booleans()), max_size=9))
 def test_members_are_put_side_by_side(rows):
     first, second = (buffers([row[at] for row in rows], b"x") for at in (0, 1))
@@ -149,7 +147,6 @@ def test_objects_without_members_are_braces():
     assert out.tobytes() == b"{}{}"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.tuples(st.binary(max_size=5), st.booleans()), max_size=4), max_size=6))
 def test_items_are_joined_list_by_list(lists):
     items = [item for found in lists for item in found]

@@ -15,7 +15,7 @@ from hudi_fast.kernels.key_table import (
     pick_winners_grouped,
     probe_key_table,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import KEYS, buffers
@@ -26,7 +26,6 @@ RANKS = st.one_of(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1))
 
 
 @pytest.mark.parametrize("filtered", [False, True])
-@settings(max_examples=80, deadline=None)
 @given(build=st.lists(KEYS, max_size=150), others=st.lists(KEYS, max_size=30), before=st.binary(max_size=5))
 def test_probing_finds_the_first_row_of_each_key(filtered, build, others, before):
     table = KeyTable.build(*buffers(build, before, b"after"), mostly_absent=filtered)
@@ -34,13 +33,11 @@ def test_probing_finds_the_first_row_of_each_key(filtered, build, others, before
     assert table.probe(*buffers(keys, b"", before)).tolist() == naive.probe(build, keys)
 
 
-@settings(max_examples=80, deadline=None)
 @given(keys=st.lists(KEYS, max_size=150), before=st.binary(max_size=5))
 def test_equal_keys_have_the_number_of_the_first_of_them(keys, before):
     assert first_equal(*buffers(keys, before)).tolist() == naive.probe(keys, keys)
 
 
-@settings(max_examples=80, deadline=None)
 @given(rows=st.lists(st.tuples(KEYS, RANKS), max_size=150), before=st.binary(max_size=5))
 def test_the_greatest_rank_wins_and_the_later_row_among_equals(rows, before):
     keys, rank = [key for key, _ in rows], [value for _, value in rows]
@@ -49,7 +46,6 @@ def test_the_greatest_rank_wins_and_the_later_row_among_equals(rows, before):
     assert count_distinct(*buffers(keys, before)) == len(set(keys))
 
 
-@settings(max_examples=80, deadline=None)
 @given(rows=st.lists(st.tuples(KEYS, st.integers(-2, 2), RANKS), max_size=150))
 def test_a_key_of_another_group_is_another_identity(rows):
     keys, groups, rank = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
@@ -95,7 +91,6 @@ def test_equal_hash_tags_do_not_make_keys_equal():
         assert out.tolist() == [-1]
 
 
-@settings(max_examples=60, deadline=None)
 @given(keys=st.lists(KEYS, max_size=60), before=st.binary(min_size=1, max_size=9))
 def test_hashes_depend_on_the_bytes_alone(keys, before):
     plain, moved = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive import orc_runs as naive
+from tests.support.examples import examples
 
 PATCHED = "8e132b2107d01e00147028323c46505a646e78828c96a0aab4befce8"
 PATCHED_VALUES = [2030, 2000, 2020, 1_000_000, *range(2040, 2200, 10)]
@@ -62,7 +63,6 @@ def test_runs_of_version_1_are_those_of_the_specification(content: str, values: 
         measure_runs(raw(content)[:-1], 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     runs=st.lists(
         st.tuples(st.integers(3, 130), st.integers(0, LARGEST), st.integers(-128, 127))
@@ -79,7 +79,7 @@ def test_numbers_written_as_version_1_come_back(runs: list, is_signed: bool) -> 
     assert set(plain) <= set(values)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500))
 @given(content=st.binary(max_size=200), version=st.sampled_from([1, 2]), is_signed=st.booleans())
 def test_any_bytes_are_the_numbers_of_the_slow_twin_or_refused_as_by_it(
     content: bytes, version: int, is_signed: bool
@@ -99,7 +99,7 @@ def test_any_bytes_are_the_numbers_of_the_slow_twin_or_refused_as_by_it(
     assert found.total == min(sum(one for one in values if one > 0), LARGEST)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500))
 @given(
     head=st.integers(0x80, 0xBF),
     rest=st.binary(min_size=40, max_size=400),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hudi_fast.formats.varint import zigzag
 from tests.naive import parquet_footer as naive
+from tests.support.examples import examples
 
 COLUMNS = {
     "text": ["x", None],
@@ -136,7 +137,7 @@ def test_bounds_shorter_than_values_are_found(number: int, size: int, fits: bool
     assert found(footer, 2) == expected(footer, 2) == (None, set() if fits else {0})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(
     changes=st.lists(st.tuples(st.integers(0, len(FOOTER) - 1), st.integers(0, 255)), min_size=1, max_size=3),
     end=st.integers(0, len(FOOTER)) | st.just(len(FOOTER)),
@@ -148,7 +149,7 @@ def test_damaged_footers_are_judged_as_by_the_twin(changes: list[tuple[int, int]
     assert found(bytes(content[:end]), LEAVES) == expected(bytes(content[:end]), LEAVES)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(content=st.binary(max_size=60), columns=st.integers(0, 3))
 def test_any_bytes_are_judged_as_by_the_twin(content: bytes, columns: int) -> None:
     assert found(content, columns) == expected(content, columns)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from hudi_fast.kernels.secondary_keys import measure_joined, measure_parts, write_joined, write_parts
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import buffers, values_of
 from tests.naive import secondary_keys as naive
 
 TEXTS = st.text(st.sampled_from("ab\\$\0é😀"), max_size=12)
-QUICK = settings(max_examples=150, deadline=None)
 
 
 def joined(values, keys, before=b""):
@@ -39,7 +38,6 @@ def split(texts, before=b""):
     return [(value.decode() if ok else None, key.decode()) for value, ok, key in pairs]
 
 
-@QUICK
 @given(rows=st.lists(st.tuples(st.none() | TEXTS, TEXTS), max_size=12), before=st.binary(max_size=5))
 def test_values_and_keys_are_joined_and_come_back(rows, before):
     texts = joined([value for value, _ in rows], [key for _, key in rows], before)
@@ -47,7 +45,6 @@ def test_values_and_keys_are_joined_and_come_back(rows, before):
     assert split(texts, before) == rows
 
 
-@QUICK
 @given(texts=st.lists(TEXTS, max_size=6))
 def test_any_text_parts_at_its_first_bare_separator(texts):
     expected = [naive.split(each) for each in texts]

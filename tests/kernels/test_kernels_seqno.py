@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.seqno import format_sequence_numbers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import values_of
@@ -17,7 +17,6 @@ STARTS = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(prefix=st.binary(max_size=30), start=STARTS, count=st.integers(0, 60))
 def test_texts_are_the_prefix_and_the_decimal_number(prefix, start, count):
     found = format_sequence_numbers(np.frombuffer(prefix, np.uint8), start, count)

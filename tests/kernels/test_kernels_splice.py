@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import KEYS, buffers, values_of
 from tests.naive import splice as naive
+from tests.support.examples import examples
 
 
 @st.composite
@@ -24,7 +25,6 @@ def numbers(values):
     return np.array(values, np.int64)
 
 
-@settings(max_examples=120, deadline=None)
 @given(case=changes(KEYS), before=st.binary(max_size=5))
 def test_changed_values_of_any_length(case, before):
     a, b, rows, sources = case
@@ -35,7 +35,7 @@ def test_changed_values_of_any_length(case, before):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "i8", "V16"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(case=changes(st.binary(min_size=16, max_size=16)))
 def test_changed_items_of_each_width(dtype, case):
     a, b, rows, sources = case

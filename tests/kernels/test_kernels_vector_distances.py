@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.vector_distances import COSINE, DOT_PRODUCT, L2, distances
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.vector_distances import distance
@@ -15,7 +15,6 @@ NUMBERS = st.one_of(st.just(0.0), st.floats(-1e6, 1e6, width=32))
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data(), size=st.integers(1, 9), count=st.integers(0, 5))
 def test_distances_are_those_of_the_twin(metric, data, size, count):
     query = data.draw(st.lists(NUMBERS, min_size=size, max_size=size))

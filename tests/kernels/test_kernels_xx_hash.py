@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xxhash
 from hudi_fast.kernels.xx_hash import xx_hash32, xx_hash64
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernels.arrow_buffers import buffers
@@ -26,7 +26,6 @@ def hashes64(values, seed, before=b""):
     return out.tolist()
 
 
-@settings(max_examples=100, deadline=None)
 @given(values=st.lists(st.binary(max_size=150), max_size=10), seed=st.integers(0, 2**32 - 1), before=st.binary())
 def test_32_bit_hashes_are_those_of_the_specification(values, seed, before):
     expected = [naive.xx_hash32(each, seed) for each in values]
@@ -34,7 +33,6 @@ def test_32_bit_hashes_are_those_of_the_specification(values, seed, before):
     assert expected == [xxhash.xxh32_intdigest(each, seed) for each in values]
 
 
-@settings(max_examples=100, deadline=None)
 @given(values=st.lists(st.binary(max_size=150), max_size=10), seed=st.integers(0, 2**64 - 1), before=st.binary())
 def test_64_bit_hashes_are_those_of_the_specification(values, seed, before):
     expected = [naive.xx_hash64(each, seed) for each in values]

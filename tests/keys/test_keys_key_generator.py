@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
@@ -172,7 +172,6 @@ def test_generated_keys_count_the_rows(kind):
 VALUE = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=4))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(VALUE, VALUE, VALUE), max_size=6), st.integers(1, 3), st.booleans(), st.integers(0, 3))
 def test_keys_are_those_of_the_slow_twin(rows, count, prefixed, cut):
     names = ["a", "b", "c"][:count]
@@ -194,7 +193,6 @@ def test_keys_are_those_of_the_slow_twin(rows, count, prefixed, cut):
 # ---- partition paths
 
 
-@settings(max_examples=150)
 @given(st.lists(st.tuples(VALUE, VALUE), max_size=8), st.integers(1, 2), st.booleans(), st.booleans(), st.booleans())
 def test_paths_are_those_of_the_slow_twin(rows, count, hive_style, url_encode, dictionaries):
     names = ["a", "b"][:count]

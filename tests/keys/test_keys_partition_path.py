@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.config.table_config import TableConfig
@@ -38,7 +38,6 @@ def test_escapes_what_hive_escapes(value, escaped):
     assert decode(escaped) == value
 
 
-@settings(max_examples=100)
 @given(TEXT)
 def test_decoding_undoes_encoding(value):
     assert encode(value) == naive.escape(value)
@@ -80,7 +79,6 @@ def test_a_table_without_partitions_has_no_values():
     assert partition_values("", [], False, False) == {}
 
 
-@settings(max_examples=100)
 @given(st.lists(TEXT.filter(bool), min_size=1, max_size=3), st.booleans())
 def test_values_survive_the_path(values, hive_style):
     fields = [f"f{index}" for index in range(len(values))]

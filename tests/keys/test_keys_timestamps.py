@@ -18,6 +18,7 @@ from hudi_fast.keys.joda_pattern import compile_pattern, format_time, parse_time
 from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths
 from hudi_fast.keys.zones import zone
 from tests.naive import key_text as naive
+from tests.support.examples import examples
 
 EPOCH = datetime(1970, 1, 1)
 MS = timedelta(milliseconds=1)
@@ -239,7 +240,6 @@ def test_times_that_no_calendar_holds_are_refused():
         paths([1705485600123456], timestamp__type="EPOCHMILLISECONDS", output__dateformat="yyyy")
 
 
-@settings(max_examples=100)
 @given(
     st.integers(-(2**63), 2**63 - 1) | st.integers(-(10**15), 10**15),
     st.sampled_from([("NANOSECONDS", Fraction(1, 10**6)), ("SECONDS", Fraction(1000)), ("DAYS", Fraction(86400000))]),
@@ -267,7 +267,6 @@ def test_units_convert_as_javas_time_unit_does(number, unit):
             timestamp_paths(options, pa.array([number]), "t")
 
 
-@settings(max_examples=80)
 @given(
     st.lists(st.integers(-2_000_000_000_000, 4_000_000_000_000), min_size=1, max_size=10),
     st.sampled_from(["UTC", "America/New_York", "Asia/Kolkata"]),
@@ -295,7 +294,6 @@ FIXED = [
 VARYING = ["yyyy-M-d", "MMM dd yyyy", "yy-MM-dd", "hh:mm a", "yyyy'2'MM", "yyyyéMM"]
 
 
-@settings(max_examples=150)
 @given(
     st.sampled_from(FIXED),
     st.datetimes(datetime(3, 1, 1), datetime(9990, 1, 1)),
@@ -313,7 +311,7 @@ def test_what_is_printed_parses_back_by_columns_and_one_by_one(pattern, local, o
     assert format_time(compiled, alone, away or 0) == text
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(FIXED), st.text("0123456789-:/.TZ+ ", min_size=4, max_size=28), st.data())
 def test_what_parses_by_columns_parses_the_same_one_by_one(pattern, noise, data):
     compiled = compile_pattern(pattern)

@@ -15,6 +15,7 @@ from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.value_text import to_text
 from hudi_fast.keys.zones import zone
 from tests.naive import key_text as naive
+from tests.support.examples import examples
 
 JAVA_DOUBLES = {
     1e10: "1.0E10",
@@ -52,19 +53,18 @@ def test_floats_read_like_javas():
     assert text(values, pa.float32()) == [*expected, "1.6777216E7", "3.4028235E38"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.floats(), max_size=5))
 def test_any_double_reads_like_the_slow_twin(values):
     assert text(values, pa.float64()) == [naive.java_float(value) for value in values]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.floats(width=32), max_size=5))
 def test_any_float_reads_like_the_slow_twin(values):
     assert text(values, pa.float32()) == [naive.java_float(value, single=True) for value in values]
 
 
-@settings(max_examples=100)
 @given(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(0, 18))
 def test_decimals_read_like_javas_big_decimal(unscaled, scale):
     value = Decimal(unscaled).scaleb(-scale)
@@ -128,7 +128,6 @@ def test_times_of_day_are_the_stored_number():
     assert text([time(0, 0, 1, 500_000)], pa.time64("us")) == ["1500000"]
 
 
-@settings(max_examples=60)
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=12)), max_size=8), st.integers(0, 3))
 def test_binary_is_lower_case_hexadecimal_of_every_byte(values, start):
     array = pa.array(values, pa.binary())[start:]
@@ -163,7 +162,6 @@ def test_no_rows_give_no_text():
         assert len(result) == 0
 
 
-@settings(max_examples=60)
 @given(st.datetimes(datetime(1600, 1, 1), datetime(9990, 1, 1)), st.sampled_from(["America/New_York", "Asia/Kolkata"]))
 def test_consistent_timestamps_follow_the_zones_rules(moment, name):
     moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)

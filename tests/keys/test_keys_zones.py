@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError
@@ -69,7 +69,6 @@ def test_the_default_zone_without_an_environment_is_the_machines(monkeypatch):
     assert pickle.loads(pickle.dumps(here)) == here
 
 
-@settings(max_examples=100)
 @given(MILLIS | NEAR, st.sampled_from(NAMES))
 def test_offsets_are_those_of_each_instant(millis, name):
     where = zone(name)
@@ -77,7 +76,6 @@ def test_offsets_are_those_of_each_instant(millis, name):
     assert utc_offsets(np.array(millis, dtype=np.int64), where).tolist() == expected
 
 
-@settings(max_examples=100)
 @given(MILLIS | NEAR, st.sampled_from(NAMES))
 def test_local_times_lead_to_the_instants_that_show_them(millis, name):
     where = zone(name)

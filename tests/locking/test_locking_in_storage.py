@@ -24,6 +24,7 @@ from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import LinePeer, contend, contend_threads, python_lock
 from tests.servers.s3 import S3Server
+from tests.support.examples import examples
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 OPTIONS = {
@@ -45,7 +46,7 @@ def bucket(buckets: Storage) -> Storage:
     return buckets.rooted_at(f"{buckets.fs_path('')}/{uuid.uuid4().hex}")
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.server)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """A table's storage."""
     return Storage(tmp_path) if request.param == "local" else request.getfixturevalue("bucket")
@@ -96,7 +97,7 @@ def test_the_content_is_hudis() -> None:
     assert decode_record(b' {"owner":"a b","x":{},"validUntil":5, "expired":true}') == LockRecord(True, 5, "a b")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text())
 def test_records_survive_their_bytes(expired: bool, valid_until: int, owner: str) -> None:
     record = LockRecord(expired, valid_until, owner)

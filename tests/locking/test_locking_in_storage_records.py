@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, decode_record, encode_record, put_record
@@ -109,7 +109,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(steps)
 def test_whoever_renews_has_had_the_lock_ever_since(plan: list[tuple[str, str, list[str], bool]]) -> None:
     store = Wayward(iter(()))

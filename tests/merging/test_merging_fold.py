@@ -32,6 +32,7 @@ from hudi_fast.merging.rules import (
 )
 from hudi_fast.merging.spooled_rows import SpooledRows
 from tests.naive.merge import NaiveRules, Version, naive_fold, naive_slice
+from tests.support.examples import examples
 
 COLUMNS = {
     "_hoodie_commit_time": pa.string(),
@@ -215,7 +216,7 @@ def logs(draw: st.DrawFn, *, partial_blocks: bool = True) -> Log:
     return Log(replace(case.rules, ordering_fields=fields), naive, kinds, stored, versions)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(logs(), st.none() | st.integers(1, 3))
 def test_a_log_folds_as_record_by_record(log: Log, batch_rows: int | None) -> None:
     expected = naive_fold(log.naive, log.versions)
@@ -249,7 +250,7 @@ def base_file(rows: list[dict[str, Any]], schema: pa.Schema, group: int) -> Parq
     return ParquetReader("base.parquet", pq.ParquetFile(io.BytesIO(sink.getvalue())))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(logs(), st.integers(1, 3), st.integers(1, 3), st.data())
 def test_a_base_file_merges_with_its_log_as_record_by_record(
     log: Log, group: int, batch_rows: int, data: st.DataObject
@@ -293,7 +294,7 @@ def check_ruled_out_groups(
     assert [row for table in merged for row in table.to_pylist()] == left
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250))
 @given(logs(partial_blocks=False), st.data())
 def test_rows_of_a_batch_combine_as_record_by_record(log: Log, data: st.DataObject) -> None:
     versions = [version for version in log.versions if not version["bare"]]

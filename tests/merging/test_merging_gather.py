@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.merging.gather import gather, gather_array
@@ -23,7 +23,6 @@ TABLE = pa.table(COLUMNS)
 ROWS = st.lists(st.integers(0, 15), max_size=30).map(lambda rows: np.array(rows, np.int64))
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(0, 4))
 def test_rows_are_those_that_arrow_takes(rows: np.ndarray, start: int) -> None:
     part = TABLE.slice(start)

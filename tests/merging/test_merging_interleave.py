@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.merging.interleave import replace_rows
@@ -45,7 +45,6 @@ def rows_of(numbers: range, word: str, with_nulls: bool) -> pa.Table:
 
 
 @pytest.mark.parametrize("with_nulls", [False, True])
-@settings(max_examples=60, deadline=None)
 @given(data=st.data(), count=st.integers(1, 120), share=st.sampled_from([1, 5, 40]))
 def test_rows_are_replaced_and_removed(with_nulls, data, count, share):
     changed = sorted(data.draw(st.sets(st.integers(0, count - 1), max_size=max(1, count // share))))

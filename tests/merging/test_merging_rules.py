@@ -24,6 +24,7 @@ from hudi_fast.merging.rules import (
     ordering_columns,
     ordering_rank,
 )
+from tests.support.examples import examples
 
 NUMBERS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int32(): st.integers(-3, 3),
@@ -59,7 +60,6 @@ def columns(data: st.DataObject, kinds: list[pa.DataType], count: int) -> list[l
     ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(KINDS, min_size=1, max_size=3), st.integers(0, 8), st.data())
 def test_ordering_values_compare_as_rows_do(kinds: list[pa.DataType], count: int, data: st.DataObject) -> None:
     new, old = columns(data, kinds, count), columns(data, kinds, count)
@@ -74,7 +74,6 @@ def test_ordering_values_compare_as_rows_do(kinds: list[pa.DataType], count: int
     assert at_least(*chunked).tolist() == expected
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(KINDS, min_size=1, max_size=3), st.integers(0, 8), st.data())
 def test_ranks_compare_as_the_ordering_values_do(kinds: list[pa.DataType], count: int, data: st.DataObject) -> None:
     values = columns(data, kinds, count)
@@ -103,7 +102,7 @@ def naive_combine(keys: list[str], rank: list[int], deletes: list[bool]) -> list
     return sorted(kept.values())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "b", "é"]), st.integers(-2, 2), st.booleans()), max_size=12))
 def test_of_rows_with_one_key_the_greatest_and_last_stays(rows: list[tuple[str, int, bool]]) -> None:
     keys, rank, deletes = ([row[i] for row in rows] for i in range(3))
@@ -134,7 +133,6 @@ def test_ordering_columns_are_found_inside_structs() -> None:
         ordering_columns(MergeRules(EVENT_TIME, ("x.y",)), rows)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 12), st.data())
 def test_rows_are_replaced_and_left_out_by_position(count: int, data: st.DataObject) -> None:
     fate = data.draw(st.lists(st.sampled_from("krd"), min_size=count, max_size=count))

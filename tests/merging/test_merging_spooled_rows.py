@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.merging.gather import gather
@@ -31,7 +31,6 @@ def cut(cuts: list[int]) -> pa.Table:
     return pa.concat_tables([TABLE.slice(start, end - start) for start, end in itertools.pairwise(cuts)])
 
 
-@settings(deadline=None)
 @given(ROWS, CUTS, st.permutations(TABLE.column_names))
 def test_rows_are_those_of_a_table_in_one_chunk(rows: np.ndarray, cuts: list[int], columns: list[str]) -> None:
     made = SpooledRows(cut(cuts), lambda: None).take(rows, columns)
@@ -40,7 +39,6 @@ def test_rows_are_those_of_a_table_in_one_chunk(rows: np.ndarray, cuts: list[int
     assert all(column.num_chunks <= 1 for column in made.columns)
 
 
-@settings(deadline=None)
 @given(ROWS, CUTS, st.integers(1, 40), st.integers(1, 500))
 def test_parts_follow_each_other_and_have_a_bounded_size(
     rows: np.ndarray, cuts: list[int], most_rows: int, most_bytes: int

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.metadata_table.fold import Layer, fold
@@ -69,7 +69,6 @@ histories = st.lists(st.dictionaries(keys, st.none() | locations, max_size=5), m
 
 
 @given(histories, st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_of_locations_the_newest_stays_unless_it_was_deleted(history, empty_values):
     wanted: dict[str, Row] = {}
     for version in history:
@@ -117,7 +116,6 @@ def files_by_hand(history: list[dict[str, dict[str, tuple[int, bool]] | None]]) 
 
 
 @given(folders)
-@settings(max_examples=60, deadline=None)
 def test_maps_of_files_are_united_name_by_name(history):
     versions: list[Version] = [
         {

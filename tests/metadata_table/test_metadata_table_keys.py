@@ -8,7 +8,7 @@ import hashlib
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
@@ -43,7 +43,6 @@ def test_keys_are_hashes_one_after_another():
     assert keys.expression_partition_prefix("ts") == "oyTjviKHuhI=2CMHrhWVE9w="
 
 
-@settings(max_examples=50, deadline=None)
 @given(rows=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "p/1"]), st.text(max_size=5)), max_size=9))
 def test_many_keys_are_those_of_one_at_a_time(rows):
     columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(3)]
@@ -64,7 +63,6 @@ def test_secondary_keys_are_those_that_hudi_stored(value, key, text):
     assert text.startswith(keys.secondary_prefix(value))
 
 
-@settings(max_examples=80, deadline=None)
 @given(rows=st.lists(st.tuples(st.none() | TEXTS, TEXTS), max_size=12), skipped=st.integers(0, 3))
 def test_secondary_keys_of_slices_come_back(rows, skipped):
     values = pa.array([value for value, _ in rows], pa.string()).slice(skipped)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import InvalidDataError
@@ -71,7 +71,6 @@ PAIRS = st.lists(st.tuples(st.text(max_size=3), st.booleans())).map(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["files", "record_index"]), PAIRS), max_size=4))
 def test_each_group_gets_its_records_in_order_and_each_key_once(given: list[tuple[str, Pairs]]) -> None:
     sources = [Listed(*one) for one in given]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.metadata_table.updates import record_bins
 from hudi_fast.metadata_table.updates.record_bins import RECORDS, Entries, GroupBins, combined
+from tests.support.examples import examples
 
 Pairs = list[tuple[str, bytes | None]]
 
@@ -57,7 +58,7 @@ KEYS = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(KEYS, max_size=12))
 def test_keys_come_in_the_order_of_their_bytes(keys: list[str]) -> None:
     found = pairs_of(combined("files", table_of((key, key.encode()) for key in keys)))
@@ -70,7 +71,6 @@ PUTS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(PUTS, st.integers(1, 400), st.integers(1, 60))
 def test_runs_on_disk_give_what_memory_gives(
     puts: list[tuple[int, list[tuple[str, bool]]]], budget: int, batch: int

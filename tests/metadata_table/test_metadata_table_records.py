@@ -32,11 +32,12 @@ from hudi_fast.metadata_table.records import (
 )
 from hudi_fast.metadata_table.stat_values import STAT_VALUE, wrap_values
 from tests.metadata_table.stored_records import stored_records
+from tests.support.examples import examples
 
 UUID = "1f2e3d4c-5b6a-4978-8a9b-acbdcedf0011"
 NAMES = st.text(st.sampled_from("abé-_.="), min_size=1, max_size=8)
 LONGS = st.integers(-(2**63), 2**63 - 1)
-QUICK = settings(max_examples=40, deadline=None)
+QUICK = settings(max_examples=examples(40))
 
 
 def round_trip(kind, rows, schema=RECORD_SCHEMA, **more):
@@ -316,7 +317,6 @@ def test_damaged_schemas_are_told_with_the_file_that_holds_them(damage):
         decode_records(PartitionKind.COLUMN_STATS, keys, values, damage(RECORD_SCHEMA), "some.hfile")
 
 
-@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_damaged_values_give_rows_or_an_error_of_their_own(data):
     low, value_type, info = wrap_values(pa.array(["a", "b"]), "V2")

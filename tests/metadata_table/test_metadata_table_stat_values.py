@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import UnsupportedFeatureError
@@ -26,7 +26,6 @@ from hudi_fast.metadata_table.stat_values import (
 )
 from tests.metadata_table.stored_records import stored_records
 
-QUICK = settings(max_examples=60, deadline=None)
 INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 KINDS = {
     pa.bool_(): (st.booleans(), "BooleanWrapper", 2),
@@ -96,7 +95,6 @@ def test_statistics_of_real_tables_are_those_of_their_files(golden, name):
     assert len(kinds) >= (10 if "alltypes" in name else 4)
 
 
-@QUICK
 @given(data=st.data(), kind=st.sampled_from(list(KINDS)), version=st.sampled_from(["V1", "V2"]))
 def test_values_of_every_type_come_back(data, kind, version):
     strategy, member, ordinal = KINDS[kind]
@@ -130,7 +128,6 @@ def decimals(unscaled, kind):
     return pa.array(raw, kind)
 
 
-@QUICK
 @given(column=decimal_columns("V1"))
 def test_decimals_of_v1_are_rescaled_and_come_back(column):
     _, values = column
@@ -144,7 +141,6 @@ def test_decimals_of_v1_are_rescaled_and_come_back(column):
     assert unwrap_values(old, None, None, values.type).equals(values)
 
 
-@QUICK
 @given(column=decimal_columns("V2"), skipped=st.integers(0, 2))
 def test_decimals_of_v2_take_as_few_bytes_as_they_can(column, skipped):
     unscaled, values = column

@@ -15,6 +15,7 @@ from tests.naive.bucket_hash import list_hash
 from tests.properties.mor_model import MorModel
 from tests.properties.table_model import Counts, Key, Row
 from tests.properties.test_properties_table import BUCKETS, TableMachine, batches, changes, table_of
+from tests.support.examples import examples
 
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 COUNT = int(BUCKETS["hoodie.bucket.index.num.buckets"])
@@ -125,7 +126,7 @@ SPARK_SCHEMA = "id string, part string, ts long, v int, _hoodie_is_deleted boole
 
 TestMorTable = MorMachine.TestCase
 TestMorTable.settings = settings(
-    max_examples=20, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(20), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -136,7 +137,5 @@ def test_on_spark_they_do_the_same(spark: Any) -> None:
     OnSpark.spark = spark
     run_state_machine_as_test(
         OnSpark,
-        settings=settings(
-            max_examples=3, stateful_step_count=6, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(max_examples=examples(3), stateful_step_count=6, suppress_health_check=list(HealthCheck)),
     )

@@ -24,6 +24,7 @@ import hudi_fast as hf
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.examples import examples
 from tests.support.instrumented_storage import FaultyStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import OPTIONS, rows_of, write_to
@@ -339,8 +340,5 @@ class ServedTable(RuleBasedStateMachine):
 
 TestServedTable = ServedTable.TestCase
 TestServedTable.settings = settings(
-    max_examples=16,
-    stateful_step_count=14,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    max_examples=examples(16), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import hudi_fast as hf
 from tests.properties.table_model import Counts, Model, Row
+from tests.support.examples import examples
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import assert_tidy
 
@@ -300,5 +301,5 @@ def _memory_folder() -> str | None:
 
 TestTable = TableMachine.TestCase
 TestTable.settings = settings(
-    max_examples=30, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(30), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

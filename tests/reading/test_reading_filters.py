@@ -79,7 +79,7 @@ filters = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(filter_=filters, columns=st.sampled_from([None, ["id"], ["s", "id"], ["_hoodie_file_name", "id"]]))
 def test_a_filtered_read_is_a_filtered_table(table: hf.HudiTable, filter_: pc.Expression, columns: list | None) -> None:
     wanted = sorted(ROWS.filter(filter_)["id"].to_pylist())

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from hudi_fast.reading.conditions import Column, parse_filter
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
+from tests.support.examples import examples
 
 KINDS: dict[str, pa.DataType] = {
     "i": pa.int32(),
@@ -114,7 +115,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(rows=ROWS, filter_=CONDITIONS)
 def test_no_set_with_a_matching_row_is_left_out(rows: list[tuple[Any, ...]], filter_: pc.Expression) -> None:
     columns = list(zip(*rows, strict=True))

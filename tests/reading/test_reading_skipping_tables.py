@@ -20,6 +20,7 @@ from hudi_fast.errors import HudiWarning
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
+from tests.support.examples import examples
 from tests.support.instrumented_storage import RecordingStorage
 
 M = "hoodie.metadata."
@@ -318,7 +319,7 @@ FILTERS = list(every_filter())
 PICKS = st.lists(st.sampled_from(range(len(FILTERS))), max_size=9)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES, kind=st.sampled_from([{}, MOR]), picks=PICKS)
 def test_rows_are_the_same_with_and_without_indexes(
     tmp_path_factory: pytest.TempPathFactory, batches: list[Any], kind: dict[str, str], picks: list[int]

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hudi_fast.schema.cast import java_number_text, leaf_cast
@@ -49,7 +49,6 @@ def test_the_text_of_a_float_has_the_digits_of_a_float(value, text):
     assert java_number_text(pa.array([value], pa.float32())).to_pylist() == [text]
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.tuples(st.just(pa.float32()), st.lists(st.floats(width=32), max_size=8))
     | st.tuples(st.just(pa.float64()), st.lists(st.floats(), max_size=8))

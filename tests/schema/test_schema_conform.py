@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError
@@ -274,7 +274,6 @@ columns = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(columns, st.data())
 def test_nested_columns_are_converted_as_value_by_value(kind, data):
     source, target, values, convert = optional(kind)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
@@ -250,7 +250,6 @@ def test_a_write_gives_new_columns_new_ids_and_keeps_the_others() -> None:
 names_of_fields = st.lists(st.sampled_from("abcdef"), unique=True, min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(names_of_fields, names_of_fields, st.permutations(range(6)), st.permutations(range(6)))
 def test_columns_are_followed_by_their_ids(
     old: list[str], new: list[str], old_ids: list[int], new_ids: list[int]

@@ -1,25 +1,22 @@
 """Servers that speak the protocols of Google Cloud Storage and Azure Blob Storage, each in a process of its own.
 
-fake-gcs-server is built by Go into the cache folder, and Azurite is installed there by npm, each once.
+``make built-servers`` builds fake-gcs-server with Go and installs Azurite with npm.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.servers.s3 import BUILD_SECONDS, ServerError, free_port, wait_for
+from tests.servers.programs import program
+from tests.servers.s3 import free_port, wait_for
 
 __all__ = ["start_azurite", "start_fake_gcs"]
 
-FAKE_GCS = "github.com/fsouza/fake-gcs-server@v1.56.1"
-AZURITE = "azurite@3.35.0"
 EMULATED_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """Azurite's account ``devstoreaccount1`` has this key everywhere."""
 
@@ -29,19 +26,9 @@ def start_fake_gcs(cache: Path, folder: Path) -> Iterator[Mapping[str, str]]:
     """Storage options of a server that runs for the duration of the block, with a bucket ``tables``.
 
     Raises:
-        ServerError: Go is not installed, or its proxy cannot be reached.
+        ServerError: the program has not been built.
     """
-    binary = cache / "fake-gcs" / "fake-gcs-server"
-    if not binary.exists():
-        go = shutil.which("go")
-        if go is None:
-            raise ServerError("fake-gcs-server cannot be built: Go is not installed.")
-        try:
-            environment = {**os.environ, "GOBIN": str(binary.parent)}
-            command = [go, "install", FAKE_GCS]
-            subprocess.run(command, env=environment, capture_output=True, timeout=BUILD_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise ServerError(f"fake-gcs-server cannot be built: {error}") from error
+    binary = program(cache, "fake-gcs")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [str(binary), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
@@ -58,21 +45,11 @@ def start_azurite(cache: Path, folder: Path) -> Iterator[Mapping[str, str]]:
     """Storage options of a server that runs for the duration of the block, with a container ``tables``.
 
     Raises:
-        ServerError: npm is not installed, or its registry cannot be reached.
+        ServerError: the program has not been built.
     """
     from azure.storage.blob import BlobServiceClient
 
-    place = cache / "azurite"
-    binary = place / "node_modules" / ".bin" / "azurite-blob"
-    if not binary.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            raise ServerError("Azurite cannot be installed: npm is not installed.")
-        try:
-            command = [npm, "install", "--prefix", str(place), "--no-audit", "--no-fund", AZURITE]
-            subprocess.run(command, capture_output=True, timeout=BUILD_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise ServerError(f"Azurite cannot be installed: {error}") from error
+    binary = program(cache, "azurite")
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [str(binary), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence", "--silent"]

@@ -1,15 +1,19 @@
 """Have ready what the servers of the tests need, so that none of these waits for a download or a build.
 
-``python -m servers.prepare`` with ``tests`` on the path::
+::
 
-    jars of Apache Hudi and of Amazon's clients ─┐
-    each server, started and stopped once ───────┴─► the cache folder, and Ivy's cache below the home folder
+    jars of Apache Hudi, Hadoop, Amazon's clients ─┐
+    with --build: programs that Go, npm, apt bring ├─► the cache folder, and Ivy's cache below the home folder
+    each server, started and stopped once ─────────┘
 
-What cannot be had is told and is no failure: the tests that need it are skipped, each with the reason.
+What cannot be had is named and is no failure: the tests that need it are skipped, each with the reason.
+
+Usage: ``python -m tests.servers.prepare [--build]``.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,9 +25,7 @@ from tests.servers.hdfs import JARS
 from tests.servers.hive_metastore import start_hive_metastore
 from tests.servers.kerberos import KDC_JARS
 from tests.servers.maven_jars import PARQUET_TESTS, MavenError, maven_jars
-from tests.servers.object_stores import start_fake_gcs
-from tests.servers.push_gateway import start_push_gateway
-from tests.servers.s3 import ServerError, start_s3
+from tests.servers.programs import PROGRAMS, ServerError, build
 
 
 def once(server: AbstractContextManager[object]) -> None:
@@ -33,7 +35,7 @@ def once(server: AbstractContextManager[object]) -> None:
 
 
 # One after the other: Ivy's cache is for one process at a time.
-PREPARATIONS: dict[str, Callable[[Path], object]] = {
+JARS_AND_DATABASES: dict[str, Callable[[Path], object]] = {
     "Apache Hudi 1.2.0": lambda folder: hudi_bundle("1.2.0"),
     "Apache Hudi 0.15.0": lambda folder: hudi_bundle("0.15.0"),
     "Parquet's tests": lambda folder: maven_jars(CACHE, [PARQUET_TESTS]),
@@ -41,16 +43,16 @@ PREPARATIONS: dict[str, Callable[[Path], object]] = {
     "HDFS with Kerberos": lambda folder: maven_jars(CACHE, (*JARS, *KDC_JARS), transitive=True),
     "Amazon's lock client": lambda folder: hudi_aws_jars(),
     "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
-    "S3": lambda folder: once(start_s3(CACHE, folder)),
-    "Google Cloud Storage": lambda folder: once(start_fake_gcs(CACHE, folder)),
-    "Push gateway": lambda folder: once(start_push_gateway(CACHE, folder)),
     "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), CACHE, folder)),
 }
 
 
-def main() -> None:
-    """Tell what could not be had."""
-    for name, prepare in PREPARATIONS.items():
+def main(with_builds: bool) -> None:
+    """Name what cannot be had."""
+    preparations = dict(JARS_AND_DATABASES)
+    if with_builds:
+        preparations |= {name: lambda folder, name=name: build(CACHE, name) for name in PROGRAMS}
+    for name, prepare in preparations.items():
         with tempfile.TemporaryDirectory() as folder:
             try:
                 prepare(Path(folder))
@@ -59,4 +61,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main("--build" in sys.argv[1:])

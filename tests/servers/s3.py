@@ -1,17 +1,16 @@
-"""An S3 server in a process of its own: versitygw over a folder where Go can build it, else moto, which is Python.
+"""An S3 server in a process of its own: versitygw over a folder if it has been built, else moto, which is Python.
 
 ::
 
     start_s3(cache, folder) ─► S3Server(url, storage_options, bucket)      stopped when the block ends
 
-versitygw is built once into the cache folder (a minute). moto comes from PyPI with the development extra.
+``make built-servers`` builds versitygw (two minutes). moto comes from PyPI with the development extra.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -25,16 +24,13 @@ from pathlib import Path
 import boto3
 import botocore.config
 
+from tests.servers.programs import ServerError, program
+
 __all__ = ["ACCESS_KEY", "REGION", "SECRET_KEY", "S3Server", "ServerError", "free_port", "start_s3"]
 
-VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 ACCESS_KEY, SECRET_KEY, REGION = "hudi-fast-test", "shown-to-nobody-5511", "us-east-1"
 BUCKET = "tables"
-BUILD_SECONDS, START_SECONDS = 900.0, 30.0
-
-
-class ServerError(Exception):
-    """The server cannot be had, or did not start."""
+START_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -79,9 +75,8 @@ def start_s3(cache: Path, folder: Path, kind: str | None = None) -> Iterator[S3S
     Raises:
         ServerError: it cannot.
     """
-    binary = None if kind == "moto" else versitygw(cache)
-    if binary is None and kind == "versitygw":
-        raise ServerError("versitygw cannot be built: Go is not installed, or its proxy cannot be reached.")
+    built = (cache / "versitygw").exists()
+    binary = program(cache, "versitygw") if kind == "versitygw" or (kind is None and built) else None
     port = free_port()
     data = folder / "objects"
     data.mkdir(parents=True, exist_ok=True)
@@ -105,27 +100,6 @@ def start_s3(cache: Path, folder: Path, kind: str | None = None) -> Iterator[S3S
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def versitygw(cache: Path) -> Path | None:
-    """The program, built if need be; None when it cannot be."""
-    place = cache / "versitygw"
-    if not (place / "versitygw").exists():
-        go = shutil.which("go")
-        if go is None:
-            return None
-        place.mkdir(parents=True, exist_ok=True)
-        try:
-            subprocess.run(
-                [go, "install", VERSITYGW],
-                env={**os.environ, "GOBIN": str(place)},
-                capture_output=True,
-                timeout=BUILD_SECONDS,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-    return place / "versitygw"
 
 
 def make_bucket(server: S3Server) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.config.clean_options import CleanOptions
@@ -141,7 +141,6 @@ def kept_by_definition(
     return kept
 
 
-@settings(max_examples=150, deadline=None)
 @given(tables(), st.sampled_from(POLICIES), st.integers(1, 3), st.integers(1, 9))
 def test_slices_stay_as_the_policies_say_in_words(
     table: tuple[dict[str, list[PastSlice]], dict[tuple[str, str], str], RetainedFiles],

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 import hudi_fast as hf
@@ -440,7 +439,6 @@ WORDS = st.one_of(
 )
 
 
-@examples(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(WORDS, st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -0.0]))), max_size=30))
 def test_texts_and_numbers_have_the_order_of_spark(rows: list[tuple[str | None, float | None]]) -> None:
     values = [pa.array([row[0] for row in rows], pa.string()), pa.array([row[1] for row in rows], pa.float64())]

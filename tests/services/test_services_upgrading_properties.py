@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.config.merge_mode import BUILT_IN_PAYLOADS, MERGE_MODES
@@ -165,7 +165,6 @@ tables = st.builds(
 
 
 @given(tables)
-@settings(max_examples=60, deadline=None)
 def test_down_to_8_and_up_again_means_the_same_table(spec: NewTable) -> None:
     before = made(spec)
     there, back = at(before, 8), at(before, 8, 9)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError, HudiError, UnsupportedFeatureError
@@ -114,7 +114,6 @@ def spark_schema() -> str:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.one_of(st.none(), st.integers(-5, 5)), max_size=20),
     st.sampled_from(["=", "!=", "<", "<=", ">", ">="]),
@@ -182,7 +181,6 @@ def test_what_is_not_known_is_refused_by_name(text: str, said: str) -> None:
         sql_filter(text, ROWS.schema)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(alphabet="id name='\"()<>!,.0123456789 and or in is not null true like", max_size=30))
 def test_any_text_is_a_filter_or_an_error_of_ours(text: str) -> None:
     try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["TABLES", "Golden", "golden_names", "unzip_golden"]
+__all__ = ["TABLES", "Golden", "GoldenStore", "golden_names", "unzip_golden"]
 
 TABLES = Path(__file__).parents[1] / "tables"
 
@@ -68,7 +71,61 @@ def unzip_golden(name: str, folder: Path) -> Golden:
         for entry in archive.namelist():
             if not entry.startswith("__MACOSX/") and not entry.endswith(".DS_Store"):
                 archive.extract(entry, target)
-    about = target / "expected" / "about.json"
+    return _golden(name, target)
+
+
+class GoldenStore:
+    """Tables of ``tests/tables``, each unzipped once.
+
+    Tests get copies made of hard links, which cost a tenth of an unzipped table. A program that reads and writes
+    tables creates and deletes files; it changes none in place. A test that does is an error: :meth:`verify` notices it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, dict[Path, tuple[int, int]]] = {}
+
+    def linked(self, name: str, folder: Path) -> Golden:
+        """A copy of a table in a new folder below ``folder``, made of links if both are on one file system."""
+        source = self._folder / name
+        if name not in self._files:
+            unzip_golden(name, self._folder)
+            self._files[name] = _states(source)
+        shutil.copytree(source, folder / name, copy_function=_link)
+        return _golden(name, folder / name)
+
+    def verify(self, name: str) -> None:
+        """Fail, and forget the table, if one of its files was changed in place."""
+        states = self._files[name]
+        changed = [path for path, state in _states(self._folder / name).items() if states.get(path) != state]
+        if changed:
+            del self._files[name]
+            shutil.rmtree(self._folder / name)
+            raise AssertionError(
+                f"The test changes a file of {name} in place ({changed[0].name}): take golden(name, own=True)."
+            )
+
+
+def _states(folder: Path) -> dict[Path, tuple[int, int]]:
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            status = path.stat()
+            found[path] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        shutil.copy2(source, target)
+
+
+def _golden(name: str, folder: Path) -> Golden:
+    about = folder / "expected" / "about.json"
     expected = json.loads(about.read_text()) if about.exists() else {}
-    (table,) = (path.parent for path in target.glob("*/.hoodie"))
-    return Golden(name, table, target / "expected", expected)
+    (table,) = (path.parent for path in folder.glob("*/.hoodie"))
+    return Golden(name, table, folder / "expected", expected)

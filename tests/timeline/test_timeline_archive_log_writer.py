@@ -24,6 +24,7 @@ from hudi_fast.timeline.service_plans import (
     encode_compaction_plan,
     encode_requested_replace,
 )
+from tests.support.examples import examples
 from tests.timeline.archives import made_up, new_archive, time_of
 
 PLAIN = ArchiveOptions()
@@ -203,7 +204,7 @@ def test_the_schema_of_the_records_is_one_that_avro_takes():
     assert parsed["name"] == "org.apache.hudi.avro.model.HoodieArchivedMetaEntry"
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 @given(
     numbers=st.lists(st.integers(0, 40), unique=True, max_size=20),
     batch=st.integers(1, 7),

@@ -13,6 +13,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
 from hudi_fast.timeline.archive.writer import append_archive
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
+from tests.support.examples import examples
 from tests.timeline.archives import made_up, new_archive, time_of
 
 THREE = ArchiveOptions(compaction_files=3)
@@ -163,7 +164,7 @@ def test_a_commit_without_a_body_stays_one(tmp_path):
     assert [row.metadata for row in archive.read()] == [None]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(
     numbers=st.lists(st.integers(0, 60), unique=True, max_size=30),
     batch=st.integers(1, 7),

@@ -2,7 +2,7 @@ import json
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
@@ -150,7 +150,6 @@ METAS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(METAS, st.sampled_from([1, 2]))
 def test_metadata_survives_both_encodings(meta, layout):
     assert decode_commit_metadata(encode_commit_metadata(meta, layout, replace=True)) == meta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
@@ -47,14 +47,12 @@ def test_bodies_of_apache_hudi_are_written_back_alike() -> None:
 
 
 @given(TIMES, INSTANTS)
-@settings(max_examples=50, deadline=None)
 def test_any_plan_is_read_as_it_was_written(savepoint: str, instants: tuple[tuple[str, str], ...]) -> None:
     plan = RestorePlan(savepoint, instants)
     assert decode_restore_plan(encode_restore_plan(plan)) == plan
 
 
 @given(TIMES, st.integers(0, 2**62), INSTANTS, st.lists(PARTITIONS, max_size=3))
-@settings(max_examples=50, deadline=None)
 def test_any_metadata_is_read_as_it_was_written(
     start: str, millis: int, instants: tuple[tuple[str, str], ...], parts: list[RollbackPartition]
 ) -> None:

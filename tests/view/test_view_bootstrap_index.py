@@ -22,6 +22,7 @@ from hudi_fast.view.bootstrap_index import SourceFile, find_source, read_sources
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from tests.support.bootstrap_tables import unpack
+from tests.support.examples import examples
 from tests.support.rows import assert_same_rows
 
 REAL = ("bootstrapped_v9", "bootstrapped_0_15")
@@ -105,7 +106,7 @@ def test_a_damaged_index_says_so(tmp_path: Path) -> None:
         real.table.to_arrow()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(st.dictionaries(st.tuples(NAMES, NAMES), st.tuples(NAMES, st.integers(0, 2**40)), max_size=20))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, files: dict) -> None:
     storage = Storage(tmp_path_factory.mktemp("index"))

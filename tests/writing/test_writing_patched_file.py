@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import settings as examples
+from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
 import hudi_fast as hf
@@ -26,6 +26,7 @@ from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing import patched_file
 from tests.services.test_services_clustering_rewrite import typed_rows
+from tests.support.examples import examples
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import options
 
@@ -385,7 +386,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.usefixtures("copies_keys")
-@examples(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example_settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, block=st.sampled_from(["1", "20000", "125829120"]))
 def test_copied_and_encoded_files_hold_the_same_rows(tmp_path_factory, steps, block):
     path = tmp_path_factory.mktemp("t")

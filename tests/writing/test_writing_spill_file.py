@@ -15,9 +15,10 @@ from hypothesis import given, settings
 
 from hudi_fast.errors import CommitError
 from hudi_fast.writing.spilling.spill_file import Piece, SpillFile, SpillSettings
+from tests.support.examples import examples
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(
     parts=st.lists(st.lists(st.integers(0, 3), max_size=40), max_size=12),
     memory=st.sampled_from([16, 640, 1 << 20]),

@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import hudi_fast as hf
+from tests.support.examples import examples
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 OPERATION = "hoodie.datasource.write.operation"
@@ -111,7 +112,7 @@ def test_each_way_writes_the_rows_of_a_write_from_memory(tmp_path: Path, number:
     check(tmp_path, WAYS[number], kind, partitions=3, size=40, memory=4000, seed=number)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(
     way=st.sampled_from(WAYS),
     kind=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
@@ -306,6 +307,7 @@ sys.path[:0] = {path!r}
 import hudi_fast as hf
 from tests.support.small_tables import options
 from tests.writing.test_writing_spilling import many, spilling
+from tests.support.examples import examples
 def rows():
     yield from many(5000)
     print(len(os.listdir({folder!r})), os.stat({folder!r}).st_mode & 0o777, flush=True)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import hudi_fast as hf
+from tests.support.examples import examples
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import options
 
@@ -89,7 +90,7 @@ def rows(kind: pa.DataType, values: list[Any], first: int = 0) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_values_survive_inserts_merges_and_rewrites(name: str, data: st.DataObject, tmp_path_factory: Any) -> None:
     kind = KINDS[name]

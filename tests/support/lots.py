@@ -1,0 +1,144 @@
+"""Deal tests to several processes: by measured seconds, the longest first, each JVM in as few processes as possible.
+
+::
+
+    durations.txt ─► seconds and needs of each module ─► Lots: the module that a free process gets next
+
+A module is dealt as a whole, so that its fixtures are made once. A process that has started real Hudi or a Spark
+session takes more modules that need it; modules without a need fill the rest of the time, and a process takes over
+modules of another kind when nothing else is left.
+
+``pytest --write-durations FILE`` writes the file; ``make durations`` does so for all tests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["DURATIONS", "Lot", "Measured", "choose", "deal", "lots_of", "read_durations", "write_durations"]
+
+DURATIONS = Path(__file__).with_name("durations.txt")
+LISTED = 0.5
+"""Seconds from which a test is in the file."""
+OTHERS = 0.04
+"""Seconds of a test that is not in the file."""
+COSTLY = ("peer", "spark", "cluster")
+"""Needs that take many seconds to start, the most costly first."""
+PLAIN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How long a test took, set-up included, and what it needs."""
+
+    seconds: float
+    needs: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Tests of one module.
+
+    Attributes:
+        name: path of the module.
+        kind: the costliest thing that it needs; empty for none.
+        seconds: that it takes.
+    """
+
+    name: str
+    kind: str
+    seconds: float
+
+
+def read_durations(path: Path = DURATIONS) -> dict[str, Measured]:
+    """Measured tests by their node ids; empty if there is no file."""
+    if not path.exists():
+        return {}
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        seconds, needs, test = line.split(" ", 2)
+        found[test] = Measured(float(seconds), frozenset(needs.split(",")) - {"-"})
+    return found
+
+
+def write_durations(measured: Mapping[str, Measured], path: Path = DURATIONS) -> None:
+    """Replace the entries of tests that were measured; entries of modules that are gone are left out."""
+    root = Path(__file__).parents[2]
+    kept = {test: entry for test, entry in read_durations(path).items() if test not in measured}
+    entries = {**kept, **{test: entry for test, entry in measured.items() if entry.seconds >= LISTED}}
+    lines = [
+        f"{entry.seconds:.1f} {','.join(sorted(entry.needs)) or '-'} {test}\n"
+        for test, entry in sorted(entries.items())
+        if (root / test.partition("::")[0]).exists() and "\n" not in test
+    ]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def module_of(test: str) -> str:
+    """The lot of a test."""
+    return test.partition("::")[0]
+
+
+def lots_of(tests: Iterable[str], measured: Mapping[str, Measured]) -> list[Lot]:
+    """The lots of some tests, the longest first."""
+    seconds: Counter[str] = Counter()
+    needs: dict[str, set[str]] = {}
+    for test in tests:
+        known = measured.get(test, Measured(OTHERS, frozenset()))
+        seconds[module_of(test)] += known.seconds  # type: ignore[assignment]
+        needs.setdefault(module_of(test), set()).update(known.needs)
+    lots = [Lot(name, next((need for need in COSTLY if need in needs[name]), PLAIN), seconds[name]) for name in needs]
+    return sorted(lots, key=lambda lot: -lot.seconds)
+
+
+def choose(lots: Sequence[Lot], mine: Sequence[str], others: Sequence[str]) -> Lot:
+    """The next lot of a process.
+
+    Args:
+        lots: those that are left, the longest first; at least one.
+        mine: kinds of the lots that this process had.
+        others: kinds of the lots that other processes had.
+    """
+    by_kind: dict[str, list[Lot]] = {}
+    for lot in lots:
+        by_kind.setdefault(lot.kind, []).append(lot)
+    for kind in COSTLY:  # those that have started here
+        if kind in mine and kind in by_kind:
+            return by_kind[kind][0]
+    for kind in COSTLY:  # those that have started nowhere
+        if kind not in others and kind in by_kind:
+            return by_kind[kind][0]
+    return by_kind[PLAIN][0] if PLAIN in by_kind else lots[0]
+
+
+def deal(config: Any, log: Any) -> Any:
+    """The scheduler of pytest-xdist that deals lots."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Lots(LoadScopeScheduling):
+        """Asks :func:`choose` for each lot."""
+
+        def __init__(self) -> None:
+            super().__init__(config, log)
+            self._lots: list[Lot] | None = None
+            self._had: dict[Any, list[str]] = {}
+
+        def _split_scope(self, nodeid: str) -> str:
+            return module_of(nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if self._lots is None:
+                self._lots = lots_of(self.collection or (), read_durations())
+            left = [lot for lot in self._lots if lot.name in self.workqueue]
+            others = [kind for other, kinds in self._had.items() if other is not node for kind in kinds]
+            lot = choose(left, self._had.setdefault(node, []), others)
+            self._had[node].append(lot.kind)
+            self.workqueue.move_to_end(lot.name, last=False)
+            super()._assign_work_unit(node)
+
+    config.option.loadscopereorder = False
+    return Lots()

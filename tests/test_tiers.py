@@ -1,0 +1,161 @@
+"""Tiers, lots and shared tables of the tests themselves.
+
+The marks of the tests are compared with ``tests/support/durations.txt``, which ``make durations`` writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.golden import GoldenStore
+from tests.support.lots import Lot, Measured, choose, lots_of, read_durations, write_durations
+from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, is_run, needs_of, summary, tier_of
+
+ROOT = Path(__file__).parents[1]
+SLOW_SECONDS = 4.0
+"""An unmarked test of one process may take as long as this; then it is marked slow."""
+SMOKE_SECONDS = 600.0
+"""All smoke tests together, in seconds of one process."""
+
+
+@pytest.mark.parametrize(
+    ("fixtures", "marks", "tier"),
+    [
+        ((), (), "check"),
+        (("tmp_path",), ("slow",), "full"),
+        (("spark",), (), "full"),
+        (("spark",), ("smoke",), "test"),
+        (("hudi_12", "spark"), ("smoke",), "test"),
+        ((), ("cluster",), "full"),
+        (("s3_server",), ("slow", "smoke"), "test"),
+        (("spark",), ("smoke", "long"), "long"),
+    ],
+)
+def test_the_tier_follows_from_needs_and_marks(fixtures: tuple[str, ...], marks: tuple[str, ...], tier: str) -> None:
+    assert tier_of(needs_of(fixtures, marks), marks) == tier
+
+
+def test_make_test_and_what_it_leaves_out_are_all_tests() -> None:
+    assert {*RUNS["check"], *RUNS["smoke"]} == {*RUNS["test"]}
+    assert {*RUNS["test"], *RUNS["rest"]} == {*RUNS["full"]}
+    assert not {*RUNS["test"]} & {*RUNS["rest"]}
+    assert RUNS["long"] == TIERS
+
+
+def test_property_tests_run_again_with_more_examples() -> None:
+    assert is_run("check", {"hypothesis"}, "rest")
+    assert not is_run("check", set(), "rest")
+    assert not is_run("long", {"hypothesis"}, "rest")
+
+
+def test_each_tier_has_a_line() -> None:
+    assert summary([("check", 0.25), ("full", 7.0), ("check", 1.0)]) == [
+        " check      2 tests        1 s",
+        "  full      1 tests        7 s",
+    ]
+
+
+def test_marks_name_cases_that_there_are(request: pytest.FixtureRequest) -> None:
+    assert request.config.stash[MISNAMED] == []
+
+
+# ---- marks and measured seconds
+
+
+@pytest.fixture
+def collected(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Tier of every test, those that this run leaves out included."""
+    found = request.config.stash[COLLECTED]
+    if len({test.partition("::")[0] for test in found}) < 500:
+        pytest.skip("Only part of the tests is collected.")
+    return found
+
+
+def test_tests_that_take_long_are_marked(collected: dict[str, str]) -> None:
+    measured = read_durations()
+    slow = {
+        test: entry.seconds
+        for test, entry in measured.items()
+        if entry.seconds >= SLOW_SECONDS and collected.get(test) == "check"
+    }
+    assert slow == {}, "Mark these tests slow, or make them faster and run `make durations`."
+
+
+def test_smoke_tests_are_few(collected: dict[str, str]) -> None:
+    measured = read_durations()
+    smoke = [test for test, tier in collected.items() if tier == "test"]
+    by_need = Counter(need for test in smoke for need in measured.get(test, Measured(0, frozenset())).needs)
+    assert 40 <= by_need["spark"] <= 90
+    assert 30 <= by_need["peer"] <= 60
+    assert by_need["server"] >= 8
+    assert by_need["cluster"] >= 1
+    assert sum(measured[test].seconds for test in smoke if test in measured) <= SMOKE_SECONDS
+
+
+# ---- lots
+
+
+def test_lots_are_modules_with_the_longest_first() -> None:
+    measured = {
+        "tests/a.py::test_x": Measured(3.0, frozenset({"spark", "server"})),
+        "tests/b.py::test_x": Measured(9.0, frozenset()),
+        "tests/b.py::test_y": Measured(1.0, frozenset({"jvm"})),
+    }
+    assert lots_of([*measured, "tests/a.py::test_new"], measured) == [
+        Lot("tests/b.py", "", 10.0),
+        Lot("tests/a.py", "spark", 3.04),
+    ]
+
+
+def test_a_jvm_starts_in_one_process_while_there_is_other_work() -> None:
+    peer, other_peer, spark, plain = (
+        Lot("p1", "peer", 9.0),
+        Lot("p2", "peer", 8.0),
+        Lot("s", "spark", 7.0),
+        Lot("u", "", 6.0),
+    )
+    lots = [peer, other_peer, spark, plain]
+    assert choose(lots, [], []) == peer
+    assert choose(lots[1:], [], ["peer"]) == spark
+    assert choose(lots[1:], ["peer"], ["spark"]) == other_peer
+    assert choose([other_peer, plain], ["spark"], ["peer"]) == plain
+    assert choose([other_peer], ["spark"], ["peer"]) == other_peer
+
+
+def test_durations_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "durations.txt"
+    here = "tests/test_tiers.py::test_x"
+    write_durations(
+        {here: Measured(2.0, frozenset({"jvm", "spark"})), "tests/gone.py::t": Measured(9, frozenset())}, path
+    )
+    assert read_durations(path) == {here: Measured(2.0, frozenset({"jvm", "spark"}))}
+    write_durations({f"{here}[a b]": Measured(1.5, frozenset()), here: Measured(0.1, frozenset())}, path)
+    assert read_durations(path) == {f"{here}[a b]": Measured(1.5, frozenset())}
+    assert read_durations(tmp_path / "none.txt") == {}
+
+
+# ---- shared tables
+
+
+def test_tables_are_unzipped_once_and_linked(tmp_path: Path) -> None:
+    store = GoldenStore(tmp_path / "store")
+    first, second = (store.linked("cow_v6_mixed", tmp_path / name) for name in ("first", "second"))
+    file = next(path for path in first.table.rglob("*.parquet"))
+    assert os.path.samefile(file, second.table / file.relative_to(first.table))
+    file.unlink()
+    assert second.snapshot().num_rows > 0
+    store.verify("cow_v6_mixed")
+
+
+def test_a_test_that_changes_a_shared_file_is_noticed(tmp_path: Path) -> None:
+    store = GoldenStore(tmp_path / "store")
+    table = store.linked("cow_v6_mixed", tmp_path / "first").table
+    (table / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=x\n")
+    with pytest.raises(AssertionError, match=r"cow_v6_mixed in place \(hoodie\.properties\): take golden"):
+        store.verify("cow_v6_mixed")
+    again = store.linked("cow_v6_mixed", tmp_path / "again")
+    assert "hoodie.table.version" in (again.table / ".hoodie" / "hoodie.properties").read_text()
