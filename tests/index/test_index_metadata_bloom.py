@@ -95,7 +95,7 @@ def test_ranges_alone_rule_files_out(golden: Callable[[str], Golden]) -> None:
 
 
 def test_a_metadata_table_that_cannot_be_read_rules_nothing_out(golden: Callable[[str], Golden]) -> None:
-    path = golden("mor_v9_record_index").table
+    path = golden("mor_v9_record_index", own=True).table
     _, table, slices = opened(path)
     for file in (path / ".hoodie/metadata/column_stats").glob("*col-stats*"):
         content = bytearray(file.read_bytes())

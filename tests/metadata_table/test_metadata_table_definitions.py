@@ -82,7 +82,7 @@ def test_a_path_outside_the_table_is_refused(golden):
     ],
 )
 def test_a_file_that_makes_no_sense_is_an_error_that_names_it(golden, text):
-    table: Path = golden("cow_v9_mixed").table
+    table: Path = golden("cow_v9_mixed", own=True).table
     (table / DEFINITIONS_PATH).write_text(text)
     storage = Storage(table)
     with pytest.raises(CorruptTableError, match=r"index\.json"):

@@ -131,7 +131,7 @@ def test_a_query_lists_no_folder_of_data(name: str, golden: Unzip) -> None:
 def test_folders_are_listed_when_the_metadata_table_turns_out_to_be_damaged(
     pattern: str, gone: bool, golden: Unzip
 ) -> None:
-    table = golden("mor_v9_compacted")
+    table = golden("mor_v9_compacted", own=True)
     lister = lister_of(table.table)
     lister.table.groups("files")
     for file in (table.table / ".hoodie/metadata/files").glob(pattern):
@@ -148,7 +148,7 @@ def test_folders_are_listed_when_the_metadata_table_turns_out_to_be_damaged(
 
 
 def test_a_damaged_metadata_table_costs_a_warning_and_no_rows(golden: Unzip) -> None:
-    table = golden("cow_v9_mixed")
+    table = golden("cow_v9_mixed", own=True)
     for file in (table.table / ".hoodie/metadata/files").glob("*.hfile"):
         file.write_bytes(b"")
     with pytest.warns(HudiWarning, match="folders are listed"):

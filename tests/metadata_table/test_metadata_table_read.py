@@ -248,7 +248,7 @@ def test_a_value_of_a_secondary_index_is_looked_for_in_one_group_from_version_9_
 
 @pytest.mark.parametrize("pattern", ["files-0000-0*.hfile", ".files-0000-0_2*.log*"])
 def test_a_damaged_file_is_an_error_that_names_it(pattern: str, golden: Unzip) -> None:
-    path = golden("mor_v9_compacted").table
+    path = golden("mor_v9_compacted", own=True).table
     table = opened(path)
     for file in (path / ".hoodie/metadata/files").glob(pattern):
         content = bytearray(file.read_bytes())
@@ -261,7 +261,7 @@ def test_a_damaged_file_is_an_error_that_names_it(pattern: str, golden: Unzip) -
 @pytest.mark.parametrize("kept", [0, 3, 200])
 def test_a_log_file_that_was_cut_short_is_an_error_that_names_it(kept: int, golden: Unzip) -> None:
     """Of a completed delta commit nothing may be missing; elsewhere a cut block is what a dead writer left."""
-    path = golden("cow_v9_mixed").table
+    path = golden("cow_v9_mixed", own=True).table
     table = opened(path)
     file = path / ".hoodie/metadata" / table.groups("files")[0].log_files[-1].path
     file.write_bytes(file.read_bytes()[:kept])
@@ -270,7 +270,7 @@ def test_a_log_file_that_was_cut_short_is_an_error_that_names_it(kept: int, gold
 
 
 def test_a_cut_block_of_a_dead_writer_is_passed_over_before_version_8(golden: Unzip) -> None:
-    path = golden("h015_cow").table
+    path = golden("h015_cow", own=True).table
     rows = scan(opened(path), "files")
     file = path / ".hoodie/metadata" / opened(path).groups("files")[0].log_files[-1].path
     whole = file.read_bytes()

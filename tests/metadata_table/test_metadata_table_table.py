@@ -154,7 +154,7 @@ def test_a_folder_that_is_gone(golden: Unzip) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"hoodie.table.version=9\n", b"\xff\xfe\n"])
 def test_properties_that_make_no_sense(damage: bytes, golden: Unzip) -> None:
-    table = golden("cow_v9_mixed").table
+    table = golden("cow_v9_mixed", own=True).table
     (table / ".hoodie/metadata/.hoodie/hoodie.properties").write_bytes(damage)
     refused(table, "hoodie.properties")
 

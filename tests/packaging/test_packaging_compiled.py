@@ -84,6 +84,14 @@ for codes, others in (
     print(combined(codes, others))
 """
 
+PROFILE = """\
+from hypothesis import settings
+from tests.support.examples import register_profiles
+
+register_profiles()
+settings.load_profile("dev")
+"""
+
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux" or LEVEL is None, reason="no library for this kind of machine"),
     pytest.mark.timeout(900),
@@ -106,6 +114,7 @@ def packages(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("kernels", "naive", "support"):
         shutil.copytree(CHECKOUT / "tests" / name, folder / "tests" / name, ignore=without_bytecode)
     (folder / "tests" / "__init__.py").touch()
+    (folder / "tests" / "conftest.py").write_text(PROFILE)
     shutil.copy2(CHECKOUT / "pyproject.toml", folder)
     return folder
 

@@ -124,7 +124,7 @@ def log_files(table: Path) -> list[Path]:
 
 @pytest.mark.parametrize("name", WITH_LOGS)
 def test_a_damaged_log_is_an_error_or_a_skipped_block_and_never_a_crash(name: str, golden: Unzip) -> None:
-    table = golden(name)
+    table = golden(name, own=True)
     opened = hf.HudiTable.open(table.table)
     dice = random.Random(name)
     files = [path for path in log_files(table.table) if path.suffix != ".crc"]
@@ -145,7 +145,7 @@ def test_a_damaged_log_is_an_error_or_a_skipped_block_and_never_a_crash(name: st
 
 
 def test_bytes_that_are_no_log_are_named_with_their_place(golden: Unzip) -> None:
-    table = golden("mor_v9_mixed")
+    table = golden("mor_v9_mixed", own=True)
     target = log_files(table.table)[0]
     target.write_bytes(b"#HUDX#" + target.read_bytes()[6:])
     with pytest.raises(hf.CorruptTableError, match=rf"{target.name}, byte 0\]"):

@@ -442,7 +442,7 @@ def test_a_pending_restore_is_named_and_stops_what_depends_on_it(tmp_path):
 
 
 def test_an_archive_that_cannot_be_read_keeps_data_files_from_being_judged(golden):
-    path = golden("cow_v9_archived").table
+    path = golden("cow_v9_archived", own=True).table
     table = hf.HudiTable.open(path)
     for file in (path / ".hoodie/timeline/history").glob("*.parquet"):
         file.write_bytes(file.read_bytes()[:100])

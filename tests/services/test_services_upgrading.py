@@ -96,7 +96,7 @@ def comparable(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_and_history_are_the_same_in_all_versions(golden: Unzip, name: str) -> None:
-    found = golden(name)
+    found = golden(name, own=True)
     before, instants = hf.HudiTable.open(found.table).to_arrow(), history(found.table)
     for version in WAYS[load_state(Storage(found.table)).config.version]:
         result = upgrade(found.table, version)
@@ -215,7 +215,7 @@ def test_a_failed_write_is_rolled_back_and_a_planned_compaction_carried_out(tmp_
 
 
 def test_metadata_partitions_that_a_version_does_not_know_are_dropped(golden: Unzip) -> None:
-    found = golden("mor_v9_secondary_index")
+    found = golden("mor_v9_secondary_index", own=True)
     plan = services(found.table).plan_upgrade(8)
     assert [step for step in plan.steps if step.startswith("drop")] == [
         f"drop the metadata partition {name}: an index of version 2"
@@ -226,13 +226,13 @@ def test_metadata_partitions_that_a_version_does_not_know_are_dropped(golden: Un
     assert config.metadata_partitions == ("files", "record_index")
     assert set(load_definitions(Storage(found.table), config)) <= {"record_index"}
     assert not (found.table / ".hoodie/metadata/column_stats").exists()
-    older = golden("mor_v8_secondary_index")
+    older = golden("mor_v8_secondary_index", own=True)
     upgrade(older.table, 6)
     assert load_state(Storage(older.table)).config.metadata_partitions == ("column_stats", "files", "record_index")
 
 
 def test_indexes_keep_their_version_on_the_way_up(golden: Unzip) -> None:
-    found = golden("cow_v8_mixed")
+    found = golden("cow_v8_mixed", own=True)
     path = found.table / ".hoodie/.index_defs/index.json"
     path.write_text(path.read_text().replace(',\n      "version" : "V1"', ""))
     assert "V1" not in path.read_text()
@@ -359,7 +359,7 @@ def test_what_cannot_be_carried_over_is_refused_before_anything_changes(
     error: type[Exception],
     text: str,
 ) -> None:
-    found = golden(name)
+    found = golden(name, own=True)
     if spoil is not None:
         spoil(found.table)
     if more:

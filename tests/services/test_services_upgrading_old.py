@@ -87,7 +87,7 @@ def test_filters_prune_partitions_by_the_values_of_the_rows(name: str, golden: U
 
 @pytest.mark.parametrize("name", EACH)
 def test_rows_and_history_are_the_same_in_every_version(name: str, golden: Unzip) -> None:
-    path = golden(name).table
+    path = golden(name, own=True).table
     before, known = hf.HudiTable.open(path).to_arrow(), instants(path)
     for version in [one for one in (5, 6, 8, 9, 5) if one > version_of(path) or one == 5]:
         result = upgrade(path, version)
