@@ -28,6 +28,7 @@ def told(tmp_path_factory):
     return done, path
 
 
+@pytest.mark.slow
 def test_without_java_it_says_so_and_does_everything_in_one_process(told):
     done, _ = told
     assert (done.returncode, done.stderr) == (0, "")
@@ -62,6 +63,7 @@ def test_it_does_not_write_into_a_folder_that_is_there(told):
     assert b"exists already" in again.stdout
 
 
+@pytest.mark.slow
 def test_one_wrong_value_is_noticed(told, monkeypatch):
     monkeypatch.syspath_prepend(str(DEMO))
     from flight_data import load_year, same_rows, widened

@@ -98,6 +98,7 @@ def test_a_failed_write_logs_its_rollback(
     assert rollback.of == failed.instant
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_unless_logging_is_configured(tmp_path: Path) -> None:
     code = f"""
 import pyarrow as pa, hudi_fast as hf, sys

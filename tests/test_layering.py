@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hudi_fast"
 KERNELS = ROOT / "kernels"
@@ -84,6 +86,7 @@ def imports() -> Iterator[tuple[Path, str, str]]:
     return ((path.relative_to(ROOT), part_of(path), name) for path in sources() for name in imported(path))
 
 
+@pytest.mark.slow
 def test_imports_point_downwards() -> None:
     wrong = []
     for path, part, name in imports():
@@ -107,6 +110,7 @@ def test_pyspark_is_imported_in_its_folder_alone() -> None:
     assert users == {"spark"}
 
 
+@pytest.mark.slow
 def test_kernels_are_imported_under_the_name_that_they_are_shipped_with() -> None:
     everything = [*sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
     for path in everything:

@@ -51,6 +51,7 @@ def test_importing_the_package_loads_none_of_the_heavy_libraries() -> None:
     assert loaded_after("import hudi_fast") == set()
 
 
+@pytest.mark.slow
 def test_the_table_object_loads_no_pyspark() -> None:
     assert "pyspark" not in loaded_after("from hudi_fast import HudiTable, read, write")
     assert loaded_after("from hudi_fast.errors import HudiError") == set()

@@ -156,6 +156,7 @@ def test_a_stream_gives_every_row_once(many_files: hf.HudiTable) -> None:
     assert sorted(ids) == [f"k{number:05d}" for number in range(400)]
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_given_up_ends_its_threads(many_files: hf.HudiTable) -> None:
     before = threading.active_count()
     stream = many_files.to_batches()
@@ -165,6 +166,7 @@ def test_a_stream_that_is_given_up_ends_its_threads(many_files: hf.HudiTable) ->
     assert threading.active_count() <= before
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_given_up_opens_no_more_files(many_files: hf.HudiTable) -> None:
     storage = RecordingStorage(many_files.path)
     stream = scan_batches(plan_scan(load_state(storage), threads=2))

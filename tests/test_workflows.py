@@ -79,6 +79,7 @@ def test_a_release_without_its_files_or_tag_is_refused(tmp_path: Path) -> None:
     assert "Expected one wheel and at most one source archive" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_program_of_the_release_check_runs(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / ".github" / "try_release.py")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -286,6 +286,7 @@ def test_folders_inside_each_other_and_folders_with_files_are_refused(tmp_path: 
 # ---- everything else
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "more"), [("cow", {}), ("mor", MOR), ("mixed", {**MOR, **BY_REGEX, "hoodie.write.table.version": 6})]
 )
@@ -349,6 +350,7 @@ def test_cleaning_and_rolling_back(tmp_path: Path) -> None:
     assert len(list((tmp_path / "source").rglob("*.parquet"))) == 6
 
 
+@pytest.mark.slow
 def test_indexes_are_built_from_skeletons_and_their_files(tmp_path: Path) -> None:
     table, rows = make(tmp_path)
     indexes = {
@@ -406,6 +408,7 @@ def test_plans_say_where_the_data_of_skeletons_is_and_reckon_with_it(kind: str, 
     assert data(table.to_arrow()).num_rows == rows.num_rows
 
 
+@pytest.mark.slow
 def test_an_archived_bootstrap_and_a_savepoint_of_one(tmp_path: Path) -> None:
     table, rows = make(tmp_path)
     table.services.savepoint("00000000000001")

@@ -13,6 +13,7 @@ from tests.support.small_tables import assert_tidy
 EVERYWHERE = ("mor", "mixed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "service"),
     [

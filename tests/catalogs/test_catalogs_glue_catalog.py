@@ -77,6 +77,7 @@ def test_first_sync_creates_table_and_partitions(table: Synced) -> None:
     assert table.partitions() == {(city,): f"{table.path}/{city}" for city in ("Oslo", "Rome")}
 
 
+@pytest.mark.smoke
 def test_write_syncs_glue(table: Synced) -> None:
     options = {**trip_options(), **table.options, "hoodie.datasource.meta.sync.enable": "true"}
     last = hf.write(rides(("a", "Oslo")), table.path, options)

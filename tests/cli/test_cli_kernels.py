@@ -22,6 +22,7 @@ def run(command, cache, **environment):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="levels of x86-64")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_a_library_of_all_kernels_is_compiled_into_the_named_folder_once(tmp_path):

@@ -190,6 +190,7 @@ def test_a_warning_is_one_line_on_standard_error(run, table, tmp_path, recwarn):
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_never_loads_pyspark(table):
     code = (
         "import sys; sys.argv[1:] = ['read', sys.argv[1], '--json']\n"

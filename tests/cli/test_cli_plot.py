@@ -26,6 +26,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "PNG"])
 def test_a_picture_is_a_file_of_the_kind_that_its_name_says(run, table, tmp_path, ending):
     code, out, err = run("history", table, "--plot", tmp_path / f"out.{ending}")
@@ -116,6 +117,7 @@ def test_an_empty_table_can_be_drawn(run, tmp_path):
     assert (code, out.split()[0]) == (0, "0")
 
 
+@pytest.mark.slow
 def test_drawing_leaves_the_state_of_the_library_alone(table, tmp_path):
     code = (
         "import sys; sys.argv[1:] = ['history', sys.argv[1], '--plot', sys.argv[2]]\n"
@@ -127,6 +129,7 @@ def test_drawing_leaves_the_state_of_the_library_alone(table, tmp_path):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_without_the_extra_an_error_names_it_and_nothing_else_needs_it(table, tmp_path):
     code = "import sys; sys.modules['matplotlib'] = None\nfrom hudi_fast.cli.main import main\nmain()\n"
     command = [sys.executable, "-c", code, "history", str(table)]

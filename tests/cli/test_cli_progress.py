@@ -6,6 +6,7 @@ import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from hudi_fast.cli.progress import counted
 
@@ -30,6 +31,7 @@ def on_a_terminal(*arguments):
     return out.decode(), shown.decode()
 
 
+@pytest.mark.slow
 def test_long_work_shows_itself_on_a_terminal_and_leaves_standard_output_alone(tmp_path):
     pq.write_table(pa.table({"id": range(5000)}), tmp_path / "rows.parquet")
     named = ["-o", "hoodie.table.name=t", "-o", "hoodie.datasource.write.recordkey.field=id"]

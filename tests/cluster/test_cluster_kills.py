@@ -14,6 +14,8 @@ from tests.cluster.campaign import STAGES, Tally, run_history
 from tests.cluster.processes import Application
 from tests.servers.spark_cluster import spark_cluster
 
+pytestmark = pytest.mark.cluster
+
 COPY_ON_WRITE, MERGE_ON_READ = 6, 7
 """Seeds whose tables are of that type."""
 
@@ -37,6 +39,7 @@ def test_a_driver_killed_at_any_stage_leaves_the_rows_before_or_after_its_write(
     assert tally.faulted == len(faults), tally
 
 
+@pytest.mark.smoke
 @pytest.mark.timeout(900)
 def test_a_killed_executor_or_worker_does_not_lose_a_row(application: Application, tmp_path: Path) -> None:
     tally = Tally()

@@ -14,6 +14,8 @@ from tests.concurrency.faults import clock_off
 from tests.support.interleaving import services, settings_for, write_during
 from tests.support.small_tables import plain_rows, table_rows
 
+pytestmark = pytest.mark.slow
+
 QUICKLY_COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
 

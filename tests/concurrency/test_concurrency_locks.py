@@ -76,6 +76,7 @@ def in_storage() -> dict[str, str]:
     }
 
 
+@pytest.mark.smoke
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kinds", [(), CRASHES], ids=["calm", "crashes"])

@@ -36,6 +36,7 @@ def begin_compaction(path: Path) -> str:
     return requested
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 @pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.long)])
 def test_a_compaction_that_died_is_done_again_without_what_was_logged_since(

@@ -164,6 +164,7 @@ class _Counter(InterleavedEngine):
         return super().execute(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("across", ["threads", pytest.param("processes", marks=pytest.mark.long)])
 def test_no_update_of_several_writers_is_lost(across: str, tmp_path: Path) -> None:
     table = tmp_path / "t"

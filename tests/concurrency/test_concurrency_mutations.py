@@ -54,6 +54,7 @@ def until_found(worlds: Iterator[World], folder: Path, run: Run) -> Tally:
     return campaign(worlds, folder, run, lambda tally: bool(tally.wrong))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutation", LOUD)
 def test_a_missing_safeguard_is_noticed(mutation: str, writers: WriterPool, scratch: Path) -> None:
     worlds = (LOUD[mutation](seed) for seed in range(700, 740))
@@ -62,6 +63,7 @@ def test_a_missing_safeguard_is_noticed(mutation: str, writers: WriterPool, scra
     assert tally.wrong, f"{tally.histories} histories without that, and nobody noticed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", sorted(set(LOUD.values()), key=lambda make: make.__name__))
 def test_with_all_safeguards_nothing_is_lost(world: Callable[[int], World], writers: WriterPool, scratch: Path) -> None:
     tally = campaign(map(world, range(700, 702)), scratch, in_processes(writers))

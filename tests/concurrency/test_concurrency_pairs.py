@@ -180,6 +180,7 @@ SERVICES: dict[str, tuple[Callable[..., object], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.long), "9"])
 @pytest.mark.parametrize("service", sorted(SERVICES))
 def test_writers_land_while_a_service_is_at_work(service: str, version: str, tmp_path: Path) -> None:

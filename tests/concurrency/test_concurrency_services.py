@@ -130,6 +130,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_whoever_loses_the_lock_completes_nothing_and_touches_nothing(name: str, tmp_path: Path) -> None:
     case = CASES[name]

@@ -68,6 +68,7 @@ def run(page: str, codes: list[str], names: dict[str, object], capsys: pytest.Ca
         assert not said or shown == said, code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if blocks(page, spark=False)))
 def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

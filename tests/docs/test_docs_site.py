@@ -49,6 +49,7 @@ def docstrings(path: Path) -> Iterator[str]:
             yield node.value.value
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     settings = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # an advertisement of the theme
@@ -71,6 +72,7 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
     assert [name for name in named if LOOKS_LIKE_A_PATH.fullmatch(name) and not exists(name)] == []
 
 
+@pytest.mark.slow
 def test_paths_that_docstrings_name_exist() -> None:
     missing = []
     for path in SOURCES:

@@ -19,6 +19,8 @@ from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, Injec
 from tests.support.sessions import session_of
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
+pytestmark = pytest.mark.slow
+
 CHANGES = (hf.AddColumn("extra", pa.int32()), hf.RenameColumn("extra", "more"))
 PLAIN = {"hoodie.metadata.enable": False}
 

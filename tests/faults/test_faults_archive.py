@@ -19,6 +19,8 @@ from tests.support import small_tables
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
+pytestmark = pytest.mark.slow
+
 KEEP = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",

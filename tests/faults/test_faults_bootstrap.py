@@ -23,6 +23,7 @@ def run(source: Path, storage: Storage, options: dict[str, Any], mode: str = "er
     return run_bootstrap(Storage(source), storage, bootstrap_options(**options), mode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "options"),
     [

@@ -18,6 +18,8 @@ from tests.support.change_logs import change_logs, entries_of, stats_by_instant
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 
+pytestmark = pytest.mark.slow
+
 CHANGE = plain_rows(range(5, 15), ts=3, text="b", partitions=1)
 NEXT = plain_rows([1, 40], ts=4, text="c", partitions=1)
 DUE = {"hoodie.compact.inline.max.delta.commits": "1"}

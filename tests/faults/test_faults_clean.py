@@ -67,6 +67,7 @@ def chosen(calls: list[StorageCall], settings: dict[str, Any]) -> list[tuple[Sto
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")  # of a metadata table that is not to be trusted
 @pytest.mark.parametrize(("version", "metadata"), CASES)
 def test_any_failing_call_loses_nothing_and_leaves_nothing(version: str, metadata: bool, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def check_after(path: Path, settings: dict[str, Any], error: Exception | None, r
     assert_tidy(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version", "metadata", "count"), CASES)
 def test_any_failing_call_leaves_the_rows_alone(
     kind: str, version: str, metadata: bool, count: int, tmp_path: Path

@@ -18,6 +18,8 @@ from tests.faults.calls import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
+pytestmark = pytest.mark.slow
+
 NEXT = plain_rows([3, 40], ts=9, text="n")
 GROUPS = {
     "hoodie.metadata.index.column.stats.enable": False,

@@ -62,6 +62,7 @@ def make(path: Path, settings: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     return table_rows(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table_type", "metadata"), [("COPY_ON_WRITE", "true"), ("MERGE_ON_READ", "false")])
 def test_any_failing_call_leaves_the_write_and_the_next_one_serves(
     table_type: str, metadata: str, tmp_path: Path

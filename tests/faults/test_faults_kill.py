@@ -8,8 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import hudi_fast as hf
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
+
+pytestmark = pytest.mark.slow
 
 WRITER = """
 import sys
@@ -38,6 +42,7 @@ def _rows(turn: int):
     return plain_rows(range(turn % 7, 12), ts=turn, text=f"t{turn}-")
 
 
+@pytest.mark.smoke
 def test_a_killed_writer_leaves_a_table_between_two_of_its_commits(tmp_path: Path) -> None:
     chance = random.Random(11)
     for number in range(4):

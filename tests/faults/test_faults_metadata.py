@@ -66,6 +66,8 @@ def make_table(path: Path, case: Case) -> None:
     hf.write(plain_rows([2, 3], ts=2), path, case.settings())
 
 
+@pytest.mark.smoke("mor-v9")
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}-v{case.version}")
 def test_any_failing_call_leaves_rows_and_indexes_of_one_state(case: Case, tmp_path: Path) -> None:
     make_table(tmp_path / "base", case)
@@ -104,6 +106,7 @@ def assert_index_knows(path: Path, rows: dict[str, tuple[object, ...]], where: s
         assert set(scan(table, "record_index")["key"].to_pylist()) == set(rows), where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_dying_while_a_metadata_table_is_built_or_dropped_loses_nothing(version: str, tmp_path: Path) -> None:
     plain = {**options(table_version=version), "hoodie.metadata.enable": "false"}

@@ -17,6 +17,8 @@ from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, Recor
 from tests.support.mor_tables import log_files, mor_options
 from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows, write_to
 
+pytestmark = pytest.mark.slow
+
 CHANGE = plain_rows(range(1, 14, 4), ts=3, text="b").append_column(
     "_hoodie_is_deleted", pa.array([False, True, False, False])
 )
@@ -49,6 +51,7 @@ def check_after(path: Path, error: BaseException | None, old: dict, new: dict, s
     assert_tidy(path)
 
 
+@pytest.mark.smoke("upsert-6")
 @pytest.mark.parametrize(("operation", "version"), CASES)
 def test_any_failing_call_leaves_the_old_table_or_the_new_one(operation: str, version: str, tmp_path: Path) -> None:
     make_table(tmp_path / "base", version)

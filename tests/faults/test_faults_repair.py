@@ -20,6 +20,8 @@ from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, Recor
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, plain_rows, table_rows
 
+pytestmark = pytest.mark.slow
+
 KINDS = {
     "orphan file",
     "failed write",

@@ -97,6 +97,7 @@ def attempts(base: Path, path: Path, verb: str, instant: str, case: Case) -> Ite
         shutil.rmtree(path / "try")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_rollback_is_whole_or_not_begun_for_every_reader(case: Case, tmp_path: Path) -> None:
     commits = make_table(tmp_path / "base", case)
@@ -120,6 +121,7 @@ def test_a_rollback_is_whole_or_not_begun_for_every_reader(case: Case, tmp_path:
     assert False in outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_restore_goes_back_commit_by_commit_and_is_gone_on_with(case: Case, tmp_path: Path) -> None:
     commits = make_table(tmp_path / "base", case)
@@ -220,6 +222,7 @@ def dies(path: Path, call: StorageCall, kind: str, commit: str, twice: Twice) ->
         run(FaultyStorage(path, at=call.number, kind=kind, die=True), "restore", commit, twice.case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twice", TWICE, ids=str)
 def test_a_restore_that_died_twice_is_finished(twice: Twice, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """By the next restore, by pending services, or it is complete and the next write goes on."""

@@ -108,6 +108,7 @@ def assert_no_leftovers(path: Path, version: int, where: str) -> None:
         assert services.validate().differences.to_pylist() == [], where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "kept_metadata"), [*PLAIN, *WITH_METADATA])
 def test_any_failing_call_leaves_one_version_or_the_other(
     before: str, after: int, kept_metadata: bool, tmp_path: Path
@@ -143,6 +144,7 @@ def changes_the_archive(call: StorageCall) -> bool:
     return call.changes and call.path.startswith(HISTORY)
 
 
+@pytest.mark.slow
 def test_an_archive_of_which_a_part_was_removed_is_removed_by_the_next_attempt(tmp_path: Path) -> None:
     write_table(tmp_path / "base", "9", kept_metadata=False)
     shutil.copytree(tmp_path / "base", tmp_path / "whole")
@@ -160,6 +162,7 @@ def test_an_archive_of_which_a_part_was_removed_is_removed_by_the_next_attempt(t
         shutil.rmtree(path)
 
 
+@pytest.mark.slow
 def test_a_change_that_died_again_and_again_is_done_in_the_end(tmp_path: Path) -> None:
     write_table(tmp_path / "t", "6", kept_metadata=False)
     rows, known = table_rows(tmp_path / "t"), instants(tmp_path / "t")

@@ -25,6 +25,8 @@ from tests.support.instrumented_storage import (
 )
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 
+pytestmark = pytest.mark.slow
+
 CHANGE = plain_rows(range(5, 15), ts=3, text="b")
 NEXT = plain_rows([1, 40], ts=4, text="c")
 
@@ -66,6 +68,7 @@ def check_after(path: Path, error: BaseException | None, old: dict, new: dict, s
     assert_tidy(path)
 
 
+@pytest.mark.smoke("upsert-v9")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.operation}-v{case.version}")
 def test_any_failing_call_leaves_the_old_table_or_the_new_one(case: Case, tmp_path: Path) -> None:
     make_table(tmp_path / "base", case.version)

@@ -24,6 +24,7 @@ from tests.support.examples import examples
 from tests.support.golden import golden_names
 
 
+@pytest.mark.slow
 @given(table=tables())
 def test_records_of_any_schema_become_their_rows(table):
     avro, rows = table
@@ -47,6 +48,7 @@ def test_rows_become_the_records_that_they_came_from(table, before, after):
         assert bounds.tolist() == np.cumsum([0, *(len(each) + 4 for each in records)]).tolist()
 
 
+@pytest.mark.slow
 @given(table=tables(), data=st.data())
 def test_lists_may_come_in_several_blocks(table, data):
     avro, rows = table
@@ -103,6 +105,7 @@ def test_readers_may_want_fewer_other_and_reordered_columns(case):
     assert naive.rows_of(batches) == [projected(row, reader) for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(table=tables(), batch_bytes=st.integers(1, 200), batch_rows=st.integers(1, 4))
 def test_rows_are_the_same_however_batches_are_cut(table, batch_bytes, batch_rows):

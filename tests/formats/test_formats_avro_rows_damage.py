@@ -112,6 +112,7 @@ def test_damaged_bytes_give_rows_or_an_error_of_their_own(table, data):
     assert error is None or (error.path == "some.log" and 100 <= error.offset <= 100 + len(content))
 
 
+@pytest.mark.slow
 def test_damaged_bytes_never_lead_out_of_bounds():
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-m", "tests.formats.avro_damage_run"]

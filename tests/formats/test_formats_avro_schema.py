@@ -78,6 +78,7 @@ def type_of(avro):
     return avro_to_arrow(one_column(avro), "here").field("c").type
 
 
+@pytest.mark.slow
 @given(struct_fields(types))
 def test_every_storable_schema_survives_the_way_to_avro_and_back(fields):
     schema = pa.schema(fields)

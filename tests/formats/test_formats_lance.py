@@ -248,6 +248,7 @@ def many(tmp_path: Path) -> Storage:
     return Storage(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "error", "text"),
     [
@@ -286,6 +287,7 @@ def killed_first(number: signal.Signals) -> Callable[[Any, int], bytes]:
     return kill_and_read
 
 
+@pytest.mark.slow
 def test_a_decoder_that_was_killed_while_idle_is_replaced(many: Storage) -> None:
     with open_lance_file(many, "p/a.lance") as reader:
         for one in decoders():
@@ -295,6 +297,7 @@ def test_a_decoder_that_was_killed_while_idle_is_replaced(many: Storage) -> None
         assert reader.read(["n"]).num_rows == 300_000
 
 
+@pytest.mark.slow
 def test_a_read_that_is_given_up_ends_its_decoder(many: Storage) -> None:
     with open_lance_file(many, "p/a.lance") as reader:
         end_decoders()
@@ -396,6 +399,7 @@ def test_without_the_package_the_error_says_how_to_install_it(without_pylance: N
         open_lance_file(Storage(tmp_path), "a.lance")
 
 
+@pytest.mark.slow
 def test_threads_read_one_file_at_once(tmp_path: Path) -> None:
     storage = Storage(tmp_path)
     written(storage, [ROWS] * 100)

@@ -113,6 +113,7 @@ NATURAL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "stored", "kind", "value"), NATURAL)
 def test_every_branch_has_its_arrow_type(name, stored, kind, value):
     found = decoded([("a", "p", (name, stored)), ("b", None, ("Int", 0)), ("c", "", None)])

@@ -112,6 +112,7 @@ BY_KRYO = {
 REFUSED = {"sqldate": "java.sql.Date", "instant": "java.time.Instant"}
 
 
+@pytest.mark.slow("keys", "int")
 @pytest.mark.parametrize("name", REAL)
 def test_arrays_that_hudis_own_serializer_wrote(name):
     if name in REFUSED:
@@ -203,6 +204,7 @@ def test_a_key_within_an_array_of_deletes_and_the_reverse_are_refused():
         read(naive.encode_records([("key", "p", None)]), 1)
 
 
+@pytest.mark.slow
 def test_references_cannot_make_few_bytes_much_text():
     text = "x" * 1_000_000
     entries = [("key", text, None)] + [(f"k-{at}", text, None) for at in range(20_000)]
@@ -322,6 +324,7 @@ def test_damaged_streams_give_entries_or_one_of_two_errors(count):
         agrees_with_the_twin(mutated([stream], random.Random(at)), version)
 
 
+@pytest.mark.slow
 def test_a_million_keys_are_read_in_no_time():
     entries = [(f"key-{at:032}", "2024/01/02", ("long", 1_700_000_000_000 + at)) for at in range(1000)]
     head, one = naive.encode_records([]), naive.encode_records(entries)

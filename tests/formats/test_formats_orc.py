@@ -253,6 +253,7 @@ def test_an_error_of_the_output_is_raised_as_it_is(tmp_path: Path) -> None:
     assert not (tmp_path / "a.orc").exists()
 
 
+@pytest.mark.slow("100000-False")
 @pytest.mark.parametrize(("levels", "is_read"), [(60, True), (1000, False), (100_000, False)])
 def test_types_nested_too_deeply_are_refused_before_the_reader_of_orc_sees_them(
     levels: int, is_read: bool, tmp_path: Path
@@ -415,6 +416,7 @@ def test_a_section_has_no_more_bytes_than_its_bound(codec: int) -> None:
         Sections("a.orc", LZO, 1 << 18).content(b"\x02\x00\x00a")
 
 
+@pytest.mark.slow
 def test_a_stripe_takes_one_read_for_its_footer_and_one_for_columns_beside_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def test_leaves_are_columns_as_stored(tmp_path: Path, rows: int) -> None:
         assert reader.column_numbers == {"key": 0, "list.list.element": 1, "when": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_collection")
 def test_closed_file_does_not_keep_its_footer(tmp_path: Path) -> None:
     """A footer has a bloom filter of 400 KB or more, and a write may look up keys in thousands of files."""

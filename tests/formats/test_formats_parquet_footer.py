@@ -274,6 +274,7 @@ def test_footers_of_other_writers(name: str, golden: Callable[[str], Golden]) ->
             assert chunk.statistics.null_count == was.statistics.null_count
 
 
+@pytest.mark.slow
 def test_many_columns_and_row_groups() -> None:
     rows = pa.table({f"c{number}": [NAN if number % 7 == 0 else 1.0] for number in range(300)})
     found = chunks_of(opened(written([rows] * 20)).metadata)

@@ -37,6 +37,7 @@ def only_slice(path: Path) -> tuple[Storage, FileSlice]:
     return storage, found
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(st.lists(TEXTS, min_size=1, max_size=12, unique=True), st.lists(TEXTS, max_size=12, unique=True))
 def test_every_index_finds_exactly_the_equal_keys(stored: list[str], wanted: list[str]) -> None:
@@ -116,6 +117,7 @@ def test_rows_that_no_match_names_are_left_over(tmp_path: Path) -> None:
     assert untagged_rows(rows, [], 9).tolist() == [1, 4, 6]
 
 
+@pytest.mark.slow
 def test_rows_are_counted_across_the_batches_of_a_long_file(tmp_path: Path) -> None:
     count = 300_000
     rows = pa.table(

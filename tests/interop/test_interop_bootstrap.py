@@ -78,6 +78,7 @@ def ours(folder: Path, style: str, version: int, **more: Any) -> hf.HudiTable:
     return table
 
 
+@pytest.mark.smoke
 def test_hudi_goes_on_with_a_table_that_we_bootstrapped(hudi_12: RealHudi, tmp_path: Path) -> None:
     more = {f"{W}table.type": "MERGE_ON_READ", **BY_REGEX}
     take_turns(ours(tmp_path, "hive", 9, **more), hudi_12)

@@ -68,6 +68,7 @@ def take_turns(sides: MorSides, first: Any, second: Any) -> pa.Table:
     return rows
 
 
+@pytest.mark.smoke("hudi_12-9-MOR-True")
 @pytest.mark.parametrize(
     ("peer", "version", "kind", "ours_first"),
     [
@@ -87,6 +88,7 @@ def test_simple_buckets_in_turns(peer, version, kind, ours_first, request, tmp_p
         sides.agree(rows)
 
 
+@pytest.mark.smoke("we first")
 @pytest.mark.parametrize("ours_first", [True, False], ids=["we first", "Hudi first"])
 def test_consistent_hashing_in_turns(ours_first, request, tmp_path) -> None:
     sides = table_of(request, "hudi_12", tmp_path, {**mor_options(9), **CONSISTENT})

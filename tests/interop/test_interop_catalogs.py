@@ -120,6 +120,7 @@ def catalogs(request: pytest.FixtureRequest, hive_metastore: Any, client: HiveCl
     return of
 
 
+@pytest.mark.smoke("COPY_ON_WRITE-hudi_12-9")
 @pytest.mark.parametrize(("peer", "version"), VERSIONS)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_life_of_a_table(catalogs: Any, peer: str, version: int, kind: str) -> None:

@@ -74,6 +74,7 @@ def turns(peer: RealHudi, path: Path, given: dict[str, Any], ours_first: bool) -
             hf.HudiTable.open(path).services.compact()
 
 
+@pytest.mark.smoke("MERGE_ON_READ-DATA_BEFORE_AFTER-9-True")
 @pytest.mark.parametrize(
     ("kind", "mode", "version", "ours_first"),
     [

@@ -60,6 +60,7 @@ def hudi_changes(sides: Sides) -> None:
     sides.hudi.sql(f"DELETE FROM {name} WHERE seats = 1 AND ts < 7")
 
 
+@pytest.mark.smoke("cow-9")
 @pytest.mark.parametrize(
     ("version", "options"),
     [

@@ -75,6 +75,7 @@ def metadata_is_fine(sides: Sides) -> None:
     assert differing.num_rows == 0, differing.to_pylist()
 
 
+@pytest.mark.smoke("hudi_12-v9")
 def test_both_sides_give_up_the_same_files_turn_by_turn(sides: Sides) -> None:
     rows = trips(range(30))
     sides.we_write(rows)

@@ -68,6 +68,7 @@ def both_write(sides: MorSides, rows: pa.Table, ts: int) -> pa.Table:
     return rows
 
 
+@pytest.mark.smoke("hudi_12-9-COPY_ON_WRITE")
 @pytest.mark.parametrize(("peer", "version", "kind"), CASES)
 def test_either_side_carries_out_what_the_other_planned(
     peer: str, version: int, kind: str, request: pytest.FixtureRequest, tmp_path: Path

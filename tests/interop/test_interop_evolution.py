@@ -77,6 +77,7 @@ def by_key(table: pa.Table) -> list[dict[str, Any]]:
     return list(table.select(sorted(names)).sort_by("id").to_pylist())
 
 
+@pytest.mark.smoke("hudi_12-9-MERGE_ON_READ")
 @pytest.mark.parametrize(("peer", "version", "kind"), TABLES)
 def test_both_sides_alter_and_write_in_turns(
     peer: str, version: int, kind: str, tmp_path: Path, request: pytest.FixtureRequest

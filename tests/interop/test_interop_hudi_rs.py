@@ -20,6 +20,7 @@ def read(path: Path, options: HudiReadOptions | None = None) -> pa.Table:
     return pa.Table.from_batches(HudiTableBuilder.from_base_uri(str(path)).build().read(options))
 
 
+@pytest.mark.slow("partitioned-8", "hive_style-6", "hive_style-8", "hive_style-9")
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize(
     "more",

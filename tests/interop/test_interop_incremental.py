@@ -92,6 +92,7 @@ def assert_same_answer(sides: Sides, begin: str, end: str | None = None, **more:
     return rows.num_rows
 
 
+@pytest.mark.smoke("hudi_12-9-mor")
 def test_every_range_holds_the_rows_that_apache_hudi_answers(sides: Sides, request: pytest.FixtureRequest) -> None:
     live(sides)
     times = places(sides)

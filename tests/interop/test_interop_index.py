@@ -24,6 +24,7 @@ INDEX = "hoodie.index.type"
 BLOOM = {INDEX: "BLOOM"}
 
 
+@pytest.mark.smoke("BLOOM")
 @pytest.mark.parametrize("index", ["BLOOM", pytest.param("GLOBAL_BLOOM", marks=pytest.mark.long)])
 def test_keys_that_java_orders_in_its_own_way_are_found(hudi_12: RealHudi, tmp_path: Path, index: str) -> None:
     """Beyond U+D7FF, Java's order of strings is not that of their bytes, and footers hold the smallest and largest."""

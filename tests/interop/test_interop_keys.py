@@ -200,6 +200,7 @@ def keyed(ids: range, ts: int) -> pa.Table:
     )
 
 
+@pytest.mark.smoke("hudi_12-9-custom,_two_kinds")
 @pytest.mark.parametrize(
     ("peer", "version", "name"),
     [pytest.param(*one, marks=() if one in BY_DEFAULT else pytest.mark.long) for one in RUNS],

@@ -28,6 +28,7 @@ def told_by_hudi(sides: Sides) -> None:
     assert differing.num_rows == 0, differing.to_pylist()
 
 
+@pytest.mark.smoke("hudi_12-9")
 @pytest.mark.parametrize(("release", "version"), RELEASES)
 def test_turns_of_both_sides_keep_one_metadata_table(
     release: str, version: int, request: pytest.FixtureRequest, tmp_path: Path

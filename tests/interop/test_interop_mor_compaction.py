@@ -36,6 +36,7 @@ def logged(sides: MorSides) -> Any:
     return rows
 
 
+@pytest.mark.smoke("hudi_12-9")
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_both_log_on_while_a_compaction_of_hudi_waits_and_either_carries_it_out(sides: MorSides) -> None:
     rows = logged(sides)

@@ -50,6 +50,7 @@ def new_process(hudi_12: RealHudi) -> None:
     hudi_12.close()
 
 
+@pytest.mark.smoke("v9_event_time", "v6_latest")
 @pytest.mark.parametrize(
     "rule", [one if one in BY_DEFAULT else pytest.param(one, marks=pytest.mark.long) for one in RULES]
 )
@@ -160,6 +161,7 @@ def test_statements_of_sql_become_logs_that_we_merge(hudi_12: RealHudi, tmp_path
     assert_same_rows(sides.agree(), before, ignore=["_hoodie_file_name"])
 
 
+@pytest.mark.smoke
 def test_hudi_merges_partial_updates_of_ours(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = MorSides(hudi_12, tmp_path / "t", mor_options(9), plainly=True)
     sides.we_write(trips(range(40)), "bulk_insert")

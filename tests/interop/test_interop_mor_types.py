@@ -24,6 +24,7 @@ def sides(peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Pat
     return MorSides(request.getfixturevalue(peer), tmp_path / "t", options, plainly=True)
 
 
+@pytest.mark.smoke("hudi_12-9")
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
 def test_every_type_survives_the_logs_of_both_sides(sides: MorSides) -> None:
     old = sides.hudi.version.startswith("0.")

@@ -72,6 +72,7 @@ def take_turns(sides: Sides, trips: Callable[..., pa.Table] = trips) -> None:
     sides.agree(after_upsert(rows, again))
 
 
+@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_turns_with_release_1(hudi_12: RealHudi, tmp_path: Path, table_type: str) -> None:
     take_turns(Sides(hudi_12, tmp_path / "t", options_of(9, table_type)))

@@ -14,6 +14,7 @@ from tests.interop.sides import META, Sides, after_upsert, trip_options
 from tests.peer.client import RealHudi
 
 
+@pytest.mark.smoke("hudi_12-9-True")
 @pytest.mark.parametrize(
     ("peer", "version", "we_widen_first"),
     [

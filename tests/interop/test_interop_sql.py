@@ -41,6 +41,7 @@ def test_every_verb_of_sql_changes_a_table_of_ours(hudi_12: RealHudi, version: i
     sides.agree(trips(range(60), ts=10).append_column("extra", pa.array(["e"] * 60)))
 
 
+@pytest.mark.smoke
 def test_we_write_to_a_table_that_sql_created(hudi_12: RealHudi, tmp_path: Path) -> None:
     path = tmp_path / "made_by_sql"
     hudi_12.sql(

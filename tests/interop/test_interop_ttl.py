@@ -40,6 +40,7 @@ def test_both_sides_delete_the_same_partitions(hudi_12: RealHudi, policy: str, m
     assert left == {"city0", "city1", "city2"} - set(ours)
 
 
+@pytest.mark.smoke("False")
 @pytest.mark.parametrize("mor", [False, True])
 def test_hudi_reads_and_writes_on_after_our_deletion(hudi_12: RealHudi, mor: bool, tmp_path: Path) -> None:
     sides = old_table(hudi_12, tmp_path / "t", mor)

@@ -116,6 +116,7 @@ def test_hudi_restores_to_a_savepoint_of_ours(sides: Sides) -> None:
 HUDI_SAVES = [pytest.param(Case("hudi_12", 8, True), marks=pytest.mark.long), Case("hudi_12", 6, True)]
 
 
+@pytest.mark.smoke("hudi_12-mor-v6")
 @pytest.mark.parametrize("case", HUDI_SAVES, ids=str)
 def test_we_restore_to_a_savepoint_of_hudi(sides: Sides) -> None:
     rows, saved = start(sides)
@@ -140,6 +141,7 @@ def make_inflight(sides: Sides) -> str:
 
 
 # Rolling back drops column_stats in 0.15, and what it builds later lacks base files that are not its own.
+@pytest.mark.smoke("hudi_12-mor-v9")
 @pytest.mark.parametrize("case", [Case("hudi_12", 9, True), Case("hudi_015", 6, True, stats=False)], ids=str)
 def test_either_side_rolls_back_what_the_other_wrote(sides: Sides) -> None:
     rows, _ = start(sides)

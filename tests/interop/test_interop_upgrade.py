@@ -77,6 +77,7 @@ def turns(sides: MorSides, rows: Any, count: int, first_ts: int = 10) -> Any:
     return rows
 
 
+@pytest.mark.smoke
 def test_hudi_goes_on_with_a_table_that_we_upgraded(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides, rows = with_logs(hudi_12, tmp_path / "trips", 6)
     upgrade(sides, 9)

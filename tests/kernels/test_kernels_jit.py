@@ -46,11 +46,13 @@ def test_importing_every_kernel_module_does_not_import_numba(tmp_path):
     assert run("\n".join([*lines, "import sys; print('numba' in sys.modules)"]), tmp_path) == "False"
 
 
+@pytest.mark.slow
 def test_the_second_process_loads_what_the_first_compiled(tmp_path):
     assert run(CALL + "print(hits)", tmp_path) == "0"
     assert run(CALL + "print(hits)", tmp_path) == "1"
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_share_one_cache(tmp_path):
     processes = [start(CALL, tmp_path) for _ in range(4)]
     for process in processes:
@@ -59,12 +61,14 @@ def test_processes_that_start_together_share_one_cache(tmp_path):
     assert run(CALL + "print(hits)", tmp_path) == "1"
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_compile_a_kernel_once(tmp_path):
     processes = [start(CALL + "print(hits)", tmp_path) for _ in range(4)]
     hits = [process.communicate(timeout=120)[0].strip() for process in processes]
     assert sorted(hits) == ["0", "1", "1", "1"]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_stuck_while_it_compiles_holds_up_others_only_for_a_while(tmp_path):
     run(CALL, tmp_path)
     (lock,) = tmp_path.rglob("*.lock")
@@ -74,6 +78,7 @@ def test_a_process_that_is_stuck_while_it_compiles_holds_up_others_only_for_a_wh
         assert run(impatient + CALL + "print(hits)", tmp_path) == "1"
 
 
+@pytest.mark.slow
 def test_code_for_a_named_processor_has_a_folder_of_its_own(tmp_path):
     """Code for a common processor runs on this one; its folder does not depend on the machine that compiled it."""
     portable = {
@@ -87,6 +92,7 @@ def test_code_for_a_named_processor_has_a_folder_of_its_own(tmp_path):
     assert run(program, tmp_path, **portable).endswith(f"'{portable['NUMBA_CPU_NAME']}', '')")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("left", [0, 40])
 def test_a_damaged_cache_file_counts_as_absent_and_is_replaced(tmp_path, suffix, left):
@@ -97,6 +103,7 @@ def test_a_damaged_cache_file_counts_as_absent_and_is_replaced(tmp_path, suffix,
     assert run(CALL + "print(hits)", tmp_path) == "1"
 
 
+@pytest.mark.slow
 def test_without_a_writable_folder_kernels_compile_in_memory(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
@@ -105,6 +112,7 @@ def test_without_a_writable_folder_kernels_compile_in_memory(tmp_path):
     assert run(program, blocked / "x", XDG_CACHE_HOME=str(blocked / "x")) == "None"
 
 
+@pytest.mark.slow
 def test_threads_that_call_first_at_once_all_get_the_kernel(tmp_path):
     program = (
         "from concurrent.futures import ThreadPoolExecutor\nimport numpy as np\n"

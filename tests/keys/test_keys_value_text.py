@@ -170,6 +170,7 @@ def test_consistent_timestamps_follow_the_zones_rules(moment, name):
     assert shown == moment.astimezone(zone(name)).replace(tzinfo=None)
 
 
+@pytest.mark.slow
 def test_key_text_of_many_floats_is_made_in_columns():
     values = pa.array(np.linspace(0.001, 9e6, 10_000))
     assert to_text(values).to_pylist() == [naive.java_float(value) for value in values.to_pylist()]

@@ -96,6 +96,7 @@ def test_without_duckdb_simple_queries_work(path: str, monkeypatch: pytest.Monke
 # ---- changes
 
 
+@pytest.mark.slow
 def test_rows_are_inserted_by_position_by_name_and_into_partitions(path: str) -> None:
     assert counts(path, "INSERT INTO trips VALUES (4, 40, 'd', 2, 'Bonn')") == (1, 0, 0)
     assert counts(path, "INSERT INTO trips (id, city, ts) VALUES (5, 'Bonn', 2)") == (1, 0, 0)
@@ -122,6 +123,7 @@ def test_an_insert_may_be_an_upsert(path: str) -> None:
     assert listed(path)[0] == (1, 11.0, "new", "Oslo")
 
 
+@pytest.mark.slow
 def test_rows_are_updated_and_deleted(path: str) -> None:
     text = "UPDATE trips AS t SET fare = round(t.fare * 1.11, 1), note = concat(city, '-', id) WHERE t.id <> 2"
     assert counts(path, text) == (0, 2, 0)

@@ -241,6 +241,7 @@ def test_of_many_that_find_an_old_lock_one_takes_it(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_holder_stays_young(tmp_path: Path) -> None:
     with held(lock_of(tmp_path, expire=1.2)) as lock:
         time.sleep(1.4)
@@ -281,6 +282,7 @@ def test_threads_never_hold_it_together(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["t"]
 
 
+@pytest.mark.slow
 def test_processes_never_hold_it_together(tmp_path: Path) -> None:
     with python(tmp_path) as first, python(tmp_path, filesystem__expire=1) as second:
         contend(tmp_path / "c", [first, second], rounds=8)

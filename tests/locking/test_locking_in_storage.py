@@ -227,6 +227,7 @@ def test_a_holder_renews_and_a_silent_one_loses_the_lock(bucket: Storage) -> Non
         other.unlock()
 
 
+@pytest.mark.slow
 def test_a_late_renewal_is_good_if_nobody_has_taken_the_lock(tmp_path: Path) -> None:
     place = Storage(tmp_path)
     with held(lock_of(place, validity=0.4, renew=0.1)) as lock:

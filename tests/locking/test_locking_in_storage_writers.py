@@ -77,6 +77,7 @@ def keys_of(table: Storage) -> list[int]:
     return sorted(rows.column("id").to_pylist())
 
 
+@pytest.mark.smoke
 @pytest.mark.long
 def test_two_writers_lose_no_row(table: Storage) -> None:
     with writer(table, 0, 5) as first, writer(table, 100, 5) as second:

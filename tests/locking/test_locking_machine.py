@@ -42,6 +42,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.slow
 def test_threads_that_write_at_once_all_commit(table: Path) -> None:
     def write(number: int) -> str:
         rows = plain_rows([2, 100 + number], ts=10 + number, text=f"t{number}-")
@@ -56,6 +57,7 @@ def test_threads_that_write_at_once_all_commit(table: Path) -> None:
     assert_tidy(table)
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_all_commit(table: Path) -> None:
     writers = []
     for number in (1, 2):
@@ -84,6 +86,7 @@ def test_writers_that_find_no_table_make_one_between_them(tmp_path: Path) -> Non
     assert_tidy(path)
 
 
+@pytest.mark.slow
 def test_readers_see_whole_commits_while_a_writer_works(table: Path) -> None:
     """Every commit gives all rows one text."""
     hf.write(plain_rows(range(20), ts=2, text="0-"), table, options())

@@ -302,6 +302,7 @@ def test_a_package_that_is_missing_is_named(
 # ---- a table that is written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("provider", "mode"),
     [

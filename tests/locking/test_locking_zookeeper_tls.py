@@ -117,6 +117,7 @@ def handshakes(certificates: Certificates) -> Iterator[tuple[int, list[bool]]]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verified", [True, False])
 def test_a_certificate_of_another_host_counts_only_if_asked_for(certificates: Certificates, verified: bool) -> None:
     given = of_files(certificates.authority, certificates.client, ssl_hostnameVerification=str(verified).lower())

@@ -216,6 +216,7 @@ def logs(draw: st.DrawFn, *, partial_blocks: bool = True) -> Log:
     return Log(replace(case.rules, ordering_fields=fields), naive, kinds, stored, versions)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(400))
 @given(logs(), st.none() | st.integers(1, 3))
 def test_a_log_folds_as_record_by_record(log: Log, batch_rows: int | None) -> None:
@@ -250,6 +251,7 @@ def base_file(rows: list[dict[str, Any]], schema: pa.Schema, group: int) -> Parq
     return ParquetReader("base.parquet", pq.ParquetFile(io.BytesIO(sink.getvalue())))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(400))
 @given(logs(), st.integers(1, 3), st.integers(1, 3), st.data())
 def test_a_base_file_merges_with_its_log_as_record_by_record(
@@ -294,6 +296,7 @@ def check_ruled_out_groups(
     assert [row for table in merged for row in table.to_pylist()] == left
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(250))
 @given(logs(partial_blocks=False), st.data())
 def test_rows_of_a_batch_combine_as_record_by_record(log: Log, data: st.DataObject) -> None:

@@ -31,6 +31,7 @@ def settings_of(kind: str, version: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), TABLES)
 def test_every_operation_keeps_it_true(kind: str, version: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -113,6 +114,7 @@ def test_before_version_8_log_files_count_up_on_their_slice(tmp_path: Path) -> N
         assert stat.log_files == (f".files-0000-0_00000000000000010.log.{version}_0-0-0",)
 
 
+@pytest.mark.slow
 def test_the_metadata_table_is_compacted_and_cleaned_as_writes_go_on(tmp_path: Path) -> None:
     often = {"hoodie.metadata.compact.max.delta.commits": "4"}
     for turn in range(30):

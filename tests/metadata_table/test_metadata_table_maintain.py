@@ -39,6 +39,7 @@ def compact(path: Path) -> str | None:
     return compact_metadata(metadata_at(path), clock_of(state_of(path)), ThreadBackend().map_groups)
 
 
+@pytest.mark.slow("mor_v9_record_index", "h015_cow_record_index")
 @pytest.mark.parametrize("name", TABLES)
 def test_compaction_and_cleaning_change_no_answer(name: str, golden: Callable[[str], Golden]) -> None:
     path = golden(name).table
@@ -129,6 +130,7 @@ def test_cleaning_keeps_what_the_last_commits_need(golden: Callable[[str], Golde
     assert [name for name in bases if name not in gone] == bases[-2:]  # one compaction's and the one before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mor_v6_mixed", "mor_v9_mixed"])
 def test_a_service_that_dies_at_any_call_is_finished_by_the_next_writer(
     name: str, golden: Callable[[str], Golden], tmp_path: Path

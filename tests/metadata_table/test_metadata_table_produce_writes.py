@@ -83,6 +83,7 @@ def without_instants(found: Rows) -> Rows:
     return {key: [{**row, "instant_ms": 0} for row in each] for key, each in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("version", [6, 9])
 def test_writes_of_every_kind_leave_indexes_as_if_they_were_built_anew(version: int, kind: str, tmp_path: Path) -> None:
@@ -108,6 +109,7 @@ def test_writes_of_every_kind_leave_indexes_as_if_they_were_built_anew(version: 
     write(rows([32, 33], 9, "z"), "insert")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_replaced_file_groups_take_their_keys_with_them(kind: str, tmp_path: Path) -> None:
     settings = options(9, kind)
@@ -123,6 +125,7 @@ def test_replaced_file_groups_take_their_keys_with_them(kind: str, tmp_path: Pat
         assert_as_built_anew(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_key_that_moves_to_another_partition_is_there_alone(tmp_path: Path) -> None:
     for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
         path = tmp_path / kind
@@ -137,6 +140,7 @@ def test_a_key_that_moves_to_another_partition_is_there_alone(tmp_path: Path) ->
         assert [places[f"k{number:03}"] for number in (2, 3, 4, 60)] == ["p1", "p0", "p0", "p1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_writes_to_logs_and_their_compaction(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
@@ -150,6 +154,7 @@ def test_random_writes_to_logs_and_their_compaction(seed: int, tmp_path: Path) -
         assert_as_built_anew(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["SIMPLE", "CONSISTENT_HASHING"])
 def test_keys_that_are_in_log_files_alone(engine: str, tmp_path: Path) -> None:
     settings = options(9, "MERGE_ON_READ", hoodie__index__type="BUCKET") | SECONDARY

@@ -134,6 +134,7 @@ def test_a_table_without_metadata_table_is_left_alone(golden: Callable[[str], Go
     assert not (path / ".hoodie/metadata").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cow_v6_mixed", "cow_v9_mixed"])
 def test_a_rollback_that_dies_at_any_call_is_finished(
     name: str, golden: Callable[[str], Golden], tmp_path: Path

@@ -23,6 +23,7 @@ def calling(server: Recorded, **more: Any) -> dict[str, Any]:
     return {f"{C}on": "true", f"{C}http.url": f"http://127.0.0.1:{server.port}/hook", **named}
 
 
+@pytest.mark.slow
 def test_a_commit_calls_the_service_once_with_its_files(tmp_path: Path) -> None:
     with recorded_requests() as server:
         more = calling(server, api__key="k", custom__headers="X-A:1")
@@ -60,6 +61,7 @@ def test_a_service_that_fails_is_a_warning_and_the_commit_stays(status: int, tmp
     assert hf.HudiTable.open(tmp_path).history().to_pylist()[0]["instant"] == result.instant
 
 
+@pytest.mark.slow
 def test_a_function_gets_the_result_of_every_kind_of_write(tmp_path: Path) -> None:
     results: list[WriteResult] = []
     more = {"hudi_fast.commit.callback": results.append}

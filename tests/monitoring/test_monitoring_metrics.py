@@ -99,6 +99,7 @@ def test_prometheus_scrapes_an_endpoint_of_the_process(tmp_path: Path) -> None:
     assert found[f"two_commit_totalInsertRecordsWritten{labels}"] == 3.0
 
 
+@pytest.mark.server
 def test_a_push_gateway_gets_metrics_and_loses_them_when_the_process_ends(tmp_path: Path) -> None:
     try:
         with start_push_gateway(CACHE, tmp_path) as port:

@@ -38,7 +38,7 @@ print("FILE", spark.range(2).mapInPandas(where, "file string").first().file)
 
 
 @pytest.mark.long
-@pytest.mark.spark
+@pytest.mark.cluster
 @pytest.mark.timeout(900)
 def test_a_packed_environment_is_all_that_a_job_needs(wheel: Path, tmp_path: Path) -> None:
     environment, archive, job = tmp_path / "environment", tmp_path / "environment.tar.gz", tmp_path / "job.py"

@@ -8,6 +8,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -34,6 +36,7 @@ def test_kernels_of_an_uninstalled_checkout_are_imported(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.slow
 def test_an_uninstalled_checkout_writes_and_reads(tmp_path: Path) -> None:
     code = (
         "import pyarrow as pa, hudi_fast as hf\n"

@@ -133,6 +133,7 @@ def called(packages: Path, **environment: str) -> str:
     return run([sys.executable, "-c", HASH], packages, **here, **environment)
 
 
+@pytest.mark.slow
 def test_the_wheel_is_for_any_python_on_one_kind_of_machine(wheel: Path) -> None:
     assert wheel.name.endswith(f"-py3-none-manylinux_2_17_{platform.machine()}.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -143,6 +144,7 @@ def test_the_wheel_is_for_any_python_on_one_kind_of_machine(wheel: Path) -> None
     assert max(needed) <= (2, 17)
 
 
+@pytest.mark.slow
 def test_a_write_and_a_read_import_no_numba(packages: Path, tmp_path: Path) -> None:
     code = QUICK_START + "import sys; print('numba' in sys.modules)"
     updated, _, imported = run([sys.executable, "-c", code], tmp_path, PYTHONPATH=str(packages)).splitlines()
@@ -150,6 +152,7 @@ def test_a_write_and_a_read_import_no_numba(packages: Path, tmp_path: Path) -> N
     assert imported == "False"
 
 
+@pytest.mark.slow
 def test_compiled_kernels_pass_the_tests_of_the_kernels(packages: Path) -> None:
     """All but those of numba's own compilation; each compares a kernel with plain Python."""
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--deselect"]
@@ -208,6 +211,7 @@ def manifest_cut_short(folder: Path) -> None:
     manifest.write_text(manifest.read_text()[:20])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -229,6 +233,7 @@ def test_kernels_are_compiled_here_where_the_library_does_not_fit(
     assert answer == "[2147483622, 24] True"
 
 
+@pytest.mark.slow
 def test_the_environment_chooses_kernels_that_are_compiled_here(packages: Path) -> None:
     assert called(packages) == "[2147483622, 24] False\n"
     for variable, value in (("HUDI_FAST_KERNELS", "jit"), ("NUMBA_BOUNDSCHECK", "1")):

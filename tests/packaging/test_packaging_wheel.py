@@ -66,6 +66,7 @@ def data_of_the_checkout() -> set[str]:
     return {"hudi_fast/kernels/_runtime.c", *(path.relative_to(CHECKOUT).as_posix() for path in found)}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -76,6 +77,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert [name for name in names if name.endswith("licenses/LICENSE")] != []
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_the_sources_and_no_tests(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {str(PurePosixPath(*PurePosixPath(one.name).parts[1:])) for one in archive if one.isfile()}
@@ -85,6 +87,7 @@ def test_the_sdist_holds_the_sources_and_no_tests(sdist: Path) -> None:
     assert [name for name in names if name.startswith("tests/")] == []
 
 
+@pytest.mark.slow
 def test_a_wheel_from_the_sdist_is_the_same(sdist: Path, wheel: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -94,6 +97,7 @@ def test_a_wheel_from_the_sdist_is_the_same(sdist: Path, wheel: Path, tmp_path: 
         assert sorted(one.namelist()) == sorted(other.namelist())
 
 
+@pytest.mark.slow
 def test_the_quick_start_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     updated, rows = run([installed / "python", "-c", QUICK_START], tmp_path).splitlines()
     assert updated == "1 1"

@@ -117,6 +117,7 @@ def test_a_missing_virtual_environment_says_how_to_make_it(tmp_path):
         peer.info()
 
 
+@pytest.mark.slow
 def test_an_interrupted_request_leaves_no_answer_for_the_next(tmp_path):
     slow = tmp_path / "python"
     slow.write_text("""#!/bin/sh\necho '{"ok": true, "result": {}}'\nread request\nsleep 30\n""")

@@ -41,6 +41,7 @@ def texts(rows: list[list[str | None]]) -> Counter[tuple[str | None, ...]]:
     return Counter(tuple(one and DECIMAL.sub(r"\1#", one) for one in row) for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in TABLES.glob("*.zip")))
 def test_every_answer_of_real_hudi_is_given_byte_for_byte(name: str, tmp_path: Path) -> None:
     folder = unzipped(name, tmp_path)

@@ -79,6 +79,7 @@ filters = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=list(HealthCheck))
 @given(filter_=filters, columns=st.sampled_from([None, ["id"], ["s", "id"], ["_hoodie_file_name", "id"]]))
 def test_a_filtered_read_is_a_filtered_table(table: hf.HudiTable, filter_: pc.Expression, columns: list | None) -> None:

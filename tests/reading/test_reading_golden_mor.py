@@ -122,6 +122,7 @@ def log_files(table: Path) -> list[Path]:
     return sorted(path for path in table.rglob(".*.log.*") if ".hoodie" not in path.relative_to(table).parts[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_LOGS)
 def test_a_damaged_log_is_an_error_or_a_skipped_block_and_never_a_crash(name: str, golden: Unzip) -> None:
     table = golden(name, own=True)

@@ -82,6 +82,7 @@ reader = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.float64())]), str
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_process_that_ends_while_threads_read_ends_as_usual(ending: str) -> None:
     more, code = ENDINGS[ending]

@@ -33,6 +33,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [OPTIONS, MOR], ids=["cow", "mor"])
 def test_a_count_is_the_number_of_rows_that_a_read_returns(tmp_path, options) -> None:
     first = hf.write(plain_rows(range(40)), tmp_path / "t", options).instant

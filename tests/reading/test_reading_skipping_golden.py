@@ -78,6 +78,7 @@ def filters_on(name: str, values: pa.ChunkedArray) -> Iterator[pc.Expression]:
     yield ~column.isin(pa.array([listed[0].as_py()], values.type))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_no_slice_with_a_matching_row_is_left_out(name: str, golden: Callable[[str], Golden]) -> None:
     state = state_for_query(Storage(golden(name).table), None)

@@ -319,6 +319,7 @@ FILTERS = list(every_filter())
 PICKS = st.lists(st.sampled_from(range(len(FILTERS))), max_size=9)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES, kind=st.sampled_from([{}, MOR]), picks=PICKS)
 def test_rows_are_the_same_with_and_without_indexes(

@@ -186,6 +186,7 @@ def test_columns_swap_their_names(tmp_path: Path) -> None:
 # ---- filters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_statistics_of_old_names_leave_nothing_out(kind: str, tmp_path: Path) -> None:
     """Of the old ``gone`` and ``a`` there are statistics, without a null and with bounds that are not today's."""

@@ -143,6 +143,7 @@ def test_a_plan_whose_instants_somebody_else_archived_is_refused(tmp_path):
         services(tmp_path).archive(settings, plan)
 
 
+@pytest.mark.slow
 @LAYOUTS
 def test_the_metadata_table_follows_and_stays_trusted(tmp_path, version, recwarn):
     settings = {**writes(version), **KEEP}
@@ -165,6 +166,7 @@ def test_the_metadata_table_follows_and_stays_trusted(tmp_path, version, recwarn
     assert_settled(tmp_path)
 
 
+@pytest.mark.slow
 def test_slices_of_the_metadata_table_go_although_archiving_leaves_few_commits(tmp_path):
     settings = {**writes(), **KEEP}
     sizes = []
@@ -349,6 +351,7 @@ def in_turns() -> Iterator[tuple[str, bool]]:
     yield from (("9", False), ("9", True), ("6", True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "mor"), list(in_turns()))
 def test_writes_cleans_and_archiving_go_on_for_long(tmp_path, version, mor):
     settings = {**writes(version, mor=mor), **KEEP, "hoodie.compact.inline.max.delta.commits": "2"}

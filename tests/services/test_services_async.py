@@ -106,6 +106,7 @@ def in_process_of_its_own(code: str, **values: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_planned_here_and_run_elsewhere_with_writers_going_on(name: str, tmp_path: Path) -> None:
     case = CASES[name]
@@ -127,6 +128,7 @@ def test_planned_here_and_run_elsewhere_with_writers_going_on(name: str, tmp_pat
     assert_metadata_true(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_runner_that_was_killed_is_taken_over(name: str, tmp_path: Path) -> None:
     case = CASES[name]
@@ -153,6 +155,7 @@ def test_a_runner_that_was_killed_is_taken_over(name: str, tmp_path: Path) -> No
     assert not list((tmp_path / ".hoodie" / ".heartbeat").iterdir())
 
 
+@pytest.mark.slow
 def test_a_log_compaction_that_was_killed_goes_and_another_is_planned(tmp_path: Path) -> None:
     rows = make(tmp_path, LOGS)
     values = {"table": str(tmp_path), "verb": "log_compact", "arguments": (), "options": LOGS.table}
@@ -213,6 +216,7 @@ def test_a_table_that_others_are_writing_all_the_time_is_served_later(tmp_path: 
     assert all(one.action == "deltacommit" for one in load_state(storage).timeline.instants)
 
 
+@pytest.mark.slow
 def test_heartbeats_are_given_while_the_work_is_done(tmp_path: Path) -> None:
     seen: list[bool] = []
 
@@ -236,6 +240,7 @@ def test_heartbeats_are_given_while_the_work_is_done(tmp_path: Path) -> None:
     assert all(seen)
 
 
+@pytest.mark.slow
 def test_many_services_and_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     case = CASES["compact"]
     rows = make(tmp_path, case)

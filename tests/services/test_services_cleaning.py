@@ -79,6 +79,7 @@ def test_file_versions_are_kept_by_number_and_times_that_saw_others_are_refused(
     assert bool(assert_metadata_true(tmp_path)) == metadata
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_savepoint_keeps_its_files_until_it_is_deleted(version: str, tmp_path: Path) -> None:
     settings = writes(version)
@@ -98,6 +99,7 @@ def test_a_savepoint_keeps_its_files_until_it_is_deleted(version: str, tmp_path:
     assert_metadata_true(tmp_path)
 
 
+@pytest.mark.slow("9-True")
 @pytest.mark.parametrize(("version", "metadata"), KINDS)
 def test_replaced_groups_go_and_so_does_a_partition_that_is_left_empty(
     version: str, metadata: bool, tmp_path: Path
@@ -120,6 +122,7 @@ def test_replaced_groups_go_and_so_does_a_partition_that_is_left_empty(
     assert bool(assert_metadata_true(tmp_path)) == metadata
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "8", "6"])
 def test_log_files_go_with_their_slice_and_a_pending_compaction_holds_its_own(version: str, tmp_path: Path) -> None:
     settings = writes(version, mor=True)

@@ -129,6 +129,7 @@ def test_ranges_still_cover_all_hashes_and_groups_that_stay_keep_theirs(sizes, b
 # ---- what becomes of rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_rows_are_where_their_hash_says_after_buckets_split_and_merged(version, tmp_path):
     settings = settings_of(version)
@@ -167,6 +168,7 @@ def test_the_commit_names_what_was_replaced(tmp_path):
     assert (tmp_path / marker_path("p0", instant.requested)).read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_the_record_index_follows_rows_into_new_groups(tmp_path):
     settings = settings_of() | {"hoodie.metadata.record.index.enable": "true"}
     hf.write(plain_rows(range(12)), tmp_path, settings)
@@ -208,6 +210,7 @@ class FullStorage(Storage):
         super().create_exclusive(path, data, *more)
 
 
+@pytest.mark.slow
 def test_a_resizing_that_does_not_become_visible_leaves_no_ranges(tmp_path):
     settings = settings_of()
     hf.write(plain_rows(range(20)), tmp_path, settings)
@@ -287,6 +290,7 @@ def plan_like_hudi(path: Path, settings: dict[str, Any], more: dict[str, str]) -
     return now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize(("more", "rewritten", "count"), [(SPLIT, 8, 8), (MERGE, 6, 2)])
 def test_plans_of_hudi_are_carried_out(version, more, rewritten, count, tmp_path):

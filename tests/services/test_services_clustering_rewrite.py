@@ -243,6 +243,7 @@ def test_older_files_are_decoded_into_the_schema_of_today(tmp_path: Path) -> Non
     assert same_rows(before, written(tmp_path, [stat])[0])
 
 
+@pytest.mark.slow
 def test_many_small_row_groups_are_decoded_into_large_ones(tmp_path: Path) -> None:
     settings = make(tmp_path, files=17, rows=2)
     work = work_of(tmp_path, settings)

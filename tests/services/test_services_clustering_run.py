@@ -105,6 +105,7 @@ def test_writes_go_on_in_the_new_file_groups(version: str, tmp_path: Path) -> No
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_log_files_are_merged(version: str, tmp_path: Path) -> None:
     settings = make_mor(tmp_path, version)
@@ -254,6 +255,7 @@ def test_execution_strategies(name: str, tmp_path: Path) -> None:
 # ---- writers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_changes_of_planned_rows_are_refused_unless_allowed(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -290,6 +292,7 @@ def test_a_plan_that_is_not_true_any_more_goes_with_a_warning_and_another_one_is
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_change_while_the_clustering_runs_makes_it_fail_and_nothing_is_lost(version: str, tmp_path: Path) -> None:
     settings = make_mor(tmp_path, version)
@@ -313,6 +316,7 @@ def test_a_change_while_the_clustering_runs_makes_it_fail_and_nothing_is_lost(ve
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_inserts_go_on_while_the_clustering_runs(version: str, tmp_path: Path) -> None:
     settings = make_mor(tmp_path, version)
@@ -331,6 +335,7 @@ def test_inserts_go_on_while_the_clustering_runs(version: str, tmp_path: Path) -
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_clustering_gives_way_to_a_write_that_changes_its_rows(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version, {"hoodie.metadata.enable": "true"})
@@ -357,6 +362,7 @@ def test_planned_file_groups_cannot_be_ended_by_others(operation: str, tmp_path:
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_old_clusterings_go_if_they_are_told_to_expire(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -412,6 +418,7 @@ def test_clustering_and_only_planning_it_after_a_write_are_not_both_possible() -
 # ---- indexes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "kind"), [("9", "COPY_ON_WRITE"), ("9", "MERGE_ON_READ"), ("6", "MERGE_ON_READ")])
 def test_indexes_know_where_the_rows_are(version: str, kind: str, tmp_path: Path) -> None:
     index = {

@@ -48,6 +48,7 @@ def texts_of_files(path: Path) -> list[list[str]]:
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "mor"), TABLES)
 def test_rows_are_sorted_within_their_buckets_and_found_there(version: str, mor: bool, tmp_path: Path) -> None:
     settings = make(tmp_path, version, mor)
@@ -89,6 +90,7 @@ def test_files_of_a_bucket_are_not_cut_by_size(tmp_path: Path) -> None:
     groups(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sorts", [True, False])
 def test_a_plan_of_others_that_puts_buckets_together_keeps_them_apart(sorts: bool, tmp_path: Path) -> None:
     """As Apache Hudi plans: by size, whatever the index is."""
@@ -115,6 +117,7 @@ def test_a_plan_of_others_that_puts_buckets_together_keeps_them_apart(sorts: boo
     assert len(table_rows(tmp_path)) == 40
 
 
+@pytest.mark.slow
 def test_a_bucket_that_is_emptied_is_made_again(tmp_path: Path) -> None:
     settings = make(tmp_path)
     hf.HudiTable.open(tmp_path).delete(plain_rows(range(40)), settings)

@@ -97,6 +97,7 @@ def test_copy_on_write_tables_are_refused(tmp_path: Path) -> None:
             call()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_writers_go_on_while_a_compaction_waits(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -117,6 +118,7 @@ def test_writers_go_on_while_a_compaction_waits(version: str, tmp_path: Path) ->
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_waits_is_carried_out_first_and_then_what_came_since(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
     planned = services(tmp_path).plan_compact()
@@ -282,6 +284,7 @@ def test_two_at_once_compact_once(tmp_path: Path) -> None:
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_writes_and_compactions_at_once_lose_nothing(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
 

@@ -127,6 +127,7 @@ def sorted_rows(table: hf.HudiTable, leave_out: tuple[str, ...], query_type: str
     return rows.sort_by([(name, "ascending") for name in keys])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*golden_names("mor_"), *golden_names("h015_mor"), *golden_names("hudi_rs/mor_")])
 def test_tables_of_all_kinds_hold_the_same_rows_after_either_compaction(
     golden: Callable[[str], Golden], name: str

@@ -39,6 +39,7 @@ def services(path: Path) -> Any:
     return hf.HudiTable.open(path).services
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_log_file_stands_for_all_that_were_there(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)

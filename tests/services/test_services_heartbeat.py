@@ -198,6 +198,7 @@ def test_policies_choose_among_pending_writes(tmp_path: Path) -> None:
     assert chosen == {"EAGER": [newest_first] * 2, "LAZY": [[], newest_first[1:]], "NEVER": [[], []]}
 
 
+@pytest.mark.slow
 def test_a_lazy_writer_does_not_commit_after_too_long_a_silence(tmp_path: Path) -> None:
     settings = {**options(), POLICY: "LAZY"}
     hf.write(plain_rows(range(4)), tmp_path, settings)

@@ -82,6 +82,7 @@ def build_with(path: Path, runner: WriteRecords, kind: str = "record_index", **w
     return build_index(session, IndexRequest(kind, **words))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_every_index_is_built_as_an_action_and_kept_up_by_writes(version: str, kind: str, tmp_path: Path) -> None:
@@ -127,6 +128,7 @@ def test_the_action_says_what_was_built_up_to_which_write(tmp_path: Path) -> Non
         assert [(one.partition, one.upto) for one in parts] == [("record_index", last.requested)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "index"),
     [
@@ -416,6 +418,7 @@ def test_the_metadata_table_is_compacted_around_an_index_that_is_built(tmp_path:
     assert_valid(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_index_built_late_leaves_those_that_rest_on_archived_compactions(tmp_path: Path) -> None:
     """The metadata table's delta commit that builds it has a time before all that were archived."""
     soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
@@ -489,6 +492,7 @@ def found_by(path: Path, text: str) -> tuple[list[str], bool]:
     return sorted(keys), bool(steps) and steps[0]["after"] < steps[0]["before"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 def test_filters_of_a_function_follow_the_rows(kind: str, tmp_path: Path) -> None:
     settings = make(tmp_path, kind=kind, **{"hoodie.parquet.small.file.limit": 0, "hoodie.compact.inline": False})
@@ -555,6 +559,7 @@ def test_statistics_of_lists_are_refused(tmp_path: Path) -> None:
     assert_valid(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_pair_of_rows_in_two_partitions_goes_with_the_last_of_them(tmp_path: Path) -> None:
     names = ["id", "part", "ts", "text"]
     rows = pa.Table.from_pylist(

@@ -51,6 +51,7 @@ def actions(path: Path) -> list[str]:
     return [one.action for one in timeline(path).writes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_write_compacts_after_five_delta_commits_unless_told_otherwise(version: str, tmp_path: Path) -> None:
     write(tmp_path, mor(version), 4)
@@ -147,6 +148,7 @@ def all_actions(path: Path) -> list[str]:
     return [one.action for one in timeline(path).instants]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_write_cleans_and_archives_by_default_and_past_states_are_refused(version: str, tmp_path: Path) -> None:
     settings = {**options(table_version=version), **SMALL}
@@ -187,6 +189,7 @@ def test_beside_the_write_means_after_it(key: str, tmp_path: Path) -> None:
 LATER = {"hoodie.clean.async.enabled": "true", "hoodie.archive.async": "true"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("told", "kept"),
     [
@@ -263,6 +266,7 @@ def test_the_table_object_cleans_too_and_an_empty_write_serves_nobody(tmp_path: 
     assert "clean" in all_actions(tmp_path)
 
 
+@pytest.mark.slow
 def test_all_services_run_in_the_order_of_apache_hudi(tmp_path: Path) -> None:
     everything = {
         **SMALL,

@@ -54,6 +54,7 @@ ROWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_everything_since_the_savepoint_is_undone(kind: str, version: str, tmp_path: Path) -> None:
     settings, saved, later = make(tmp_path, kind, version)
@@ -78,6 +79,7 @@ def test_everything_since_the_savepoint_is_undone(kind: str, version: str, tmp_p
     assert services(tmp_path).restore(saved).rolled_back == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_planned_services_and_writes_that_died_go_too(version: str, tmp_path: Path) -> None:
     settings, saved, _ = make(tmp_path, MOR, version)
@@ -99,6 +101,7 @@ def test_planned_services_and_writes_that_died_go_too(version: str, tmp_path: Pa
     assert table_rows(tmp_path) == {**ROWS, "k00004": ("p0", 9, "e4")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), [(COW, "9"), (MOR, "6")])
 def test_cleans_stay_and_files_of_the_savepoint_with_them(kind: str, version: str, tmp_path: Path) -> None:
     settings, saved, _ = make(tmp_path, kind, version)
@@ -115,6 +118,7 @@ def test_cleans_stay_and_files_of_the_savepoint_with_them(kind: str, version: st
     assert_metadata_true(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), [(COW, "9"), (MOR, "8"), (MOR, "6")])
 def test_what_the_metadata_table_cannot_take_back_is_built_anew(kind: str, version: str, tmp_path: Path) -> None:
     settings = {**settings_of(kind, version), "hoodie.metadata.global.record.level.index.enable": "false"}
@@ -141,6 +145,7 @@ def test_what_the_metadata_table_cannot_take_back_is_built_anew(kind: str, versi
 # ---- restores that died
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "version", "finish"), [(COW, "9", "restore"), (MOR, "9", "run_pending"), (MOR, "6", "restore")]
 )
@@ -185,6 +190,7 @@ def test_a_restore_of_apache_hudi_that_died_is_gone_on_with(
     assert set(decode_restore_metadata(read_instant_body(at.storage, at.config, done)).rollbacks) == set(later)
 
 
+@pytest.mark.slow
 def test_rollbacks_that_a_complete_restore_left_are_taken_off_the_timeline(tmp_path: Path) -> None:
     settings, saved, later = make(tmp_path, MOR, "6")
     services(tmp_path).restore(saved)

@@ -59,6 +59,7 @@ def make(path: Path, kind: str, version: str, indexes: bool = False) -> tuple[di
 # ---- the newest commit
 
 
+@pytest.mark.slow("COPY_ON_WRITE-6")
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_the_newest_commit_is_undone_with_all_that_its_indexes_say(kind: str, version: str, tmp_path: Path) -> None:
     settings, _ = make(tmp_path, kind, version, indexes=True)

@@ -173,6 +173,7 @@ def test_files_of_archived_commits_are_never_orphans(tmp_path, version, mor):
     assert listing(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(("version", "mor"), ARCHIVED)
 def test_files_of_a_write_whose_rollback_is_archived_go(tmp_path, version, mor, first):

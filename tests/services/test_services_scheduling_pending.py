@@ -102,6 +102,7 @@ def test_a_log_compaction_that_is_out_of_date_goes_without_a_word(tmp_path: Path
     assert pending(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_who_is_at_work_is_told_by_signs_of_life_of_others_and_by_locks_of_ours(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     make(tmp_path, settings)

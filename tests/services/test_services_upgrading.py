@@ -94,6 +94,7 @@ def comparable(value: Any) -> Any:
     return stats, value.extra_metadata, value.operation_type, value.partition_to_replace_file_ids or {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_and_history_are_the_same_in_all_versions(golden: Unzip, name: str) -> None:
     found = golden(name, own=True)
@@ -168,6 +169,7 @@ def test_files_of_version_6_say_when_an_action_was_complete(golden: Unzip) -> No
         assert path.stat().st_mtime_ns == ms_from_instant(one.completion, "LOCAL") * 1_000_000
 
 
+@pytest.mark.slow("6-9")
 @pytest.mark.parametrize("before", ["6", "8", "9"])
 @pytest.mark.parametrize("after", [6, 8, 9])
 def test_writes_go_on_in_the_new_version(before: str, after: int, tmp_path: Path) -> None:
@@ -407,6 +409,7 @@ def test_a_write_that_is_alive_is_left_alone(golden: Unzip) -> None:
     assert listing(found.table) == before
 
 
+@pytest.mark.slow
 def test_writers_that_log_faster_than_is_compacted_win(tmp_path: Path) -> None:
     settings = mor_options(table_version="9")
     hf.write(plain_rows(range(4)), tmp_path, settings)

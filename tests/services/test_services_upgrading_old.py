@@ -101,6 +101,7 @@ def test_rows_and_history_are_the_same_in_every_version(name: str, golden: Unzip
             assert hf.HudiTable.open(path).services.validate().differences.to_pylist() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BEFORE_6)
 def test_writes_go_on_in_version_5_and_after_an_upgrade(name: str, golden: Unzip) -> None:
     path = golden(name).table

@@ -94,6 +94,7 @@ def test_tables_of_real_hudi_have_no_differences(name: str, golden: Callable[[st
     assert all(row["expected"] and row["note"] is None for row in result.summary.to_pylist())
 
 
+@pytest.mark.slow("9")
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_tables_with_logs_of_ours_have_no_differences(version: str, tmp_path: Path) -> None:
     settings = {
@@ -265,6 +266,7 @@ def test_pairs_of_a_secondary_index_that_are_stale_or_missing(table: Path) -> No
     assert sorted(found) == [("missing key", "a6$k00006", None, None), ("stale key", "a4$k00006", None, None)]
 
 
+@pytest.mark.slow
 def test_a_key_in_two_places_is_in_one_too_many(table: Path) -> None:
     hf.HudiTable.open(table).services.drop_index("words")
     storage, named = Storage(table), "hoodie.table.metadata.partitions"
@@ -281,6 +283,7 @@ def test_a_key_in_two_places_is_in_one_too_many(table: Path) -> None:
     assert known["partition"] == "p0"
 
 
+@pytest.mark.slow
 def test_a_log_file_of_a_write_that_was_rolled_back_and_archived_needs_no_statistics(tmp_path: Path) -> None:
     """Before table version 8 it stays, and its write looks like one that is complete."""
     soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
@@ -321,6 +324,7 @@ def test_statistics_of_rows_that_were_rolled_back_stay_right_once_that_is_archiv
     assert validate(tmp_path).differences.to_pylist() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
 def test_log_blocks_that_were_rolled_back_are_no_differences(index: str, tmp_path: Path) -> None:
     """Before table version 8 their files stay, before and after a compaction and below later writes."""

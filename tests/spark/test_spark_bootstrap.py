@@ -23,6 +23,7 @@ def plan_text(frame: Any) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.smoke("hive")
 @pytest.mark.parametrize("style", ["hive", "plain"])
 def test_tasks_make_what_threads_make(spark: Any, style: str, tmp_path: Path) -> None:
     rows = data(make_source(tmp_path / "source", style))

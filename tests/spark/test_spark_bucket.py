@@ -39,6 +39,7 @@ def groups(path) -> set[tuple[str, str]]:
     return set(zip(files["partition"].to_pylist(), [name[:8] for name in files["file_id"].to_pylist()], strict=True))
 
 
+@pytest.mark.smoke("cow")
 @pytest.mark.parametrize(
     ("plan", "ran", "options", "steps"),
     [

@@ -33,6 +33,7 @@ def keys_of_files(path):
     return [(partition, keys) for (partition, _), keys in found.items()]
 
 
+@pytest.mark.smoke("part-PARTITION_SORT")
 @pytest.mark.parametrize(
     ("partition", "mode"),
     [*(("part", one) for one in MODES), *(pytest.param("", one, marks=pytest.mark.long) for one in MODES)],

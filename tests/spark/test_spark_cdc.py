@@ -20,6 +20,7 @@ def rows_of(frame):
     return sorted(map(repr, (tuple(row) for row in frame.collect())))
 
 
+@pytest.mark.smoke("mor_v9_cdc")
 @pytest.mark.parametrize("name", ["cow_v9_cdc", "mor_v9_cdc"])
 def test_spark_gives_what_the_local_reader_gives(spark, golden, name):
     path = str(golden(name).table)

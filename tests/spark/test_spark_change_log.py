@@ -50,6 +50,7 @@ def changes(path):
     return [sorted(found[instant]) for instant in sorted(found)]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "plan", ["routed", *(pytest.param(one, marks=pytest.mark.long) for one in ("fused", "driver", "broadcast"))]
 )

@@ -30,6 +30,7 @@ def make(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.smoke("9")
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_each_group_is_a_task(spark: Any, version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, mor_options(table_version=version))

@@ -26,6 +26,7 @@ def make(path: Path, version: str) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.smoke("9")
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_each_slice_is_a_task(spark: Any, version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)

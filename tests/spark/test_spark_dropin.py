@@ -45,6 +45,7 @@ def values(session, path, **options):
     return {row["id"]: row["v"] for row in found.select("id", "v").collect()}
 
 
+@pytest.mark.smoke
 def test_a_table_is_saved_and_loaded(fast, tmp_path):
     path = str(tmp_path / "t")
     rows(fast).write.format("HUDI").options(**NAME).option("hoodie.datasource.write.recordkey.field", "id").partitionBy(
@@ -83,6 +84,7 @@ def test_every_plan_finds_rows_that_were_read(fast, tmp_path, plan):
     assert sorted(map(tuple, kept)) == [("a", 2), ("b", 2), ("b", 3)]
 
 
+@pytest.mark.smoke
 def test_save_modes_are_sparks(fast, tmp_path):
     path = str(tmp_path / "t")
     writer = rows(fast).write.format("hudi").options(**TABLE)
@@ -158,6 +160,7 @@ def test_a_table_by_name_that_is_not_there_is_named(fast):
         rows(fast).write.insertInto("no_such_table")
 
 
+@pytest.mark.smoke
 def test_what_is_not_hudi_stays_sparks(fast, saved, tmp_path):
     rows(fast).write.mode("overwrite").option("compression", "gzip").save(str(tmp_path / "p"), format="parquet")
     assert fast.read.schema("id string").parquet(str(tmp_path / "p")).columns == ["id"]

@@ -19,6 +19,7 @@ def add(session, folder, *given):
     session.createDataFrame(given, SCHEMA).coalesce(1).write.mode("append").parquet(str(folder))
 
 
+@pytest.mark.smoke
 def test_a_stream_from_table_to_table(fast, tmp_path):
     source, first, second = tmp_path / "in", str(tmp_path / "first"), str(tmp_path / "second")
     add(fast, source, ("a", 1, "x"), ("b", 2, "y"))

@@ -136,6 +136,7 @@ def test_the_catalog_describes_a_table(fast, tmp_path):
     assert "rides" in [one.name for one in fast.catalog.listTables()]
 
 
+@pytest.mark.smoke
 def test_rows_are_inserted_by_position_and_written_by_name(fast, tmp_path):
     named(writer(fast).partitionBy("v"), "rides", path=str(tmp_path / "t"))
     fast.createDataFrame([("c", 3)], "x string, y int").write.insertInto("rides")

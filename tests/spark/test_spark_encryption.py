@@ -30,6 +30,7 @@ def rows(spark: Any, ts: int) -> Any:
     )
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("plan", [pytest.param("fused", marks=pytest.mark.long), "routed"])
 def test_tasks_write_and_read_encrypted_files(plan: str, encrypting: Any, tmp_path: Path) -> None:
     for ts in (1, 2):

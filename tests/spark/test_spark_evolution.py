@@ -60,6 +60,7 @@ def by_spark(frame: Any) -> list[dict[str, Any]]:
     return sorted((row.asDict(recursive=True) for row in frame.collect()), key=lambda row: row["id"])
 
 
+@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_every_widening_is_read_alike(kind: str, tmp_path: Path, spark: Any) -> None:
     """Rows of partition p0 stay in the old types: in base files, and where there are log files in those, too."""

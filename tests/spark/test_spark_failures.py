@@ -70,6 +70,7 @@ def drawn(spark):
     return spark.range(0, 500, 1, 3).mapInArrow(draw, "id string, part string, ts long, text string")
 
 
+@pytest.mark.smoke("routed-GLOBAL_SIMPLE")
 @pytest.mark.parametrize(
     ("plan", "index"),
     [
@@ -129,6 +130,7 @@ def test_a_source_that_is_larger_than_it_seemed_runs_for_its_size_its_partitions
     assert_tidy(tmp_path / "t")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "plan",
     [
@@ -153,6 +155,7 @@ def test_the_session_is_left_as_it_was(spark, tmp_path, plan):
     assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
+@pytest.mark.smoke
 def test_the_plan_follows_from_size_index_and_partitions(spark, tmp_path):
     rows = frame(spark, batch(range(40)))
     unpartitioned = options(partition=None)

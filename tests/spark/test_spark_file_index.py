@@ -68,6 +68,7 @@ def test_no_job_lists_files(spark, table):
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
+@pytest.mark.smoke
 def test_rows_files_and_sizes_are_those_of_spark_own_listing(spark, table):
     read = hf.read(spark, table)
     files = [str(file) for partition in range(PARTITIONS) for file in base_files(table, f"p{partition:02d}")]

@@ -38,6 +38,7 @@ def completions(path):
     return sorted(str(one.completion) for one in load_state(Storage(path)).timeline.writes())
 
 
+@pytest.mark.smoke("mor_v9_compacted")
 @pytest.mark.parametrize("name", GOLDEN)
 def test_tables_of_real_hudi(spark, golden, name):
     found = golden(name)
@@ -49,6 +50,7 @@ def test_tables_of_real_hudi(spark, golden, name):
     assert_same_rows(collect(read), expected, ignore=())
 
 
+@pytest.mark.smoke("COW")
 @pytest.mark.parametrize("made", [options, mor_options], ids=["COW", "MOR"])
 def test_columns_and_filters(spark, tmp_path, made):
     path = tmp_path / "t"

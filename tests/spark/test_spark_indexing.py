@@ -15,6 +15,7 @@ def located(path, partition):
     return sorted((row["key"], row.get("partition"), row.get("file_id")) for row in rows)
 
 
+@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_tasks_build_what_threads_build(spark, tmp_path, kind):
     settings = {**options(), "hoodie.datasource.write.table.type": kind}

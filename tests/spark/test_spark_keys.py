@@ -37,6 +37,7 @@ def test_indexes_of_a_partition(spark, tmp_path, plan, index):
     assert_same_writes(spark, tmp_path, plan, {**TABLE, "hoodie.index.type": index}, steps)
 
 
+@pytest.mark.smoke("GLOBAL_SIMPLE-true")
 @pytest.mark.parametrize(("index", "moves"), [("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "false")])
 def test_global_indexes(spark, tmp_path, index, moves):
     options = {
@@ -148,6 +149,7 @@ def test_rows_of_one_key_in_different_tasks_are_combined_before_an_insert(spark,
             assert hf.HudiTable.open(path).to_arrow(["ts"])["ts"].unique().to_pylist() == [2]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("plan", "operation", "key"),  # v: text by the core
     [

@@ -70,6 +70,7 @@ def files_below(path: Path) -> dict[str, int]:
     return {str(one.relative_to(path)): one.stat().st_size for one in sorted(path.rglob("*.hfile"))}
 
 
+@pytest.mark.smoke
 def test_tasks_write_what_threads_write(spark: Any, tmp_path: Path) -> None:
     context = table_of(tmp_path / "t")
     written = {}

@@ -58,6 +58,7 @@ def test_options_of_a_call_come_before_those_of_the_session(spark: Any, s3_serve
     assert (own, reach) == ({"hoodie.table.name": "t"}, {"region": "r", "fs.s3a.endpoint": "e"})
 
 
+@pytest.mark.smoke
 def test_a_rebuild_overwrites_its_table_again(spark: Any, s3_server: S3Server) -> None:
     path, reach = s3_server.path("rebuilt"), s3_server.options
     for ts in (1, 2):

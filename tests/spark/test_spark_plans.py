@@ -43,6 +43,7 @@ UPSERTS = [Step("upsert", batch(range(200))), Step("upsert", CHANGES), Step("ups
 DELETES = [Step("delete", batch([*range(100, 140), 5000], shift=0))]
 
 
+@pytest.mark.smoke("driver", "broadcast", "fused", "routed")
 @pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
 def test_every_operation_in_turn(spark, tmp_path, plan):
     steps = [
@@ -69,6 +70,7 @@ def test_partitions_are_deleted_by_the_driver(spark, tmp_path, plan):
     assert hf.HudiTable.open(path).to_arrow().num_rows == 0
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("plan", "version"),
     [

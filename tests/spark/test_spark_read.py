@@ -33,6 +33,7 @@ def plan_text(frame):
     return frame._jdf.queryExecution().executedPlan().toString()
 
 
+@pytest.mark.smoke("cow_v6_mixed", "cow_v9_clustered", "h015_cow")
 @pytest.mark.parametrize("name", COW)
 def test_tables_of_real_hudi(spark, golden, name):
     found = golden(name)
@@ -42,6 +43,7 @@ def test_tables_of_real_hudi(spark, golden, name):
     assert_same_rows(collect(read), expected, ignore=())
 
 
+@pytest.mark.smoke
 def test_columns_and_filters_reach_the_scan(spark, tmp_path):
     hf.write(batch(range(100)), tmp_path / "t", OPTIONS)
     read = hf.read(spark, tmp_path / "t").filter("number > 90 and part = 'p1'").select("id")
@@ -52,6 +54,7 @@ def test_columns_and_filters_reach_the_scan(spark, tmp_path):
     assert sorted(row["id"] for row in read.collect()) == ["k0093", "k0097"]
 
 
+@pytest.mark.smoke
 def test_time_travel(spark, tmp_path):
     first = hf.write(batch(range(10)), tmp_path / "t", OPTIONS)
     hf.write(batch(range(5, 20), ts=200), tmp_path / "t", OPTIONS)

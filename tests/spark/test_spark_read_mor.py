@@ -81,6 +81,7 @@ def changed_table(path, settings):
     return path
 
 
+@pytest.mark.smoke("mor_v6_mixed", "mor_v9_multi_order_logs")
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_of_real_hudi(spark, golden, name):
     assert name in golden_names()
@@ -97,6 +98,7 @@ def test_tables_of_real_hudi(spark, golden, name):
         assert_same_rows(collect(read), expected, ignore=())
 
 
+@pytest.mark.smoke("version 8")
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_every_version_and_way_to_merge(spark, tmp_path, settings):
     path = changed_table(tmp_path / "t", settings)
@@ -213,6 +215,7 @@ def test_slices_of_logs_alone(spark, beside):
     assert_same_rows(collect(read), local, ignore=())
 
 
+@pytest.mark.smoke
 def test_slices_without_log_files_stay_with_spark(spark, table):
     text = plan_text(hf.read(spark, table).filter("ts > 0").select("id"))
     assert "MapInArrow" in text

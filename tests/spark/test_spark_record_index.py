@@ -42,6 +42,7 @@ def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(record_index, "_READ_PER_ROW", 0)
 
 
+@pytest.mark.smoke("true-COPY_ON_WRITE")
 @pytest.mark.parametrize(
     ("moves", "table_type"),
     [

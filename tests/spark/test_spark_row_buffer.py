@@ -275,6 +275,7 @@ print(int(line.split()[1]) >> 10)
 """
 
 
+@pytest.mark.slow
 def test_a_task_with_800_mb_of_wide_rows_stays_below_a_gibibyte(tmp_path: Path) -> None:
     program = [sys.executable, "-c", MEMORY, str(tmp_path / "t")]
     done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=PROJECT)

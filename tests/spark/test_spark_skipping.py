@@ -172,6 +172,7 @@ def cow_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.smoke("id = 17")
 @pytest.mark.parametrize(
     ("filter_", "ids", "files"), FILTERS, ids=[one[0] if isinstance(one[0], str) else "a column" for one in FILTERS]
 )

@@ -25,6 +25,7 @@ def goods(fast, request):
     return fast
 
 
+@pytest.mark.smoke("cow")
 def test_rows_are_inserted_by_position_by_column_and_by_name(goods):
     goods.sql("INSERT INTO t (ts, ID, city) VALUES (5, 4, 'x')")
     goods.sql("INSERT INTO t BY NAME SELECT 'z' AS city, 5 AS id, 6L AS ts")
@@ -55,6 +56,7 @@ def test_overwriting(goods):
     assert listed(goods, "SELECT id, city FROM t") == [(2, "x"), (9, "z")]
 
 
+@pytest.mark.smoke("mor")
 def test_updates_and_deletes_use_sparks_expressions(goods):
     goods.createDataFrame([(2,), (9,)], "id int").createOrReplaceTempView("wanted")
     goods.sql(
@@ -68,6 +70,7 @@ def test_updates_and_deletes_use_sparks_expressions(goods):
     assert listed(goods, ROWS) == []
 
 
+@pytest.mark.smoke("cow", "mor")
 def test_a_merge_with_every_clause(goods):
     values = "(1, 'new', 9L), (2, 'gone', 9L), (4, 'd', 9L), (5, 'no', 0L)"
     goods.sql(f"CREATE TABLE s USING parquet AS SELECT * FROM VALUES {values} s(k, n, at)")

@@ -22,6 +22,7 @@ def table_of(session, name="t"):
     return hf.HudiTable.open(find_entry(session, (name,)).path)
 
 
+@pytest.mark.smoke
 def test_a_table_is_made_as_it_is_defined(fast):
     fast.sql(
         f"CREATE TABLE IF NOT EXISTS t {COLUMNS} USING hudi PARTITIONED BY (day, city) COMMENT 'goods' "
@@ -104,6 +105,7 @@ def test_dropping_a_managed_table_deletes_its_files(fast):
         fast.sql("DROP TABLE t")
 
 
+@pytest.mark.smoke
 def test_columns_are_changed_in_table_and_catalog(fast):
     fast.sql("CREATE TABLE t (id int, n int, s struct<a:int>, city string) USING hudi PARTITIONED BY (city)")
     fast.sql("INSERT INTO t SELECT 1, 2, named_struct('a', 3), 'x'")

@@ -51,6 +51,7 @@ def test_every_result_has_the_columns_of_the_signature(spark):
         assert spark.createDataFrame([], signature.columns).columns, name
 
 
+@pytest.mark.smoke
 def test_commits(goods):
     (newest, first) = goods.sql("CALL show_commits(table => 't', limit => 2)").collect()
     assert (newest["action"], newest["total_records_written"], newest["total_update_records_written"]) == (
@@ -102,6 +103,7 @@ def test_changes_by_table_functions(goods):
             goods.sql(f"SELECT * FROM {text}")
 
 
+@pytest.mark.smoke
 def test_compaction(goods):
     assert listed(goods, "CALL run_compaction(op => 'schedule', table => 't')") == []
     ((instant, size, state),) = listed(goods, f"CALL run_compaction('schedule', 't', options => '{NOW}')")

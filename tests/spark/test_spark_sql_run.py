@@ -27,6 +27,7 @@ def rides(fast):
     return fast
 
 
+@pytest.mark.smoke
 def test_a_table_is_read_by_every_form_of_its_name(rides):
     for name in ("t", "T", "sql_tests.t", "`sql_tests`.`t`", "spark_catalog.sql_tests.t"):
         assert listed(rides, f"SELECT id, city FROM {name}") == [(1, "x"), (2, "y")]
@@ -69,6 +70,7 @@ def test_views_of_the_program_leave_no_trace(rides):
     assert [one.name for one in rides.catalog.listTables()] == before
 
 
+@pytest.mark.smoke
 def test_time_travel(rides):
     first = hf.HudiTable.open(_path(rides)).history()["instant"][0].as_py()
     rides.sql("DELETE FROM t WHERE id = 1")

@@ -56,6 +56,7 @@ def numbers_of(path):
     return sorted(values[-1] for values in table_rows(path).values())
 
 
+@pytest.mark.smoke
 def test_a_stream_goes_on_where_it_stopped_and_another_may_not_take_its_name(spark, tmp_path):
     for batch in range(2):
         put_file(tmp_path / "in", batch, numbered(range(10 * batch, 10 * batch + 15), batch))
@@ -73,6 +74,7 @@ def test_a_stream_goes_on_where_it_stopped_and_another_may_not_take_its_name(spa
     assert_tidy(tmp_path / "t")
 
 
+@pytest.mark.smoke
 def test_a_batch_whose_commit_spark_did_not_learn_of_is_skipped(spark, tmp_path):
     put_file(tmp_path / "in", 0, numbered(range(9), 0))
     settings = {**OPTIONS, "hoodie.datasource.write.operation": "insert"}

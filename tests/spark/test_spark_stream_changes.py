@@ -69,6 +69,7 @@ def drain(spark, folder, settings=None, fails_at=None, trigger="availableNow", *
     return kept.commits
 
 
+@pytest.mark.smoke
 def test_a_stream_delivers_every_commit_once_in_batches_as_large_as_allowed(spark, tmp_path):
     put(tmp_path / "t", 0, 1, 2)
     assert drain(spark, tmp_path, TWO) == {0: [0, 1], 1: [2]}

@@ -65,6 +65,7 @@ def test_an_update_changes_the_rows_that_it_has_and_keeps_the_others(spark, tmp_
     assert counts_in(tmp_path / "t")[5] == 2
 
 
+@pytest.mark.smoke("cow")
 @pytest.mark.parametrize("settings", [{}, MOR], ids=["cow", "mor"])
 def test_a_complete_batch_replaces_all_rows_in_one_commit_and_keeps_the_history(spark, tmp_path, settings):
     old = numbered([77], 0).select(["id", "part", "ts"]).rename_columns(["id", "part", "count"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import hudi_fast as hf
 from tests.support.old_tables import DAYS, write_days_ago
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
@@ -16,6 +18,7 @@ def partitions(path: Path) -> set[str]:
     return {part for part, *_ in table_rows(path).values()}
 
 
+@pytest.mark.smoke
 def test_expired_partitions_are_deleted_after_a_write_and_by_a_procedure(spark: Any, tmp_path: Path) -> None:
     write_days_ago(plain_rows([0], partitions=4), tmp_path, options(), 200)
     write_days_ago(plain_rows([1], partitions=4), tmp_path, options(), 10)

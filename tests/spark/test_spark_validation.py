@@ -49,6 +49,7 @@ def test_a_table_without_faults_is_valid_in_tasks_too(spark: Any, table: Path) -
     assert counted["record_index"] == 320
 
 
+@pytest.mark.smoke
 def test_planted_faults_are_found_by_both(spark: Any, table: Path) -> None:
     rows = {row["key"]: row for row in scan(metadata(table), "record_index").to_pylist()}
     stale = [{**rows["k00001"], "key": f"gone{number:02d}"} for number in range(30)]

@@ -45,6 +45,7 @@ def rows_in(read: Any) -> dict[str, tuple[Any, ...]]:
     return {row["id"]: tuple(row)[1:] for row in found}
 
 
+@pytest.mark.smoke("routed-MOR")
 @pytest.mark.parametrize("made", [options, mor_options], ids=["COW", "MOR"])
 @pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
 def test_every_plan_writes_vectors(spark: Any, tmp_path: Path, plan: str, made: Any) -> None:

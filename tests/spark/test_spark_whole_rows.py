@@ -35,6 +35,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.smoke("routed-GLOBAL_SIMPLE-COPY_ON_WRITE-9")
 @pytest.mark.parametrize(
     ("plan", "index", "kind", "version"),
     [

@@ -17,8 +17,12 @@ from tests.servers.object_stores import start_azurite, start_fake_gcs
 from tests.servers.s3 import ServerError, start_s3
 from tests.support.small_tables import options, plain_rows
 
-LONG = pytest.mark.long
-PLACES = ["local", "versitygw", *(pytest.param(name, marks=LONG) for name in ("moto", "gcs", "azure"))]
+SERVER = pytest.mark.server
+PLACES = [
+    "local",
+    pytest.param("versitygw", marks=SERVER),
+    *(pytest.param(name, marks=[SERVER, pytest.mark.long]) for name in ("moto", "gcs", "azure")),
+]
 
 
 @pytest.fixture(scope="module", params=PLACES)

@@ -34,6 +34,7 @@ print(len(list(pkgutil.iter_modules(hf.__path__))) > 5)
 """
 
 
+@pytest.mark.slow
 def test_a_system_without_file_locks_reads_and_refuses_to_write(tmp_path: Path) -> None:
     hf.write(plain_rows([1, 2]), tmp_path / "t", options())
     before = sorted(os.walk(tmp_path))

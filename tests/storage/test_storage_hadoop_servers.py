@@ -75,6 +75,7 @@ def test_a_table_on_azure_by_a_shared_access_signature(azure: Mapping[str, str])
 
 
 @pytest.mark.long
+@pytest.mark.server
 def test_a_table_on_google_cloud_storage_without_credentials(tmp_path: Path) -> None:
     try:
         with start_fake_gcs(CACHE, tmp_path) as reach:

@@ -31,6 +31,7 @@ CALLS = 100
 """Of a small upsert into one partition, with its records of the metadata table: about 70, and those of DataNodes."""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("kind", "version"), [("MERGE_ON_READ", "9"), ("COPY_ON_WRITE", "6")], ids=["merge-on-read", "copy-on-write"]
 )
@@ -138,6 +139,7 @@ def guarded(path: str) -> None:
         print(type(error).__name__, error)
 
 
+@pytest.mark.slow
 def test_an_address_without_a_name_node_is_told_within_seconds() -> None:
     with pytest.raises(OSError, match=r"HDFS failed at .*refused.*Check the address"):
         hf.HudiTable.open("hdfs://127.0.0.1:9/t", {"dfs.client.failover.max.attempts": "1"})

@@ -108,6 +108,7 @@ def storage(s3_server: S3Server, broken: Faults, request: pytest.FixtureRequest)
     broken.arm()
 
 
+@pytest.mark.smoke("after")
 @pytest.mark.parametrize("kind", FAULTS)
 def test_the_outcome_of_a_create_is_found_out(kind: str, storage: Storage, broken: Faults) -> None:
     broken.arm(0, kind)

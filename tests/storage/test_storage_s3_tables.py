@@ -67,6 +67,7 @@ def done(table: hf.HudiTable) -> list[tuple[str, str]]:
     return list(zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("kind", "version"),
     [

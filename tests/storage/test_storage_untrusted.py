@@ -244,6 +244,7 @@ def test_forged_properties_name_no_folder_outside(key: str, tmp_path: Path) -> N
 # ---- code
 
 
+@pytest.mark.slow
 def test_nothing_of_a_table_is_executed() -> None:
     """No call makes code of data; what Spark's own tasks answer is pickled, and comes from no table."""
     allowed = {
@@ -270,6 +271,7 @@ def test_nothing_of_a_table_is_executed() -> None:
     assert unexpected == set()
 
 
+@pytest.mark.slow
 def test_no_module_that_reads_tables_can_unpickle() -> None:
     """Spark's adapter alone imports pickle: for its own tasks."""
     importing = set()

@@ -28,14 +28,17 @@ def problems(*arguments: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.strip() and not line.startswith("-- ")]
 
 
+@pytest.mark.slow
 def test_a_small_file_that_becomes_large_is_refused() -> None:
     assert problems("--bombs") == []
 
 
+@pytest.mark.slow
 def test_damaged_files_of_each_format_are_read_or_refused() -> None:
     assert problems("--count", "25", *FORMATS) == []
 
 
+@pytest.mark.slow
 def test_tables_with_a_damaged_file_are_read_or_refused() -> None:
     assert problems("--count", "3", *TABLES[:4]) == []
 

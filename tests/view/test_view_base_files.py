@@ -53,6 +53,7 @@ def seen_at(path: Path, result: Any) -> str:
     return str(written.completion if state.config.version >= 8 else written.requested)
 
 
+@pytest.mark.slow("COPY_ON_WRITE-9-ORC", "COPY_ON_WRITE-9-LANCE", "MERGE_ON_READ-9-LANCE")
 @pytest.mark.parametrize("base", FORMATS)
 @pytest.mark.parametrize("version", ["9", "6"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,6 +86,7 @@ def test_a_table_goes_through_every_operation_and_query(kind: str, version: str,
         assert rows_of(table.to_arrow(query_type="read_optimized"))["k00011"] in (expected["k00011"], ("p1", 1, "a11"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_services_keep_the_rows_and_the_indexes(kind: str, base: str, tmp_path: Path) -> None:

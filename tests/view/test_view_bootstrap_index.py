@@ -55,6 +55,7 @@ def test_both_parts_of_a_real_index_say_the_same(name: str, tmp_path: Path) -> N
     assert find_source(storage, config, "city=c9", "nobody") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_filters_and_columns_of_a_real_table(name: str, tmp_path: Path) -> None:
     real = unpack(name, tmp_path)

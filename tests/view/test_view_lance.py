@@ -44,6 +44,7 @@ def test_vectors_of_a_lance_table_are_searched(tmp_path: Path) -> None:
     assert found["id"].to_pylist() == ["k00003"]
 
 
+@pytest.mark.slow
 def test_files_end_at_their_size(tmp_path: Path) -> None:
     given = lance_settings(**{"hoodie.lance.max.file.size": 200_000, "hoodie.parquet.small.file.limit": 0})
     hf.write(

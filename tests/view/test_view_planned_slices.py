@@ -65,6 +65,7 @@ def lived(path: Path) -> Life:
     return life
 
 
+@pytest.mark.slow
 def test_every_time_of_before_a_downgrade_is_answered_and_of_before_the_upgrade_after_it(tmp_path: Path) -> None:
     life = lived(tmp_path / "t")
     life.check()
@@ -82,6 +83,7 @@ def test_every_time_of_before_a_downgrade_is_answered_and_of_before_the_upgrade_
     life.check()
 
 
+@pytest.mark.slow
 def test_file_groups_that_a_clustering_replaced_are_read_as_of_before_it(tmp_path: Path) -> None:
     life = lived(tmp_path / "t")
     life.keep(life.table.services.cluster(SORTED).instant)
@@ -90,6 +92,7 @@ def test_file_groups_that_a_clustering_replaced_are_read_as_of_before_it(tmp_pat
     life.check()
 
 
+@pytest.mark.slow
 def test_file_groups_of_log_files_only_are_read_as_of_before_a_downgrade(tmp_path: Path) -> None:
     life = Life(tmp_path / "t", index="BUCKET")
     life.write(range(8))
@@ -101,6 +104,7 @@ def test_file_groups_of_log_files_only_are_read_as_of_before_a_downgrade(tmp_pat
     life.check()
 
 
+@pytest.mark.slow
 def test_a_copied_table_is_answered_too(tmp_path: Path) -> None:
     """Plans tell the slices, not the modification times, which a copy does not keep."""
     life = lived(tmp_path / "t")
@@ -111,6 +115,7 @@ def test_a_copied_table_is_answered_too(tmp_path: Path) -> None:
     life.check()
 
 
+@pytest.mark.slow
 def test_a_time_of_which_files_were_cleaned_is_refused_by_their_names(tmp_path: Path) -> None:
     life = lived(tmp_path / "t")
     before = [*life.snapshots][-1]
@@ -129,6 +134,7 @@ def test_a_time_of_which_files_were_cleaned_is_refused_by_their_names(tmp_path: 
         hf.read(life.path, listed, as_of=before)
 
 
+@pytest.mark.slow
 def test_without_the_plan_the_time_is_refused(tmp_path: Path) -> None:
     life = lived(tmp_path / "t")
     before = [*life.snapshots][-1]

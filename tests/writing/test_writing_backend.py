@@ -23,6 +23,7 @@ def test_values_of_spark_are_known_by_their_module() -> None:
     assert is_from_spark(inherited())
 
 
+@pytest.mark.slow
 def test_the_backend_is_imported_without_spark() -> None:
     code = "import sys, hudi_fast.writing.backend; print('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

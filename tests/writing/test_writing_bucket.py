@@ -70,6 +70,7 @@ def expected(*writes: tuple[pa.Table, str]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.slow("cow-9", "mor-8")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("kind", "index"), KINDS, ids=KIND_NAMES)
 def test_every_key_is_once_in_the_table_and_in_its_bucket(kind, index, version, tmp_path):

@@ -200,6 +200,7 @@ def test_buckets_are_compared_by_their_number(tmp_path: Path) -> None:
     lands(tmp_path, {("p9", twin[1])}, "bucket")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_write_does_not_land_when_what_was_pending_is_archived_by_now(tmp_path: Path, version: str) -> None:
     storage, config = make(tmp_path, version=version)

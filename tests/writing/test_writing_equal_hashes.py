@@ -52,6 +52,7 @@ def test_the_keys_have_equal_hashes() -> None:
     assert len(set(KEYS)) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("index", "kind"),
     [

@@ -67,6 +67,7 @@ def test_an_int_column_becomes_long_and_old_files_are_widened_as_they_are_read(t
     assert sorted(opened.to_arrow(filter=pc.field("n") >= 4)["id"].to_pylist()) == ["k00004", "k00005"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("narrow", "wide"), [(pa.int32(), pa.float64()), (pa.float32(), pa.float64()), (pa.int32(), pa.string())], ids=str
 )

@@ -38,6 +38,7 @@ def write_quietly(opened: hf.HudiTable, rows: pa.Table, operation: str) -> tuple
     return result, [str(each.message) for each in told]
 
 
+@pytest.mark.slow("hudi_rs/cow_v9_txns_simple_meta")
 @pytest.mark.parametrize("name", [*COW, *HUDI_RS])
 def test_upserts_and_deletes_continue_a_table_of_apache_hudi(name: str, golden: Unzip) -> None:
     table = golden(name)

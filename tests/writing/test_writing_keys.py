@@ -85,6 +85,7 @@ def merged(changes: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in {**options(), **changes}.items() if value is not None}
 
 
+@pytest.mark.slow("complex-9")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("case", CASES)
 def test_rows_go_to_their_partitions_and_are_found_there_again(case: str, version: str, tmp_path: Path) -> None:
@@ -191,6 +192,7 @@ def test_keys_are_made_up_where_no_key_column_is_named(tmp_path: Path) -> None:
     assert opened.to_arrow()["id"].to_pylist() == left
 
 
+@pytest.mark.slow
 def test_partitions_are_deleted_by_path_and_by_star_alone(tmp_path: Path) -> None:
     names = ["a", "ab", "b", "a[b]", "a?", "*", "a.b"]
     rows = pa.table({"id": names, "part": names, "ts": [1] * len(names)})

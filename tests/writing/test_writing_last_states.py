@@ -73,6 +73,7 @@ def test_a_second_write_lists_no_file_again(tmp_path: Path, opened: Counter[str]
     assert_rows(tmp_path, expected_after((range(40), 1), (range(10), 2), (range(30, 50), 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_rows_are_right_over_many_writes_with_all_services(kind: str, tmp_path: Path) -> None:
     more = {
@@ -225,6 +226,7 @@ def test_a_decoded_commit_of_many_files_is_not_kept(tmp_path: Path, monkeypatch:
         assert (again._newest.known is not None) is kept
 
 
+@pytest.mark.slow
 def test_blocks_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_states, "_CACHED_BYTES", 0)
     record_index = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}

@@ -69,6 +69,7 @@ def write_while_compacting(path: Path, kind: str, then: Callable[[dict[str, Any]
     assert backend.held == [False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_others_write_while_the_metadata_table_is_compacted(tmp_path: Path, kind: str) -> None:
     seen: list[int] = []
@@ -131,6 +132,7 @@ def test_a_compaction_that_another_process_completed_first_counts_once(tmp_path:
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_partition_that_was_dropped_and_built_again_keeps_its_own_files(tmp_path: Path) -> None:
     def others(settings: dict[str, Any]) -> None:
         stats = "hoodie.metadata.index.column.stats.enable"

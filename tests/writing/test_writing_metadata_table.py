@@ -202,6 +202,7 @@ def test_from_version_8_on_it_is_built_around_a_waiting_compaction(tmp_path: Pat
     assert assert_metadata_true(tmp_path / "t") == ("column_stats", "files", "partition_stats")
 
 
+@pytest.mark.slow
 def test_a_metadata_table_that_cannot_be_compacted_is_a_warning_and_built_anew_by_the_next_write(table: Path) -> None:
     log = next(one for one in (table / ".hoodie/metadata/record_index").glob(".*_2*.log.1_*") if one.suffix != ".crc")
     content = log.read_bytes()

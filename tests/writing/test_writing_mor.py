@@ -281,6 +281,7 @@ def test_overwriting_and_dropping_partitions_end_groups_with_their_logs(version:
     assert table_rows(tmp_path)["k00001"] == ("p1", 1, "new1")
 
 
+@pytest.mark.slow("avro-6")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("form", ["avro", "parquet"])
 def test_blocks_and_files_roll_over_by_size(form: str, version: str, tmp_path: Path) -> None:

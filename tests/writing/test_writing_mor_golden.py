@@ -21,6 +21,8 @@ from tests.writing.golden_rows import (
     untouched_keep_their_commit,
 )
 
+pytestmark = pytest.mark.slow
+
 Unzip = Callable[[str], Golden]
 
 BLENDED = ("PartialUpdate", "OverwriteNonDefaults", "partial")

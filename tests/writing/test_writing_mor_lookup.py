@@ -47,6 +47,7 @@ def test_rows_in_log_files_alone_move_and_are_compared(tmp_path: Path) -> None:
     assert (found["k00001"], found["k00003"]) == (("p1", 5, "log1"), ("p0", 6, "m3"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_key_that_moved_is_compared_where_it_is_now_and_not_where_it_was(

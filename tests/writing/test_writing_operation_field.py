@@ -36,6 +36,7 @@ def operations_of(path: Path) -> dict[int, str | None]:
     return {int(row["id"][1:]): row[OPERATION] for row in read.to_pylist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_operations_are_stored_beside_the_rows(kind: str, tmp_path: Path) -> None:
     settings = settings_of(kind)
@@ -105,6 +106,7 @@ def by_payload(path: Path, kind: str, *more: str) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.slow
 def test_a_row_with_an_equal_ordering_value_may_lose(tmp_path: Path) -> None:
     settings = by_payload(tmp_path / "option", "COPY_ON_WRITE")
     hf.write(plain_rows([0], ts=1, text="lost"), tmp_path / "option", {**settings, TIE: False})

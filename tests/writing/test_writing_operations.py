@@ -277,6 +277,7 @@ def test_the_record_key_may_follow_the_sort_columns(table: Path) -> None:
     assert pq.read_table(file, partitioning=None)["id"].to_pylist() == ["k00021", "k00025", "k00023"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("random", [True, False], ids=["incompressible", "compressible"])
 def test_a_bulk_insert_rolls_to_the_next_file_when_one_is_full(random: bool, tmp_path: Path) -> None:
     import numpy as np

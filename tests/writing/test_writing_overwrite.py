@@ -69,6 +69,7 @@ def test_an_exchange_whose_answer_was_lost_has_happened(table: Path) -> None:
         exchange(dead, dead.rooted_at(str(fresh)))
 
 
+@pytest.mark.slow
 def test_a_table_that_is_emptied_in_place_can_be_overwritten_after_a_crash_at_any_call(
     table: Path, tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def test_columns_and_configuration_become_those_of_the_options(table: Path) -> N
         found.upsert(plain_rows([1]), options())
 
 
+@pytest.mark.slow
 def test_an_index_that_the_options_do_not_name_is_not_kept(table: Path) -> None:
     indexed = {**options(), "hoodie.metadata.record.index.enable": "true"}
     hf.write(OLD, table, indexed)
@@ -103,6 +104,7 @@ def test_no_rows_replace_all_rows(table: Path) -> None:
     assert overwrite(OLD.slice(0, 0), table, options()).to_arrow().num_rows == 0
 
 
+@pytest.mark.slow
 def test_columns_of_a_table_with_a_schema_history_are_replaced(table: Path) -> None:
     found = hf.HudiTable.open(table)
     found.alter(hf.RenameColumn("text", "words"))
@@ -160,6 +162,7 @@ def test_a_table_whose_properties_are_damaged_is_written_anew(table: Path) -> No
     assert rows_of(overwrite(NEW, table, options()).to_arrow()) == rows_of(NEW)
 
 
+@pytest.mark.slow
 def test_any_failing_call_leaves_the_old_table_or_the_new_one(tmp_path: Path) -> None:
     hf.write(OLD, tmp_path / "base", options())
     old, settings = table_rows(tmp_path / "base"), options(ordering=None)

@@ -118,6 +118,7 @@ def test_an_update_of_one_row_group_copies_the_others(table):
     assert times.count(result.instant) == 10
 
 
+@pytest.mark.slow
 def test_new_rows_are_encoded_with_a_last_row_group_that_is_not_full(table):
     sizes = groups_of(base_files(table.path)[0])
     assert sizes[-1] < sizes[0] / 2
@@ -291,6 +292,7 @@ def test_keys_are_encoded_again_where_all_columns_are_needed(tmp_path, more):
     assert table.services.validate().ok
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copies_keys")
 def test_a_compaction_copies_the_keys(tmp_path):
     settings = settings_of(**{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
@@ -385,6 +387,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copies_keys")
 @example_settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, block=st.sampled_from(["1", "20000", "125829120"]))

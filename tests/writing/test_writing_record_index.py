@@ -171,6 +171,7 @@ def test_a_key_that_its_file_lacks_is_inserted(tmp_path: Path) -> None:
 # ---- writes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table_type", "version", "index"),
     [

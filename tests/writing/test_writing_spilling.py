@@ -106,12 +106,14 @@ def check(
     assert os.listdir(folder / "temporary") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(WAYS)))
 def test_each_way_writes_the_rows_of_a_write_from_memory(tmp_path: Path, number: int) -> None:
     kind = ("COPY_ON_WRITE", "MERGE_ON_READ")[number % 2]
     check(tmp_path, WAYS[number], kind, partitions=3, size=40, memory=4000, seed=number)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(
     way=st.sampled_from(WAYS),
@@ -292,6 +294,7 @@ except hf.CommitError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_nothing_is_committed(tmp_path: Path) -> None:
     folder = str(tmp_path / "temporary")
     code = LIMITED.format(path=sys.path, table=str(tmp_path / "t"), folder=folder)
@@ -316,6 +319,7 @@ hf.write(rows(), {table!r}, {{**options(), **spilling({folder!r})}})
 """
 
 
+@pytest.mark.slow
 def test_a_killed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     folder = str(tmp_path / "temporary")
     code = KILLED.format(path=sys.path, table=str(tmp_path / "t"), folder=folder)

@@ -26,6 +26,7 @@ def checks(**queries: str) -> dict[str, str]:
 COUNT = "select count(*) from <TABLE_NAME>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_queries_see_the_table_before_and_after_the_write(kind: str, version: str, tmp_path: Path) -> None:
