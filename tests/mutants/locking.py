@@ -1,0 +1,42 @@
+"""Mistakes in locks: two writers at once."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+__all__ = ["LOCKING"]
+
+LOCKING = (
+    Mutant(
+        name="locking-drift-of-clocks-shortens-a-lease",
+        file="hudi_fast/locking/lock_record.py",
+        before="now_ms <= record.valid_until + DRIFT_MS",
+        after="now_ms <= record.valid_until - DRIFT_MS",
+        harm="A writer on another machine takes the lock while its holder still relies on it.",
+        near=("tests/locking/test_locking_in_storage_records.py", "tests/locking/test_locking_in_storage.py"),
+    ),
+    Mutant(
+        name="locking-lease-is-trusted-to-its-end",
+        file="hudi_fast/locking/in_storage.py",
+        before="return started + self._validity - 2 * self._renew",
+        after="return started + self._validity",
+        harm="A commit that storage delays becomes visible after another writer has taken the lock.",
+        near=("tests/locking/test_locking_in_storage.py", "tests/locking/test_locking_in_storage_faults.py"),
+    ),
+    Mutant(
+        name="locking-lock-file-is-trusted-to-its-expiry",
+        file="hudi_fast/locking/lock_file.py",
+        before="time.monotonic() > self._confirmed + self._expire / 2",
+        after="time.monotonic() > self._confirmed + self._expire",
+        harm="A writer that was suspended commits although another one may take its lock file at any moment.",
+        near=("tests/locking/test_locking_file_system.py",),
+    ),
+    Mutant(
+        name="locking-replaced-lock-file-counts",
+        file="hudi_fast/locking/machine.py",
+        before="            if _is_same_file(descriptor, path):\n",
+        after="            if descriptor >= 0:\n",
+        harm="After an overwrite of the table two writers of one machine hold its lock.",
+        near=("tests/locking/test_locking_machine.py", "tests/writing/test_writing_overwrite.py"),
+    ),
+)
