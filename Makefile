@@ -24,6 +24,7 @@ comma := ,
 DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
 DEMO_MADE := $(VENV)/.made-demo$(if $(HAVE_JAVA)$(JAVA_HOME),-spark)
 KEEP ?=
+MUTANTS ?=
 # Histories of several writers: how many, for how long at most, and the first seed (any number; new each time); then how
 # many with Apache Hudi among the writers.
 N ?= 10000
@@ -43,7 +44,7 @@ PYTEST = $(if $(COVERAGE),-m coverage run,) -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers servers built-servers check test test-rest test-full coverage durations test-long soak scale lint \
+.PHONY: help setup peers servers built-servers check test test-rest test-full coverage durations mutants test-long soak scale lint \
   docs demo bench bench-hudi bench-others old-hudi clean check-python
 
 # uv needs a third of the time of pip. pip does it where uv cannot: with a mirror that only pip is configured for, say.
@@ -60,6 +61,7 @@ help:
 	@echo 'make test        the same, and one test of each contract with Spark, real Apache Hudi, servers and faults'
 	@echo 'make test-full   all tests, with a report of the lines that they run; make test-rest: those that make test leaves out'
 	@echo 'make test-long   all tests with more examples, and more lives of tables, releases and index types of each kind'
+	@echo 'make mutants     small mistakes in the product, and the tests that notice them; MUTANTS=--near-only asks fewer tests'
 	@echo 'make durations   all tests, and their durations into tests/support/durations.txt'
 	@echo 'make old-hudi    environments for releases of Hudi before 0.15, which test-long makes, too'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
@@ -153,6 +155,9 @@ $(OLD_HUDI_VENVS:%=%/.made): .venv-hudi-%/.made: Makefile | check-python
 	@touch $@
 
 old-hudi: .venv-hudi-31/.scala $(OLD_HUDI_VENVS:%=%/.made)
+
+mutants: setup built-servers
+	$(BIN)/python -m tests.mutants.run --tier test,full --report artifacts/mutants.json $(MUTANTS)
 
 test-long: setup lint built-servers old-hudi $(OLD_VENV)/.made-dbt
 	$(BIN)/python -m pytest $(PROCESSES) --tier long
