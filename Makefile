@@ -163,8 +163,10 @@ test-long: setup lint built-servers old-hudi $(OLD_VENV)/.made-dbt
 	$(BIN)/python -m pytest $(PROCESSES) --tier long
 
 durations: setup built-servers
-	$(BIN)/python -m pytest $(PROCESSES) --tier test --write-durations tests/support/durations.txt
-	$(BIN)/python -m pytest $(PROCESSES) --tier rest --write-durations tests/support/durations.txt
+	@mkdir -p artifacts && rm -f artifacts/durations.txt
+	$(BIN)/python -m pytest $(PROCESSES) --tier test --write-durations artifacts/durations.txt
+	$(BIN)/python -m pytest $(PROCESSES) --tier rest --write-durations artifacts/durations.txt
+	mv artifacts/durations.txt tests/support/durations.txt
 
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -66,7 +66,7 @@ def read_durations(path: Path = DURATIONS) -> dict[str, Measured]:
 
 
 def write_durations(measured: Mapping[str, Measured], path: Path = DURATIONS) -> None:
-    """Replace the entries of tests that were measured; entries of modules that are gone are left out."""
+    """Replace the entries of tests that were measured, and keep those of others whose modules there still are."""
     root = Path(__file__).parents[2]
     kept = {test: entry for test, entry in read_durations(path).items() if test not in measured}
     entries = {**kept, **{test: entry for test, entry in measured.items() if entry.seconds >= LISTED}}
