@@ -96,9 +96,11 @@ class DynamoDbLock:
             seconds: maximum wait, extended once by the lease of the holder, which may have crashed; 0 = one attempt.
 
         Raises:
-            LockError: DynamoDB refuses requests.
+            LockError: DynamoDB refuses requests, or this provider already holds the lock.
             OSError: DynamoDB does not answer.
         """
+        if self._version is not None:
+            raise LockError(f"This provider already holds the lock {self._key!r} in {self._table.name}.")
         deadline, patient, pause = time.monotonic() + seconds, seconds > 0, _FIRST_PAUSE
         while True:
             item = self._table.read(self._key)

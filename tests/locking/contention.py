@@ -125,7 +125,7 @@ def python_lock(
     storage_options: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> LinePeer:
-    """A process that opens the provider that ``options`` (``hoodie.write.lock...``) name; not the machine's lock."""
+    """A process that opens the provider that ``options`` (``hoodie.write.lock...``) name, or the machine's lock."""
     settings = {"uri": os.fspath(uri), "options": dict(options), "storage_options": dict(storage_options or {})}
     command = [sys.executable, "-m", "tests.locking.python_lock", json.dumps(settings)]
     return LinePeer(command, {"PYTHONPATH": str(PROJECT), **(environment or {})})

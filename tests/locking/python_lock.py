@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.errors import LockTimeoutError
+from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
@@ -22,6 +24,40 @@ from tests.locking.contention import critical_section
 TRY_SECONDS = 30.0
 PAUSE_SECONDS = 0.002
 PATIENCE_SECONDS = 300.0
+
+
+class MachineLock:
+    """The lock of this machine in the form of a provider; it cannot be lost."""
+
+    def __init__(self, table: Storage) -> None:
+        self._table = table
+        self._held = contextlib.ExitStack()
+        self.holder = ""
+
+    def try_lock(self, seconds: float) -> bool:
+        """Take the lock within so many seconds."""
+        try:
+            self._held.enter_context(machine_lock(self._table, seconds))
+        except LockTimeoutError as error:
+            self.holder = str(error)
+            return False
+        return True
+
+    def require_held(self) -> None:
+        """The operating system takes the lock from no process that runs."""
+
+    def unlock(self) -> None:
+        """Give the lock up."""
+        self._held.close()
+
+    def close(self) -> None:
+        """The same."""
+        self._held.close()
+
+
+def open_lock(table: Storage, options: LockOptions) -> LockProvider:
+    """The provider that the options name; the lock of this machine where they name none for several machines."""
+    return open_provider(table, options) if options.is_distributed else MachineLock(table)
 
 
 class LockAtCommand:
@@ -36,7 +72,7 @@ class LockAtCommand:
         """Try until so many seconds have passed."""
         if self._provider is not None:
             self._provider.close()
-        self._provider = open_provider(self._storage, self._options)
+        self._provider = open_lock(self._storage, self._options)
         deadline = time.monotonic() + float(seconds)
         while True:
             if self._provider.try_lock(max(deadline - time.monotonic(), 0.0)):
@@ -86,7 +122,7 @@ class LockAtCommand:
 
     @contextlib.contextmanager
     def _taken(self) -> Iterator[LockProvider]:
-        provider = open_provider(self._storage, self._options)
+        provider = open_lock(self._storage, self._options)
         try:
             deadline = time.monotonic() + PATIENCE_SECONDS
             while not provider.try_lock(TRY_SECONDS):

@@ -22,7 +22,7 @@ from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, decode_record, encode_record, is_taken
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.storage.base import Storage
-from tests.locking.contention import LinePeer, contend, contend_threads, python_lock
+from tests.locking.contention import LinePeer, contend_threads, python_lock
 from tests.servers.s3 import S3Server
 from tests.support.examples import examples
 
@@ -131,45 +131,18 @@ def test_a_lock_is_taken_half_a_second_beyond_its_time() -> None:
     assert not is_taken(LockRecord(True, 10_000, "a"), 0)
 
 
-# ---- one holder
-
-
-def test_taking_and_giving_up(place: Storage) -> None:
+def test_the_object_says_until_when_and_stays_when_the_lock_is_given_up(place: Storage) -> None:
     lock, before = open_provider(place, LockOptions.from_options(OPTIONS)), now_ms()
     assert lock.try_lock(0.0)
     taken = record_of(place)
     assert not taken.expired
     assert before + 10_000 <= taken.valid_until <= now_ms() + 10_001
-    lock.require_held()
     lock.unlock()
     given_up = record_of(place)
     assert given_up.expired
     assert given_up.owner == taken.owner
     lock.close()
     assert record_of(place) == given_up
-    with held(lock_of(place)):
-        assert record_of(place).owner != taken.owner
-
-
-def test_others_wait_and_are_told_for_whom(place: Storage) -> None:
-    with held(lock_of(place)) as first:
-        second, started = lock_of(place), time.monotonic()
-        assert not second.try_lock(0.2)
-        assert time.monotonic() - started >= 0.2
-        assert f"owner {record_of(place).owner}, valid for " in second.holder
-        second.unlock()
-        second.close()
-        first.require_held()
-    assert second.try_lock(0.0)
-    second.close()
-    assert record_of(place).expired
-
-
-def test_a_lock_is_not_taken_twice_by_one_provider(place: Storage) -> None:
-    with held(lock_of(place)) as lock, pytest.raises(hf.LockError, match="already holds"):
-        lock.try_lock(0.0)
-    with pytest.raises(hf.LockError, match="not held"):
-        lock.require_held()
 
 
 def test_an_object_that_cannot_be_understood_is_left_alone(place: Storage) -> None:
@@ -185,6 +158,7 @@ def test_a_lock_without_an_end_is_waited_for(place: Storage) -> None:
     place.conditional().create(STORAGE_LOCK_PATH, encode_record(LockRecord(False, 2**63 - 1, 300 * "x")))
     lock = lock_of(place)
     assert not lock.try_lock(0.0)
+    assert lock.holder.startswith(f"owner {100 * 'x'}, valid for another ")
     assert len(lock.holder) < 200
 
 
@@ -246,13 +220,6 @@ def test_clocks_that_differ_a_little_do_not_matter(tmp_path: Path, ahead: float)
         lock.require_held()
 
 
-def test_who_has_a_clock_far_ahead_takes_a_lock_and_its_holder_notices(place: Storage) -> None:
-    with held(lock_of(place)) as lock, held(lock_of(place, ahead=12.0)) as thief:
-        with pytest.raises(hf.LockError, match="was lost"):
-            lock.require_held()
-        thief.require_held()
-
-
 def test_a_clock_that_steps_back_loses_nothing(place: Storage) -> None:
     offset = 0.0
     with held(StorageLock(place, 10.0, 0.05, lambda: time.time() + offset)) as lock:
@@ -260,20 +227,6 @@ def test_a_clock_that_steps_back_loses_nothing(place: Storage) -> None:
         time.sleep(0.2)
         lock.require_held()
         assert not lock_of(place).try_lock(0.0)
-
-
-def test_a_holder_that_was_paused_beyond_its_lease_does_not_publish(bucket: Storage) -> None:
-    place = bucket
-    with peer_of(place) as peer:
-        assert peer.ask("lock 5") == "locked"
-        peer.signal(signal.SIGSTOP)
-        with held(lock_of(place, ahead=12.0)) as taker:  # as if so much time had gone by
-            taken = record_of(place)
-            peer.signal(signal.SIGCONT)
-            assert peer.ask("held").startswith("error LockError: The lock")
-            assert peer.ask("unlock") == "unlocked"
-            assert record_of(place).owner == taken.owner
-            taker.require_held()
 
 
 @pytest.mark.long
@@ -284,24 +237,6 @@ def test_a_killed_holder_is_waited_for_as_long_as_its_lease_lasts(place: Storage
     until = record_of(place).valid_until
     with held(lock_of(place)):
         assert until + 500 < now_ms() < until + 5000
-
-
-# ---- contention
-
-
-def test_threads_never_hold_it_together(place: Storage, tmp_path: Path) -> None:
-    contend_threads(tmp_path / "c", lambda: held(lock_of(place)), threads=3, rounds=5)
-
-
-def test_processes_never_hold_it_together(bucket: Storage, tmp_path: Path) -> None:
-    with peer_of(bucket) as first, peer_of(bucket) as second:
-        contend(tmp_path / "c", [first, second], rounds=10)
-
-
-@pytest.mark.long
-def test_three_processes_never_hold_it_together_for_long(place: Storage, tmp_path: Path) -> None:
-    with peer_of(place) as first, peer_of(place) as second, peer_of(place) as third:
-        contend(tmp_path / "c", [first, second, third], rounds=300, seconds=280)
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -15,7 +14,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.locking.machine import LOCK_PATH, machine_lock
 from hudi_fast.storage.base import Storage
-from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 WRITER = """
 import sys
@@ -109,28 +108,6 @@ def test_readers_see_whole_commits_while_a_writer_works(table: Path) -> None:
         stop.set()
         reader.join()
     assert torn == []
-
-
-def test_waiting_ends_with_an_error_that_names_the_holder(table: Path) -> None:
-    before = listing(table)
-    settings = {**options(), "hoodie.write.lock.wait_time_ms": "150"}
-    code = HOLDER.format(table=str(table))
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        started = time.monotonic()
-        with pytest.raises(hf.LockTimeoutError, match=rf"process {holder.pid}.*after 0\.15 s.*wait_time_ms"):
-            hf.write(plain_rows([1]), table, settings)
-        assert 0.1 < time.monotonic() - started < 5
-        assert listing(table) == before
-        holder.kill()
-        holder.wait()
-        assert hf.write(plain_rows([1]), table, settings).updates == 1  # the dead hold nothing
-
-
-def test_threads_of_one_process_exclude_each_other(table: Path) -> None:
-    with machine_lock(Storage(table), 1), pytest.raises(hf.LockTimeoutError, match=f"process {os.getpid()}"):
-        hf.write(plain_rows([1]), table, {**options(), "hoodie.write.lock.wait_time_ms": "50"})
 
 
 def test_a_lock_on_a_table_that_was_replaced_locks_nothing(table: Path) -> None:

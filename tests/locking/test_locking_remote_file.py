@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -37,18 +36,6 @@ for turn in range(2):
 
 def lock(hdfs: HdfsCluster, name: str, expire: float = 0.0) -> RemoteFileLock:
     return RemoteFileLock(Storage(hdfs.path(name)), expire)
-
-
-def test_one_writer_holds_it_and_the_next_one_waits(hdfs: HdfsCluster) -> None:
-    first, second = lock(hdfs, "turns"), lock(hdfs, "turns")
-    assert first.try_lock(0.0)
-    first.require_held()
-    assert not second.try_lock(0.2)
-    assert '"writer": "hudi_fast"' in second.holder
-    threading.Timer(0.3, first.unlock).start()
-    assert second.try_lock(10.0)
-    second.close()
-    assert Storage(hdfs.path("turns")).list_dir("") == []
 
 
 def test_an_expired_file_is_taken_over_and_its_writer_notices(hdfs: HdfsCluster) -> None:

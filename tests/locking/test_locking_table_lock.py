@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import threading
@@ -14,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
@@ -297,34 +295,3 @@ def test_a_package_that_is_missing_is_named(
     assert not is_held(table)
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert extra in project["optional-dependencies"]
-
-
-# ---- a table that is written
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("provider", "mode"),
-    [
-        (FILE, SHARED),
-        (OBJECT, {}),
-        pytest.param(FILE, {}, marks=pytest.mark.long),
-        pytest.param(OBJECT, SHARED, marks=pytest.mark.long),
-    ],
-)
-def test_tables_are_written_under_the_providers_lock(tmp_path: Path, provider: str, mode: dict[str, Any]) -> None:
-    settings = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.write.lock.provider": provider,
-        "hudi_fast.threads": "1",
-        **mode,
-    }
-    path = tmp_path / "t"
-    for save_mode, first in (("append", 0), ("append", 2), ("overwrite", 7)):
-        rows = pa.table({"id": [first, first + 1], "v": [first, first]})
-        hf.write(rows, path, settings, mode=save_mode)
-        assert not (path / ".hoodie" / "lock").exists()
-        if provider == OBJECT and (path / STORAGE_LOCK_PATH).exists():
-            assert json.loads((path / STORAGE_LOCK_PATH).read_bytes())["expired"] is True
-    assert sorted(hf.HudiTable.open(path).to_arrow().column("id").to_pylist()) == [7, 8]

@@ -18,22 +18,18 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
-import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import create_properties
-from hudi_fast.errors import ConfigError, LockError, LockTimeoutError
+from hudi_fast.errors import ConfigError, LockError
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.path_hash import path_hash
 from hudi_fast.locking.provider import LockProvider
-from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.locking.zookeeper import queue_order
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import LinePeer, contend, python_lock
 from tests.locking.jvm_lock import jvm_lock, peer_pyspark_jars
 from tests.servers.tcp_proxy import tcp_proxy
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
-from tests.support.small_tables import options as table_options
-from tests.support.small_tables import plain_rows
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
 IMPLICIT = "org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider"
@@ -161,33 +157,6 @@ def test_a_path_in_the_url_that_is_not_there_is_named(zookeeper):
 # ---- one holder
 
 
-def test_others_wait_are_told_the_holder_and_leave_nothing_behind(zookeeper, view):
-    settings = properties(zookeeper.url)
-    other = opened(settings)
-    with held(settings):
-        assert not other.try_lock(0)
-        assert not other.try_lock(0.2)
-        assert "application_id=hudi_fast-" in other.holder
-        assert len(view.get_children(path_of(settings))) == 1
-        with pytest.raises(LockError, match="not held"):
-            other.require_held()
-    assert other.try_lock(0)
-    other.require_held()
-    other.close()
-
-
-def test_a_waiter_goes_on_as_soon_as_the_lock_is_free(zookeeper):
-    settings = properties(zookeeper.url)
-    with contextlib.ExitStack() as first:
-        holder = first.enter_context(held(settings))
-        timer = threading.Timer(0.2, holder.unlock)
-        timer.start()
-        began = time.monotonic()
-        with held(settings):
-            assert 0.1 < time.monotonic() - began < 1
-        timer.join()
-
-
 def test_the_queue_is_served_in_order(zookeeper, view):
     settings = properties(zookeeper.url)
     order: list[int] = []
@@ -271,33 +240,15 @@ def test_processes_of_both_exclude_each_other_thousands_of_times(zookeeper, tmp_
 # ---- holders that go silent
 
 
-@pytest.mark.parametrize("who", ["python", pytest.param("hudi", marks=pytest.mark.long)])
-def test_the_lock_of_a_holder_that_was_killed_is_free_after_its_session(zookeeper, who):
+@pytest.mark.long
+def test_the_lock_of_a_hudi_that_was_killed_is_free_after_its_session(zookeeper):
     settings = properties(zookeeper.url)
-    peer = python_lock("/nowhere", settings) if who == "python" else jvm_lock(PROVIDER, settings)
-    with peer as holder:
+    with jvm_lock(PROVIDER, settings) as holder:
         assert holder.ask("lock 10") == "locked"
         holder.signal(signal.SIGKILL)
         began = time.monotonic()
         with held(settings):
             assert time.monotonic() - began < SESSION_SECONDS + 2
-
-
-def test_a_holder_that_was_suspended_knows_that_it_lost_the_lock(zookeeper, view):
-    settings = properties(zookeeper.url)
-    with python_lock("/nowhere", settings) as sleeper:
-        assert [sleeper.ask("lock 10"), sleeper.ask("held")] == ["locked", "held"]
-        sleeper.signal(signal.SIGSTOP)
-        with held(settings) as provider:
-            sleeper.signal(signal.SIGCONT)
-            answer = sleeper.ask("held")
-            assert answer.startswith("error LockError")
-            assert "Nothing was published" in answer
-            assert sleeper.ask("unlock") == "unlocked"
-            provider.require_held()
-            assert len(view.get_children(path_of(settings))) == 1
-        assert sleeper.ask("lock 10") == "locked"
-        assert sleeper.ask("held") == "held"
 
 
 @pytest.mark.long
@@ -313,18 +264,6 @@ def test_a_waiter_that_was_suspended_queues_again(zookeeper, view):
             until(lambda: len(view.get_children(path_of(settings))) == 2)
         assert sleeper.answer() == "locked"
         assert sleeper.ask("held") == "held"
-
-
-def test_a_node_that_somebody_deleted_is_a_lost_lock(zookeeper, view):
-    settings = properties(zookeeper.url)
-    with held(settings) as provider:
-        (name,) = view.get_children(path_of(settings))
-        view.delete(f"{path_of(settings)}/{name}")
-        with pytest.raises(LockError, match="its node was deleted"):
-            provider.require_held()
-        with held(settings) as next_one:
-            provider.unlock()
-            next_one.require_held()
 
 
 def test_a_child_of_fork_neither_has_the_lock_nor_takes_it_away(zookeeper):
@@ -487,23 +426,3 @@ def test_nodes_that_others_must_not_change_are_a_lock_that_cannot_be_had(zookeep
     view.create("/closed", acl=[make_acl("digest", "somebody:nobody", all=True)])
     with pytest.raises(LockError, match="denies access"):
         opened(settings).try_lock(5)
-
-
-# ---- writes
-
-
-def test_who_does_not_get_the_tables_lock_is_told_the_holder(zookeeper, tmp_path):
-    create_properties(Storage(tmp_path), {"hoodie.table.name": "trips"})
-    settings = properties(zookeeper.url) | {f"{LOCK}wait_time_ms": "100", f"{LOCK}client.num_retries": "0"}
-    with held(settings), pytest.raises(LockTimeoutError, match="application_id=hudi_fast-"):
-        table_lock(Storage(tmp_path), LockOptions.from_options(settings)).__enter__()
-
-
-@pytest.mark.long
-def test_writers_of_a_table_take_the_lock(zookeeper, view, tmp_path):
-    settings = properties(zookeeper.url) | {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-    settings |= {"hoodie.clean.failed.writes.policy": "LAZY"}
-    hf.write(plain_rows([1]), tmp_path / "t", table_options() | settings)
-    hf.write(plain_rows([2]), tmp_path / "t", table_options() | settings)
-    assert view.exists(path_of(settings)).cversion >= 4
-    assert view.get_children(path_of(settings)) == []
