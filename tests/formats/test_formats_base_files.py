@@ -80,8 +80,8 @@ def test_rows_of_every_type_come_back_in_their_order_and_types(base: Base, tmp_p
         batches = list(reader.batches(["key", base.nested], 4))
         assert pa.Table.from_batches(batches).equals(expected.select(["key", base.nested]))
         assert max(one.num_rows for one in batches) == 4
-        assert sum(one.num_rows for one in reader.batches([], 4)) == 14
-        assert max(one.num_rows for one in reader.batches([], 4)) == 4
+        sizes = [one.num_rows for one in reader.batches([], 4)]
+        assert sizes == [4, 4, 4, 2] if base.few else sum(sizes) == 14
         last = reader.num_row_groups - 1
         assert reader.read(["key"], [last]).num_rows == reader.row_group_rows()[last]
         assert reader.read(["key"], []).num_rows == 0
