@@ -7,7 +7,6 @@ hudi_fast.formats.lance.write.
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import signal
 import sys
@@ -15,7 +14,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,88 +31,8 @@ from hudi_fast.formats.lance.types import table_schema
 from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
 from hudi_fast.formats.vectors import vector_type
 from hudi_fast.storage.base import Storage
+from tests.formats.lance_rows import ROWS, SCHEMA, UTC, written
 from tests.servers.s3 import S3Server
-
-UTC, WALL = pa.timestamp("us", "UTC"), pa.timestamp("us")
-PART = pa.struct([("at", UTC), ("walls", pa.list_(pa.field("element", WALL)))])
-SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("truth", pa.bool_()),
-        ("small", pa.int32()),
-        ("large", pa.int64()),
-        ("single", pa.float32()),
-        ("double", pa.float64()),
-        ("raw", pa.binary()),
-        ("day", pa.date32()),
-        ("at", UTC),
-        ("wall", WALL),
-        ("short", pa.timestamp("ms", "UTC")),
-        ("time", pa.time64("us")),
-        ("clock", pa.time32("ms")),
-        ("fixed", pa.binary(3)),
-        ("amount", pa.decimal128(38, 2)),
-        ("part", PART),
-        ("parts", pa.list_(pa.field("element", PART))),
-        ("vector", vector_type(3, pa.float32())),
-        ("wide", vector_type(2, pa.float64())),
-    ]
-)
-AT = dt.datetime(1955, 1, 2, 3, 4, 5, 678901, tzinfo=dt.UTC)
-LATE = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
-FULL = {
-    "key": "kü😀",
-    "truth": False,
-    "small": -(2**31),
-    "large": 2**63 - 1,
-    "single": -1.25,
-    "double": 5e-324,
-    "raw": b"\0\xff",
-    "day": dt.date(1583, 1, 3),
-    "at": AT,
-    "wall": LATE,
-    "short": AT.replace(microsecond=678000),
-    "time": dt.time(1, 2, 3, 4),
-    "clock": dt.time(1, 2, 3, 4000),
-    "fixed": b"\0\xff.",
-    "amount": Decimal("-123456789012345678901234567890123456.90"),
-    "part": {"at": AT, "walls": [LATE, None]},
-    "parts": [{"at": None, "walls": []}, None],
-    "vector": [1.5, -2.0, 3.0],
-    "wide": [0.1, float("inf")],
-}
-EMPTY = {**FULL, "key": "", "raw": b"", "part": {"at": None, "walls": None}, "parts": []}
-ROWS = pa.Table.from_pylist([FULL, dict.fromkeys(SCHEMA.names), EMPTY] * 3, SCHEMA)
-KEYS = BaseFileFooter("Ymxvb20=", "DYNAMIC_V0", "a", "é" * 3000)
-
-
-def written(storage: Storage, tables: list[pa.Table], path: str = "p/a.lance") -> int:
-    schema = tables[0].schema
-    writer = LanceWriter(storage, path, schema, LanceSettings(), arrow_to_avro(schema, "r", "n"))
-    for table in tables:
-        writer.write(table)
-    return writer.close(KEYS)
-
-
-def test_rows_of_every_type_come_back_in_their_order_and_types(tmp_path: Path) -> None:
-    parts = [ROWS, ROWS.slice(1, 5), ROWS.slice(0, 0)]
-    storage, expected = Storage(tmp_path), pa.concat_tables(parts)
-    assert written(storage, parts) == (tmp_path / "p" / "a.lance").stat().st_size
-    assert [one.name for one in (tmp_path / "p").iterdir()] == ["a.lance"]
-    with open_lance_file(storage, "p/a.lance") as reader:
-        assert (reader.schema, reader.num_rows, reader.metadata) == (SCHEMA, 14, None)
-        assert reader.location == (storage, "p/a.lance")
-        assert sum(reader.row_group_rows()) == 14
-        found = reader.read(SCHEMA.names)
-        found.validate(full=True)
-        assert found.equals(expected)
-        assert reader.read(["parts", "at"]).equals(expected.select(["parts", "at"]))
-        batches = list(reader.batches(["key", "vector"], 4))
-        assert pa.Table.from_batches(batches).equals(expected.select(["key", "vector"]))
-        assert max(one.num_rows for one in batches) == 4
-        assert [one.num_rows for one in reader.batches([], 4)] == [4, 4, 4, 2]
-        assert reader.read(["key"], []).num_rows == 0
-        assert reader.footer() == KEYS
 
 
 def test_dictionary_encoded_texts_are_stored_as_texts(tmp_path: Path) -> None:
@@ -143,15 +61,6 @@ def test_the_metadata_has_hudis_keys_and_the_version_is_that_of_hudi(tmp_path: P
         b"org.apache.hudi.bloomfilter",
     ]
     assert found.schema.metadata[b"hoodie.vector.columns"] == b"vector:VECTOR(3),wide:VECTOR(2, DOUBLE)"
-
-
-def test_a_file_without_rows_has_columns_and_keys(tmp_path: Path) -> None:
-    storage = Storage(tmp_path)
-    written(storage, [ROWS.slice(0, 0)])
-    with open_lance_file(storage, "p/a.lance") as reader:
-        assert (reader.schema, reader.num_rows, reader.num_row_groups) == (SCHEMA, 0, 0)
-        assert reader.footer() == KEYS
-        assert reader.read(["at"]).num_rows == len(list(reader.batches(["at"]))) == 0
 
 
 def test_a_long_file_is_read_in_ranges_of_rows(tmp_path: Path) -> None:
@@ -215,18 +124,6 @@ def test_files_of_every_version_of_the_format_are_read(version: str, tmp_path: P
     with open_lance_file(Storage(tmp_path), "a.lance") as reader:
         assert reader.read(["id", "n"]).equals(rows)
         assert reader.footer() == BaseFileFooter(min_key="k0")
-
-
-def test_a_missing_cut_or_foreign_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    storage = Storage(tmp_path)
-    written(storage, [ROWS])
-    raw = (tmp_path / "p" / "a.lance").read_bytes()
-    with pytest.raises(FileGoneError, match=r"b\.lance"):
-        open_lance_file(storage, "b.lance")
-    for content in (b"", b"LANC", raw[:-1], raw[: len(raw) // 2], b"PAR1" + bytes(100) + b"PAR1"):
-        (tmp_path / "b.lance").write_bytes(content)
-        with pytest.raises(CorruptTableError, match=r"b\.lance"):
-            open_lance_file(storage, "b.lance")
 
 
 def decoders() -> list[int]:

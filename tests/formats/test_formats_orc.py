@@ -20,9 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.errors import CorruptTableError, FileGoneError, HudiError, UnsupportedFeatureError
-from hudi_fast.formats.avro.schema import arrow_to_avro
-from hudi_fast.formats.base_file import BaseFileFooter
+from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.messages import bytes_field, number_field
 from hudi_fast.formats.orc.read import open_orc_file
 from hudi_fast.formats.orc.sections import LZ4, LZO, SNAPPY, ZLIB, ZSTD, Sections
@@ -38,70 +36,8 @@ from hudi_fast.formats.orc.tail import Stripe, parse_tail
 from hudi_fast.formats.orc.types import plain_type
 from hudi_fast.formats.orc.write import OrcSettings, OrcWriter
 from hudi_fast.storage.base import Storage
+from tests.formats.orc_rows import AT, KEYS, LONG_AGO, PART, ROWS, SCHEMA, UTC, written
 from tests.support.examples import examples
-
-UTC, WALL = pa.timestamp("us", "UTC"), pa.timestamp("us")
-PART = pa.struct([("at", UTC), ("walls", pa.list_(pa.field("element", WALL)))])
-SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("at", UTC),
-        ("wall", WALL),
-        ("short", pa.timestamp("ms", "UTC")),
-        ("time", pa.time64("us")),
-        ("fixed", pa.binary(3)),
-        ("amount", pa.decimal128(20, 2)),
-        ("part", PART),
-        ("moments", pa.map_(pa.string(), pa.field("value", UTC))),
-        ("parts", pa.list_(pa.field("element", PART))),
-    ]
-)
-AT = dt.datetime(2020, 1, 2, 3, 4, 5, 678901, tzinfo=dt.UTC)
-LONG_AGO = dt.datetime(1700, 1, 2, 3, 4, 5, 678901)
-FULL = {
-    "key": "k",
-    "at": AT,
-    "wall": LONG_AGO,
-    "short": AT.replace(microsecond=678000),
-    "time": dt.time(1, 2, 3, 4),
-    "fixed": b"\0\xff.",
-    "amount": Decimal("-123456789012345678.90"),
-    "part": {"at": AT, "walls": [LONG_AGO, None]},
-    "moments": [("a", AT), ("b", None)],
-    "parts": [{"at": None, "walls": []}, None],
-}
-ROWS = pa.Table.from_pylist([FULL, dict.fromkeys(SCHEMA.names), {**FULL, "moments": [], "parts": []}] * 3, SCHEMA)
-KEYS = BaseFileFooter("Ymxvb20=", "DYNAMIC_V0", "a", "é" * 3000)
-
-
-def written(folder: Path, tables: list[pa.Table], codec: str = "zstd", stripe_bytes: int = 1 << 20) -> Storage:
-    storage, schema = Storage(folder), tables[0].schema
-    encoding = OrcSettings(codec, stripe_bytes)
-    writer = OrcWriter(storage, "p/a.orc", schema, encoding, arrow_to_avro(schema, "r", "n"))
-    for table in tables:
-        writer.write(table)
-    assert writer.close(KEYS) == (folder / "p" / "a.orc").stat().st_size
-    return storage
-
-
-@pytest.mark.parametrize("codec", ["zstd", "zlib", "snappy", "lz4", "none"])
-def test_rows_of_every_type_come_back_in_their_order_and_types(codec: str, tmp_path: Path) -> None:
-    parts = [ROWS, ROWS.slice(1, 5), ROWS.slice(0, 0)]
-    storage = written(tmp_path, parts, codec, 1 << 16 if codec == "none" else 1 << 20)
-    expected = pa.concat_tables(parts)
-    with open_orc_file(storage, "p/a.orc") as reader:
-        assert (reader.schema, reader.num_rows, reader.metadata) == (SCHEMA, 14, None)
-        assert (reader.num_row_groups > 1) == (codec == "none")
-        assert sum(reader.row_group_rows()) == 14
-        assert reader.read(SCHEMA.names).equals(expected)
-        reader.read(SCHEMA.names).validate(full=True)
-        assert reader.read(["parts", "at"]).equals(expected.select(["parts", "at"]))
-        batches = list(reader.batches(["key", "moments"], 4))
-        assert pa.Table.from_batches(batches).equals(expected.select(["key", "moments"]))
-        assert max(one.num_rows for one in batches) == 4
-        assert sum(one.num_rows for one in reader.batches([], 4)) == 14
-        last = reader.num_row_groups - 1
-        assert reader.read(["key"], [last]).num_rows == reader.row_group_rows()[last]
 
 
 def test_the_footer_has_hudis_keys_for_every_reader_of_orc(tmp_path: Path) -> None:
@@ -116,14 +52,6 @@ def test_the_footer_has_hudis_keys_for_every_reader_of_orc(tmp_path: Path) -> No
         b"orc.avro.schema",
         b"org.apache.hudi.bloomfilter",
     ]
-
-
-def test_a_file_without_rows_has_columns_and_keys(tmp_path: Path) -> None:
-    storage = written(tmp_path, [ROWS.slice(0, 0)])
-    with open_orc_file(storage, "p/a.orc") as reader:
-        assert (reader.schema, reader.num_rows, reader.num_row_groups) == (SCHEMA, 0, 0)
-        assert reader.footer() == KEYS
-        assert reader.read(["at"]).num_rows == len(list(reader.batches(["at"]))) == 0
 
 
 def test_a_file_without_avro_schema_has_the_types_that_hudi_derives(tmp_path: Path) -> None:
@@ -223,17 +151,6 @@ def test_fractions_of_seconds_before_1970_are_refused(tmp_path: Path) -> None:
     whole = pa.table({"at": pa.array([early.replace(microsecond=0), AT], UTC)})
     with open_orc_file(written(tmp_path, [whole]), "p/a.orc") as reader:
         assert reader.read(["at"]).equals(whole)
-
-
-def test_a_missing_cut_or_foreign_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    storage = written(tmp_path, [ROWS])
-    raw = (tmp_path / "p" / "a.orc").read_bytes()
-    with pytest.raises(FileGoneError, match=r"b\.orc"):
-        open_orc_file(storage, "b.orc")
-    for content in (b"", b"ORC", raw[:-1], raw[: len(raw) // 2], b"PAR1" + bytes(100) + b"PAR1"):
-        (tmp_path / "b.orc").write_bytes(content)
-        with pytest.raises(CorruptTableError, match=r"b\.orc"):
-            open_orc_file(storage, "b.orc")
 
 
 def test_an_error_of_the_output_is_raised_as_it_is(tmp_path: Path) -> None:
