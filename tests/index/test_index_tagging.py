@@ -55,6 +55,35 @@ def test_every_index_finds_exactly_the_equal_keys(stored: list[str], wanted: lis
     shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda one: f"{one.kind}-{one.prune_by_range}")
+def test_each_key_of_a_file_is_found_by_itself_the_smallest_and_the_largest_too(
+    kind: IndexSettings, tmp_path: Path
+) -> None:
+    hf.write(plain_rows([0, 2, 4]), tmp_path, options())
+    storage, slice_ = only_slice(tmp_path)
+    for row, key in enumerate(("k00000", "k00002", "k00004")):
+        match = match_slice(storage, slice_, IncomingKeys.of(pa.array([key]), np.array([7])), kind, None)
+        assert match is not None, key
+        assert (match.base_rows.tolist(), match.incoming_rows.tolist()) == ([row], [7])
+    for key in ("k", "k00001", "k00005"):
+        assert match_slice(storage, slice_, IncomingKeys.of(pa.array([key]), np.array([7])), kind, None) is None
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda one: f"{one.kind}-{one.prune_by_range}")
+def test_rows_are_counted_across_row_groups_that_are_left_out(kind: IndexSettings, tmp_path: Path) -> None:
+    hf.write(plain_rows(range(0, 24, 2)), tmp_path, options())
+    storage, slice_ = only_slice(tmp_path)
+    assert slice_.base_file is not None
+    path = tmp_path / slice_.base_file.path
+    pq.write_table(pq.read_table(path, partitioning=None), path, row_group_size=2)
+    for wanted in ([0, 11], [1, 2, 7, 8, 11], [4], [0, 3, 4, 10], [2, 9]):
+        keys = IncomingKeys.of(pa.array([f"k{2 * row:05d}" for row in wanted]), np.arange(len(wanted)))
+        match = match_slice(storage, slice_, keys, kind, None)
+        assert match is not None
+        assert match.base_rows.tolist() == wanted
+        assert match.incoming_rows.tolist() == list(range(len(wanted)))
+
+
 def test_keys_are_computed_where_a_table_stores_none(tmp_path: Path) -> None:
     settings_ = {**options(), "hoodie.populate.meta.fields": "false"}
     hf.write(plain_rows([0, 2, 4]), tmp_path, settings_)

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.locking import in_storage
 from hudi_fast.locking.audit import AUDIT_FOLDER, AUDIT_SWITCH
 from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, decode_record, encode_record, is_taken
@@ -209,6 +211,40 @@ def test_a_late_renewal_is_good_if_nobody_has_taken_the_lock(tmp_path: Path) -> 
         time.sleep(1.0)
         lock.require_held()
         assert not lock_of(place).try_lock(0.0)
+
+
+class SilentStore:
+    """A store that does not answer."""
+
+    def read(self, path: str) -> None:
+        raise OSError(f"no answer about {path}")
+
+    def replace(self, path: str, data: bytes, version: str) -> None:
+        raise OSError(f"no answer about {path}")
+
+
+def test_a_lease_that_cannot_be_renewed_is_trusted_until_two_renewals_before_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(**vars(time))
+    monkeypatch.setattr(in_storage, "time", clock)
+    lock = lock_of(Storage(tmp_path), validity=60.0, renew=15.0)
+
+    def require_held(seconds: float) -> None:
+        clock.monotonic = lambda: 1000.0 + seconds
+        lock.require_held()
+
+    clock.monotonic = lambda: 1000.0
+    with held(lock):
+        fall_silent(lock)
+        with monkeypatch.context() as silence:
+            silence.setattr(lock, "_store", SilentStore())
+            for seconds in (0.0, 29.9):
+                require_held(seconds)
+            for seconds in (30.1, 59.0, 61.0):
+                with pytest.raises(hf.LockError, match=r"could not be renewed in time \(no answer .*another writer"):
+                    require_held(seconds)
+        require_held(61.0)  # nobody has taken it
 
 
 @pytest.mark.parametrize("ahead", [-0.4, 0.4, *(pytest.param(by, marks=pytest.mark.long) for by in (-10, -0.15, 0.15))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.locking.machine import LOCK_PATH, machine_lock
+from hudi_fast.locking import machine
+from hudi_fast.locking.machine import LOCK_PATH, is_held, machine_lock
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.file_locks import lock_file
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 WRITER = """
@@ -128,6 +131,28 @@ def test_a_lock_on_a_table_that_was_replaced_locks_nothing(table: Path) -> None:
             Storage(table).exchange(Storage(fresh))
         assert waiting.result(30) == 1
     assert set(table_rows(table)) == {"k00007", "k00050"}
+
+
+def test_a_lock_file_that_was_replaced_before_it_was_locked_does_not_count(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is overwritten, and the new one is locked, after a writer has opened the lock file of the old one."""
+    fresh = table.with_name("fresh")
+    hf.write(plain_rows([7]), fresh, options())
+    with contextlib.ExitStack() as others:
+
+        def after_an_overwrite(descriptor: int) -> None:
+            monkeypatch.setattr(machine, "lock_file", lock_file)
+            Storage(table).exchange(Storage(fresh))
+            others.enter_context(machine_lock(Storage(table), 1))
+            lock_file(descriptor)
+
+        monkeypatch.setattr(machine, "lock_file", after_an_overwrite)
+        with pytest.raises(hf.LockTimeoutError, match="being written by another writer"):
+            others.enter_context(machine_lock(Storage(table), 0.05))
+    with machine_lock(Storage(table), 0):
+        assert is_held(Storage(table))
+        assert not is_held(Storage(fresh))
 
 
 def test_a_table_that_went_away_is_said_to_be_gone(tmp_path: Path) -> None:

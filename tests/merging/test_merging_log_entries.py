@@ -248,6 +248,27 @@ def test_positions_that_do_not_fit_the_block_or_the_file_are_not_used(tmp_path: 
         assert found.changes.replaced.tolist() == [1]
 
 
+def test_positions_of_a_block_that_changes_a_row_twice_are_not_used(tmp_path: Path) -> None:
+    """They are stored as a set: the keys a, a, b have the positions 0 and 1."""
+    base = base_of(tmp_path, base_rows(*BASE))
+    about = {
+        "record_positions": encode_positions(np.array([0, 1], dtype=np.int64)),
+        "base_file_instant_time_of_record_positions": "100",
+    }
+    twice = data("200", rows(("a", 7, "older"), ("a", 9, "newer"), ("b", 8, "once")), **about)
+    gone = deletes("200", ["a", "a", "b"], pa.array([7, 9, 3]), **about)
+    merge = merge_of(tmp_path, use_positions=True)
+    for block, replaced, dropped in ((twice, {0: "newer", 1: "once"}, []), (gone, {}, [0])):
+        slice_ = slice_of(tmp_path, [("200", [block])], base)
+        with open_base_file(Storage(tmp_path), base.path) as reader:
+            found = resolve_slice(merge, visible_blocks(merge, slice_), SCHEMA, reader, "100")
+        texts = found.entries.rows.column("text").to_pylist()
+        sources = [texts[found.entries.row[one]] for one in found.changes.sources]
+        assert dict(zip(found.changes.replaced.tolist(), sources, strict=True)) == replaced
+        assert found.changes.dropped.tolist() == dropped
+        assert found.appended.tolist() == []
+
+
 def test_a_base_file_older_than_the_ordering_column_loses(tmp_path: Path) -> None:
     base = base_of(tmp_path, base_rows(*BASE).drop_columns("ts"))
     logs = [("200", [data("200", rows(("a", 1, "new"), ("b", -1, "below the default"), ("c", None, "tie")))])]

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import log_rows, merged_rows
+from hudi_fast.merging.rules import CUSTOM, MergeRules
 from hudi_fast.merging.slice_merge import merge_schema
 from tests.merging.log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, slice_of
 
@@ -54,6 +56,21 @@ def test_row_groups_that_are_ruled_out_give_replaced_rows_alone(tmp_path: Path) 
     with open_base_file(merge.storage, base.path) as reader:
         found = merged_rows(merge, slice_, blocks, WANTED, columns, reader, 1000, ruled_out=[0])
         assert texts(found) == ["c5", "f2", "g2", "h2", "x1", "y1"]
+
+
+def test_rows_that_a_merger_deletes_and_those_of_delete_blocks_go_alike(tmp_path: Path) -> None:
+    def drop_old(older: pa.Table, newer: pa.Table) -> pa.Table:
+        return newer.append_column("_hoodie_is_deleted", pc.greater(newer["ts"], 4))
+
+    base = base_of(tmp_path, rows("abcdefgh"))
+    changed = [{"id": key, "ts": ts, "text": f"{key}{ts}"} for key, ts in (("b", 5), ("d", 3), ("g", 5))]
+    logs = [("200", [data("200", changed), deletes("200", ["a", "c", "h"])])]
+    slice_, merge = slice_of(tmp_path, logs, base), merge_of(tmp_path, rules=MergeRules(CUSTOM, (), merger=drop_old))
+    blocks, columns = visible_blocks(merge, slice_), merge_schema(merge, WANTED, SCHEMA)
+    for batch_rows in (3, 1000):
+        with open_base_file(merge.storage, base.path) as reader:
+            found = merged_rows(merge, slice_, blocks, WANTED, columns, reader, batch_rows)
+            assert texts(found) == ["d3", "e2", "f2"]
 
 
 def test_a_slice_without_base_file_has_the_rows_of_its_log(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hudi_fast.metadata_table.updates.produce_records import KeysOfSlice
 from hudi_fast.metadata_table.updates.produce_secondary import PairsOfSlice, check_secondary
 from hudi_fast.metadata_table.updates.produce_stats import StatsOfFiles, StatsOfRemoved, files_of_slices
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.file_names import base_file_name, log_file_name
 from hudi_fast.view.slices import FileSlice, latest_slices
 from tests.metadata_table.producer_runs import context_of, produced
 from tests.support.small_tables import options, plain_rows
@@ -57,6 +58,17 @@ def test_files_are_listed_by_partition(context: ProducerContext) -> None:
     assert [(row["name"], row["size"], row["deleted"]) for row in rows["p0"]] == [(file.name, file.size, False)]
     assert NON_PARTITIONED not in rows
     assert gone == set()
+
+
+def test_empty_files_are_not_listed(context: ProducerContext) -> None:
+    """A writer that ends before its first byte leaves one; release 0.15 of Apache Hudi refuses a size of 0."""
+    file = slice_of(context).base_file
+    assert file is not None
+    names = (base_file_name(file.file_id, "9-9-9", file.instant), log_file_name(file.file_id, file.instant, 1, "9-9-9"))
+    for name in names:
+        context.storage.write_bytes(f"p0/{name}", b"")
+    rows, _ = produced([FilesOfTable(context)], "files")
+    assert [(row["name"], row["size"]) for row in rows["p0"]] == [(file.name, file.size)]
 
 
 def test_each_base_file_has_its_bloom_filter(context: ProducerContext) -> None:

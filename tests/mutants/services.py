@@ -20,7 +20,7 @@ SERVICES = (
         file="hudi_fast/services/compaction/slices.py",
         before="output.footer.add(table.column(RECORD_KEY).combine_chunks())",
         after="output.footer.carry(table.column(RECORD_KEY))",
-        harm="With a bloom index a key that came to its base file by a compaction is inserted a second time.",
+        harm="With bloom filters a query for a key skips the base file to which a compaction brought the key.",
         near=("tests/services/test_services_compaction.py", "tests/services/test_services_compaction_golden.py"),
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +193,28 @@ def test_archived_commits_count(version: str, tmp_path: Path) -> None:
     assert keys(table.incremental(times[1])) == named(*range(2, 8))
     assert keys(table.incremental(times[1], options={FALLBACK: True})) == named(*range(2, 8))
     assert keys(table.incremental("000")) == named(*range(8))
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_archived_commit_counts_that_was_requested_hours_before_the_begin(version: str, tmp_path: Path) -> None:
+    given = settings("COW", version)
+    for number in range(6):
+        hf.write(plain_rows([number], partitions=6), tmp_path, given)
+    slow = sorted((tmp_path / ".hoodie/timeline").glob("*.commit"))[1]
+    requested, _, completion = slow.stem.partition("_")
+    done, begin = (
+        f"{datetime.strptime(completion, '%Y%m%d%H%M%S%f') + timedelta(hours=hours):%Y%m%d%H%M%S%f}"[:17]
+        for hours in (20, 19)
+    )
+    slow.rename(slow.with_name(f"{requested}_{done}.commit"))
+    table = hf.HudiTable.open(tmp_path)
+    assert keys(table.incremental(begin)) == named(1)
+    kept = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    table.services.archive({**QUIET, **kept})
+    assert requested not in {one.requested for one in load_state(Storage(tmp_path)).timeline.writes()}
+    assert keys(table.incremental(begin)) == named(1)
+    assert keys(table.incremental(begin, done)) == named(1)
+    assert keys(table.incremental(done)) == []
 
 
 def test_a_hollow_commit_is_refused_waited_for_or_no_matter(tmp_path: Path) -> None:

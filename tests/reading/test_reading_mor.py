@@ -11,16 +11,19 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.log.blocks import HeaderKey
 from hudi_fast.merging.rules import CUSTOM, MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.conditions import RowFilter
+from hudi_fast.reading.scan import ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import load_state
 from tests.merging.log_slices import SCHEMA, base_of, data, deletes, merge_of, slice_of
-from tests.support.mor_tables import log_files, mor_options
+from tests.support.mor_tables import blocks_of, log_files, mor_options
 from tests.support.rows import assert_same_rows
-from tests.support.small_tables import plain_rows
+from tests.support.small_tables import plain_rows, rows_of
 
 CONFIG = TableConfig.from_properties(
     {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.table.type": "MERGE_ON_READ"}, "t"
@@ -175,6 +178,27 @@ def test_a_pending_compaction_changes_nothing_that_a_query_sees(tmp_path: Path, 
     table.services.compact()
     assert texts() == seen
     assert texts(query_type="read_optimized") == seen
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_log_block_that_changes_a_row_twice_changes_no_other_row(tmp_path: Path, version: str) -> None:
+    """Its positions are a set with fewer members than the block has rows."""
+    more = {"hoodie.metadata.enable": "false", "hoodie.logfile.data.block.format": "avro"}
+    settings = mor_options(more, table_version=version)
+    hf.write(plain_rows(range(4), partitions=1), tmp_path, settings)
+    hf.write(plain_rows(range(2), ts=5, text="new", partitions=1), tmp_path, settings)
+    (log,), (block,) = log_files(tmp_path), blocks_of(tmp_path)
+    assert block.positions == [0, 1]
+    older = {**block.rows[0], "ts": 3, "text": "older"}
+    headers = {key.name.lower(): text for key, text in block.headers.items()}
+    del headers["instant_time"], headers["schema"]
+    instant, schema = block.headers[HeaderKey.INSTANT_TIME], block.headers[HeaderKey.SCHEMA]
+    (tmp_path / log.path).write_bytes(data(instant, [older, *block.rows], schema, **headers))
+    assert [one.positions for one in blocks_of(tmp_path)] == [[0, 1]]
+    texts = {"k00000": "new0", "k00001": "new1", "k00002": "a2", "k00003": "a3"}
+    for query in (ScanQuery(), ScanQuery(use_positions=True)):
+        rows = scan_table(plan_scan(load_state(Storage(tmp_path)), query=query))
+        assert {key: row[2] for key, row in rows_of(rows).items()} == texts
 
 
 def test_files_and_stats_count_log_files(tmp_path: Path) -> None:

@@ -17,11 +17,16 @@ from hypothesis import strategies as st
 
 import hudi_fast as hf
 from hudi_fast.errors import HudiWarning
+from hudi_fast.metadata_table.keys import partition_stats_key
+from hudi_fast.metadata_table.read import scan
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
+from tests.services.planted import metadata, plant
 from tests.support.examples import examples
 from tests.support.instrumented_storage import RecordingStorage
+from tests.support.mor_tables import VERSIONS, mor_options
+from tests.support.small_tables import plain_rows
 
 M = "hoodie.metadata."
 OPTIONS = {
@@ -190,6 +195,36 @@ def test_a_row_that_its_log_changed_is_found_by_what_it_is_now(tmp_path: Path) -
     assert ids_of(plan(tmp_path, pc.field("number") == 999)) == [4]
     assert ids_of(plan(tmp_path, pc.field("number") == 4)) == []
     assert ids_of(plan(tmp_path, pc.field("number") == 4, ScanQuery(read_optimized=True))) == [4]
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_partition_with_a_pending_compaction_is_kept_whatever_its_ranges(version: str, tmp_path: Path) -> None:
+    """The ranges of Apache Hudi then are those of later log files alone."""
+    settings = {**OPTIONS, **MOR, "hoodie.write.table.version": version}
+    hf.write(rows(range(20)), tmp_path, settings)
+    hf.write(rows([4], ts=2), tmp_path, {**settings, **UPSERT})
+    services = hf.HudiTable.open(tmp_path).services
+    assert services.plan_compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"}) is not None
+    hf.write(rows([4], ts=3, number=pa.array([999])), tmp_path, {**settings, **UPSERT})
+    of_p0 = pc.field("key") == partition_stats_key("number", "p0")
+    (found,) = scan(metadata(tmp_path), "partition_stats").filter(of_p0).to_pylist()
+    plant(tmp_path, "partition_stats", [{**found, "min": found["max"]}])
+    for number, wanted in ((2, [2]), (999, [4])):
+        filter_ = pc.field("number") == number
+        assert "partition_stats" in steps(hf.HudiTable.open(tmp_path), filter_)
+        assert ids_of(plan(tmp_path, filter_)) == wanted
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_bloom_filters_say_nothing_of_keys_that_a_log_alone_holds(version: str, tmp_path: Path) -> None:
+    more = {f"{M}index.bloom.filter.enable": "true", "hoodie.bucket.index.num.buckets": "1"}
+    settings = mor_options(more, index="BUCKET", table_version=version)
+    for ids in ([0, 8, 1, 9], [4]):
+        hf.write(plain_rows(ids), tmp_path, settings)
+    table = hf.HudiTable.open(tmp_path)
+    filter_ = pc.field("id") == "k00004"
+    assert table.to_arrow(filter=filter_)["text"].to_pylist() == ["a4"]
+    assert steps(table, filter_)["bloom_filters"] == (2, 1)
 
 
 def test_the_past_and_what_is_not_merged_ask_no_index_of_present_rows(tmp_path: Path) -> None:

@@ -29,15 +29,22 @@ from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from tests.services.clean_tables import COMMITS, VERSIONS, clean_metadata, data_files, services, write_times, writes
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
-from tests.support.sessions import session_of
-from tests.support.small_tables import plain_rows
+from tests.support.sessions import session_of, write_engine
+from tests.support.small_tables import plain_rows, table_rows
 
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 HISTORY = ".hoodie/timeline/history"
+SEVERAL_WRITERS = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
 
 
 class StuckStorage(RecordingStorage):
@@ -272,6 +279,43 @@ def test_a_write_that_is_pending_keeps_what_it_may_read(version: str, tmp_path: 
     assert services(tmp_path).clean(lazy).files_deleted == 4
     assert load_state(storage).timeline.find(dead.requested, "commit") is None
     assert data_files(tmp_path)["p0"] == times[3:]
+
+
+class LateEngine(LocalEngine):
+    """Something else happens before it writes its first file.
+
+    Args:
+        rows: to write.
+        first: what happens.
+    """
+
+    def __init__(self, rows: pa.Table, first: Callable[[], object]) -> None:
+        super().__init__(rows)
+        self._first = first
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        self._first()
+        return super().execute(plan)
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_the_folder_of_an_empty_partition_stays_while_a_write_is_pending(version: str, tmp_path: Path) -> None:
+    settings = {**writes(version), **SEVERAL_WRITERS}
+    write_times(tmp_path, 2, settings)
+    gone = {**settings, "hoodie.datasource.write.operation": "delete_partition"}
+    hf.write(plain_rows([]), tmp_path, {**gone, "hoodie.datasource.write.partitions.to.delete": "p1"})
+    hf.write(plain_rows([0], ts=9), tmp_path, settings)
+    cleans: list[CleanResult] = []
+    cleaning = services(tmp_path)
+    engine = LateEngine(
+        plain_rows([1, 3], ts=10, text="again"), lambda: cleans.append(cleaning.clean({**settings, COMMITS: "1"}))
+    )
+    write_engine(engine, Storage(tmp_path), settings)
+    (done,) = cleans
+    assert done.files_deleted > 0
+    assert done.partitions_deleted == ()
+    assert [table_rows(tmp_path)[key] for key in ("k00001", "k00003")] == [("p1", 10, "again1"), ("p1", 10, "again3")]
+    assert_metadata_true(tmp_path)
 
 
 def test_partitions_below_an_empty_one_stay(tmp_path: Path) -> None:

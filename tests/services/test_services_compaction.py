@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -78,6 +79,36 @@ def test_writes_find_the_keys_of_compacted_files(version: str, tmp_path: Path) -
     result = hf.write(change, tmp_path, settings)
     assert (result.inserts, result.updates) == (1, 2)
     assert table_rows(tmp_path) == {**rows, **rows_of(change)}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_bloom_filters_hold_the_keys_that_came_from_the_log_alone(version: str, tmp_path: Path) -> None:
+    """With a bucket index new keys are logged, too."""
+    more = {"hoodie.metadata.index.bloom.filter.enable": "true", "hoodie.bucket.index.num.buckets": "1"}
+    settings = mor_options(more, table_version=version, index="BUCKET")
+    for ids in ([0, 8, 1, 9], [4]):
+        hf.write(plain_rows(ids), tmp_path, settings)
+    assert services(tmp_path).compact(settings).inserts == 1
+    table, filter_ = hf.HudiTable.open(tmp_path), pc.field("id") == "k00004"
+    assert table.to_arrow(filter=filter_)["text"].to_pylist() == ["a4"]
+    skipped = {step["index"]: (step["before"], step["after"]) for step in table.explain(filter_).to_pylist()}
+    assert skipped["bloom_filters"] == (2, 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_file_groups_of_a_pending_clustering_are_left_out(version: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, version)
+    only = {"hoodie.clustering.plan.strategy.partition.selected": "p0"}
+    clustering = services(tmp_path).plan_cluster({**settings, **only})
+    before = table_rows(tmp_path)
+    planned = services(tmp_path).plan_compact(settings)
+    assert [one.partition_path for one in planned.plan.operations] == ["p1"]
+    assert planned.plan.missing_partitions == ("p0",)
+    assert services(tmp_path).plan_compact(settings) is None
+    assert services(tmp_path).compact(settings, plan=planned).file_groups == 1
+    assert services(tmp_path).cluster(settings, plan=clustering).instant == clustering.instant
+    assert table_rows(tmp_path) == before
+    assert_tidy(tmp_path)
 
 
 def test_without_log_files_nothing_is_planned_and_nothing_written(tmp_path: Path) -> None:

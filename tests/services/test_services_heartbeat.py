@@ -136,6 +136,30 @@ def test_of_this_machine_locks_tell_and_not_the_file_of_one_that_was_killed(tmp_
     heart.stop()
 
 
+def test_with_concurrent_writers_signs_of_this_machine_count_too(tmp_path: Path) -> None:
+    storage, shared = Storage(tmp_path), HeartbeatRule(shared=True)
+    with sending_heartbeats(storage, "1", shared):
+        assert is_alive(storage, "1", shared)
+        grow_old(tmp_path, "1", 200)
+        assert not is_alive(storage, "1", shared)
+    assert not is_alive(storage, "1", shared)
+
+
+@pytest.mark.parametrize("mode", ["SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"])
+def test_a_clean_rolls_back_a_write_of_this_machine_only_where_it_cannot_be_running(mode: str, tmp_path: Path) -> None:
+    lock = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+    several = {"hoodie.write.concurrency.mode": mode, "hoodie.write.lock.provider": lock}
+    settings = {**options(), POLICY: "LAZY", **several}
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    running = "20240101000000000"
+    left_by_another(tmp_path, running)
+    with sending_heartbeats(Storage(tmp_path), running):
+        hf.HudiTable.open(tmp_path).services.clean(settings)
+        assert pending(tmp_path) == ([] if mode == "SINGLE_WRITER" else [running])
+    hf.HudiTable.open(tmp_path).services.clean(settings)
+    assert_tidy(tmp_path)
+
+
 @pytest.mark.parametrize("service", ["compact", "log_compact"])
 def test_the_option_says_how_long_a_service_of_others_is_left_alone(service: str, tmp_path: Path) -> None:
     settings = mor_options({"hoodie.log.compaction.blocks.threshold": "1"})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hudi_fast.writing.key_places import UNKNOWN_ROW, KeyPlaces
+from hudi_fast.index.tagging import SliceMatches
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.key_places import UNKNOWN_ROW, KeyPlaces, places_of_matches, slice_numbers
 
 
 def test_places_are_joined_and_chosen():
@@ -20,3 +22,15 @@ def test_places_are_joined_and_chosen():
 def test_no_places_have_integers():
     none = KeyPlaces.joined([])
     assert [len(none.rows), none.slices.dtype, none.stored.dtype] == [0, np.dtype(np.int64), np.dtype(np.int64)]
+
+
+def test_a_key_that_a_base_file_has_several_times_has_one_place_without_a_row_number() -> None:
+    slices = [FileSlice("p", name, None, (), "100") for name in "ab"]
+    matches = [
+        SliceMatches(slices[0], np.array([0, 2, 3, 5, 8]), np.array([7, 4, 7, 9, 7])),
+        SliceMatches(slices[1], np.array([1, 6, 7]), np.array([9, 4, 4])),
+    ]
+    found = places_of_matches(matches, slice_numbers(slices))
+    assert found.rows.tolist() == [4, 4, 7, 9, 9]
+    assert found.slices.tolist() == [0, 1, 0, 0, 1]
+    assert found.stored.tolist() == [2, UNKNOWN_ROW, UNKNOWN_ROW, 5, 1]

@@ -30,7 +30,7 @@ from hudi_fast.writing.markers import create_marker, make_marker_folder
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from tests.support.mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit, stats_of
 from tests.support.sessions import rolled_back, write_engine
-from tests.support.small_tables import assert_tidy, plain_rows, table_rows
+from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows
 
 LATER = "20300101000000000"
 
@@ -305,3 +305,31 @@ def test_a_compaction_that_is_rolled_back_is_requested_again(version: str, tmp_p
     assert [(one.requested, one.state) for one in after.timeline.pending()] == [(time, State.REQUESTED)]
     assert not (tmp_path / left).exists()
     assert table_rows(tmp_path) == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_log_files_of_others_stay_when_a_compaction_that_left_no_markers_is_rolled_back(
+    version: str, tmp_path: Path
+) -> None:
+    """Before version 8 these log files are named after the compaction."""
+    settings = make(tmp_path, version)
+    time = plan_compaction(tmp_path, State.INFLIGHT)
+    hf.write(plain_rows([1, 3], ts=3, text="c"), tmp_path, settings)
+    hf.write(plain_rows([3, 5], ts=4, text="d"), tmp_path, settings)
+    before, logs = table_rows(tmp_path), log_files(tmp_path)
+    assert {log.instant == time for log in logs[1:]} == {version == "6"}
+    at = state_of(tmp_path)
+    left = tmp_path / f"p1/{latest_slices(at.view, 'p1')[0].file_id}_0-0-0_{time}.parquet"
+    left.write_bytes(b"half a file")
+    (failed,) = at.timeline.pending_compactions
+    rolled_back(tmp_path, failed)
+    assert not left.exists()
+    assert log_files(tmp_path) == logs
+    assert table_rows(tmp_path) == before
+    change = plain_rows([5, 7], ts=5, text="e")
+    assert hf.write(change, tmp_path, settings).updates == 2
+    rows = {**before, **rows_of(change)}
+    assert table_rows(tmp_path) == rows
+    hf.HudiTable.open(tmp_path).services.run_pending(settings)
+    assert table_rows(tmp_path) == rows
+    assert_tidy(tmp_path)

@@ -26,7 +26,8 @@ from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import RecordingStorage
-from tests.support.mor_tables import stats_of
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.mor_tables import VERSIONS, stats_of
 from tests.support.small_tables import OPTIONS, plain_rows, table_rows, write_to
 
 INDEX = "hoodie.index.type"
@@ -236,6 +237,23 @@ def test_a_key_may_be_in_several_partitions_where_the_index_is_by_partition(tmp_
     expected = [("p0", f"k0000{n}", f"a{n}") for n in range(3)] + [("p1", f"k0000{n}", f"b{n}") for n in range(4)]
     assert found == expected
     assert_index_is_right(tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_deleted_key_that_another_index_writes_again_is_found(version: str, tmp_path: Path) -> None:
+    """The base file still holds the key: a log file hides its row, and a later one brings it back."""
+    kept = {"hoodie.metadata.global.record.level.index.enable": "true"}
+    settings = settings_of("MERGE_ON_READ", version, "SIMPLE", **kept)
+    hf.write(plain_rows(range(6)), tmp_path, settings)
+    hf.HudiTable.open(tmp_path).delete(plain_rows([2, 4], ts=2), settings)
+    assert_index_is_right(tmp_path)
+    hf.write(plain_rows([2, 3], ts=3, text="again"), tmp_path, settings)
+    assert "record_index" in assert_metadata_true(tmp_path)
+    assert_index_is_right(tmp_path)
+    result = hf.write(plain_rows([2, 4], ts=4, text="later"), tmp_path, {**settings, INDEX: GLOBAL})
+    assert (result.updates, result.inserts) == (1, 1)
+    rows = table_rows(tmp_path)
+    assert (len(rows), rows["k00002"], rows["k00004"]) == (6, ("p0", 4, "later2"), ("p0", 4, "later4"))
 
 
 def test_rows_go_to_logs_without_a_look_at_base_files(tmp_path: Path) -> None:

@@ -37,3 +37,18 @@ def test_a_rollback_that_is_repeated_adds_nothing(tmp_path: Path) -> None:
     marked = set(marked_files(storage, "500"))
     assert take_back(storage, "500", "400", "p", slices, marked) == made
     assert len(list((tmp_path / "p").iterdir())) == 1
+
+
+def test_a_command_block_that_was_cut_off_is_written_again(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    make_marker_folder(storage, "500")
+    slices = {(ID, "100"), (ID, "200")}
+    made = take_back(storage, "500", "400", "p", slices, set())
+    torn, whole = sorted(made)
+    block = storage.read_bytes(torn)
+    storage.write_bytes(torn, block[: len(block) // 2])
+    again = take_back(storage, "500", "400", "p", slices, set(marked_files(storage, "500")))
+    added = f"p/{log_file_name(ID, '100', 2, '1-0-1')}"
+    assert again == {torn: len(block) // 2, whole: made[whole], added: len(block)}
+    assert storage.read_bytes(added) == block
+    assert set(marked_files(storage, "500")) == set(again)
