@@ -113,8 +113,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(line)
     target = config.getoption("--write-durations")
     if target:
-        needs = {test: frozenset(found["needs"].split()) for test, found in known.items()}
-        write_durations({test: Measured(taken, needs[test]) for test, taken in seconds.items()}, Path(target))
+        own = {test: found for test, found in known.items() if found["tier"] in RUNS[config.getoption("--tier")]}
+        measured = {test: Measured(seconds[test], frozenset(found["needs"].split())) for test, found in own.items()}
+        write_durations(measured, Path(target))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, is_run, needs_
 ROOT = Path(__file__).parents[1]
 SLOW_SECONDS = 4.0
 """An unmarked test of one process may take as long as this; then it is marked slow."""
-SMOKE_SECONDS = 600.0
+SMOKE_SECONDS = 700.0
 """All smoke tests together, in seconds of one process."""
 
 

@@ -68,7 +68,6 @@ def take_turns(sides: MorSides, first: Any, second: Any) -> pa.Table:
     return rows
 
 
-@pytest.mark.smoke("hudi_12-9-MOR-True")
 @pytest.mark.parametrize(
     ("peer", "version", "kind", "ours_first"),
     [

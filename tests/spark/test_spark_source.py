@@ -233,7 +233,6 @@ def test_the_first_batch_of_a_stream_from_the_latest_is_the_same_when_it_is_run_
     assert found[0] == list(range(10, 30))
 
 
-@pytest.mark.smoke
 def test_a_stream_from_table_to_table_loses_and_doubles_nothing(session, tmp_path):
     for name in ("mor", "cow"):
         kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"} if name == "mor" else {}
