@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests of other tiers. Tests that need a JVM get the time that it may take to start."""
     run = config.getoption("--tier")
-    tiers = config.stash.setdefault(COLLECTED, {})
+    collected = config.stash.setdefault(COLLECTED, {})
     config.stash[MISNAMED] = unknown_cases(items)
     chosen, left_out = [], []
     for item in items:
@@ -72,7 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = marks_of(item)
         if is_hypothesis_test(getattr(item, "obj", None)):
             marks.add("hypothesis")
-        tier = tiers[item.nodeid] = tier_of(needs, marks)
+        tier = tier_of(needs, marks)
+        collected[item.nodeid] = tier, needs
         item.user_properties += [("tier", tier), ("needs", " ".join(sorted(needs)))]
         (chosen if is_run(tier, marks, run) else left_out).append(item)
     items[:] = chosen

@@ -57,6 +57,7 @@ def test_the_table_with_log_files_holds_the_same_after_its_compaction(told):
     assert sum(len(batch) for batch in table.to_batches(columns=["month"], as_of=deleted)) == 328_521
 
 
+@pytest.mark.slow
 def test_it_does_not_write_into_a_folder_that_is_there(told):
     again = subprocess.run([sys.executable, DEMO / "flights.py", "--keep", told[1]], capture_output=True, check=False)
     assert again.returncode == 2

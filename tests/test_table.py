@@ -113,6 +113,7 @@ def test_a_table_with_columns_that_its_schema_lacks_is_not_created(name: str, tm
     assert listing(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_verbs_pass_options_on(table: hf.HudiTable) -> None:
     result = table.insert(plain_rows([1, 50]), {"hoodie.datasource.insert.dup.policy": "drop"})
     assert (result.operation, result.inserts) == ("insert", 1)

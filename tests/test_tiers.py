@@ -16,8 +16,8 @@ from tests.support.lots import Lot, Measured, choose, lots_of, read_durations, w
 from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, is_run, needs_of, summary, tier_of
 
 ROOT = Path(__file__).parents[1]
-SLOW_SECONDS = 4.0
-"""An unmarked test of one process may take as long as this; then it is marked slow."""
+SLOW_SECONDS = 3.0
+"""A test of one process that takes as long as this must be marked slow; half a second is reason enough."""
 SMOKE_SECONDS = 700.0
 """All smoke tests together, in seconds of one process."""
 
@@ -67,33 +67,30 @@ def test_marks_name_cases_that_there_are(request: pytest.FixtureRequest) -> None
 
 
 @pytest.fixture
-def collected(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Tier of every test, those that this run leaves out included."""
+def collected(request: pytest.FixtureRequest) -> dict[str, tuple[str, frozenset[str]]]:
+    """Tier and needs of every test, those that this run leaves out included."""
     found = request.config.stash[COLLECTED]
     if len({test.partition("::")[0] for test in found}) < 500:
         pytest.skip("Only part of the tests is collected.")
     return found
 
 
-def test_tests_that_take_long_are_marked(collected: dict[str, str]) -> None:
-    measured = read_durations()
-    slow = {
-        test: entry.seconds
-        for test, entry in measured.items()
-        if entry.seconds >= SLOW_SECONDS and collected.get(test) == "check"
-    }
-    assert slow == {}, "Mark these tests slow, or make them faster and run `make durations`."
+def test_tests_that_take_long_are_marked(collected: dict[str, tuple[str, frozenset[str]]]) -> None:
+    unmarked = {test for test, (tier, _) in collected.items() if tier == "check"}
+    slow = {test: entry.seconds for test, entry in read_durations().items() if entry.seconds >= SLOW_SECONDS}
+    assert {test: seconds for test, seconds in slow.items() if test in unmarked} == {}, (
+        "Mark these tests slow, or make them faster and run `make durations`."
+    )
 
 
-def test_smoke_tests_are_few(collected: dict[str, str]) -> None:
-    measured = read_durations()
-    smoke = [test for test, tier in collected.items() if tier == "test"]
-    by_need = Counter(need for test in smoke for need in measured.get(test, Measured(0, frozenset())).needs)
+def test_smoke_tests_are_few(collected: dict[str, tuple[str, frozenset[str]]]) -> None:
+    smoke = {test: needs for test, (tier, needs) in collected.items() if tier == "test"}
+    by_need = Counter(need for needs in smoke.values() for need in needs)
     assert 40 <= by_need["spark"] <= 90
     assert 30 <= by_need["peer"] <= 60
     assert by_need["server"] >= 8
     assert by_need["cluster"] >= 1
-    assert sum(measured[test].seconds for test in smoke if test in measured) <= SMOKE_SECONDS
+    assert sum(entry.seconds for test, entry in read_durations().items() if test in smoke) <= SMOKE_SECONDS
 
 
 # ---- lots

@@ -320,6 +320,7 @@ def test_writes_and_services_on_such_a_table(name: str, more: dict[str, Any], tm
     assert table.services.validate().ok
 
 
+@pytest.mark.slow
 def test_a_group_that_is_written_to_becomes_a_whole_file_and_the_folder_is_left_alone(tmp_path: Path) -> None:
     table, rows = make(tmp_path)
     before = {path: path.read_bytes() for path in (tmp_path / "source").rglob("*.parquet")}
@@ -336,6 +337,7 @@ def test_a_group_that_is_written_to_becomes_a_whole_file_and_the_folder_is_left_
     assert {path: path.read_bytes() for path in (tmp_path / "source").rglob("*.parquet")} == before
 
 
+@pytest.mark.slow
 def test_cleaning_and_rolling_back(tmp_path: Path) -> None:
     table, rows = make(tmp_path)
     for ts in (10, 20, 30):
@@ -369,6 +371,7 @@ def test_indexes_are_built_from_skeletons_and_their_files(tmp_path: Path) -> Non
     assert sum(note == "by the index" for note in note_of(table).values()) == 1
 
 
+@pytest.mark.slow
 def test_changes_since_a_bootstrap(tmp_path: Path) -> None:
     table, rows = make(tmp_path)
     first = table.upsert(changed(rows.slice(0, 2))).instant
@@ -425,6 +428,7 @@ def test_an_archived_bootstrap_and_a_savepoint_of_one(tmp_path: Path) -> None:
     assert skeletons(table) == 5
 
 
+@pytest.mark.slow
 def test_a_clean_that_is_to_delete_files_of_the_folder_is_left_to_hudi(tmp_path: Path) -> None:
     table, rows = make(tmp_path)
     for ts in (10, 20):

@@ -15,6 +15,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_compact_tells_people_and_machines_what_it_did(run, table):
     rows = table_rows(table)
     code, out, err = run("compact", table, "--json")

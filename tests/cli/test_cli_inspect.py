@@ -73,6 +73,7 @@ def test_files_are_listed_one_by_one_or_by_partition(run, table):
     assert "Partitions (1)" in run("files", table, "--by-partition", "--limit", 1)[1]
 
 
+@pytest.mark.slow
 def test_info_tells_when_the_table_was_last_served(run, table):
     done = hf.HudiTable.open(table).services.compact()
     code, out, _ = run("info", table)

@@ -88,6 +88,7 @@ def test_read_goes_back_in_time(run, table):
     assert (ids(now), ids(then)) == ([2, 3], [1, 2, 3])
 
 
+@pytest.mark.slow
 def test_read_of_base_files_alone(run, table, tmp_path):
     more = [*OPTIONS, "-o", "hoodie.datasource.write.table.type=MERGE_ON_READ"]
     for _ in range(2):

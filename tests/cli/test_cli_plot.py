@@ -37,6 +37,7 @@ def test_a_picture_is_a_file_of_the_kind_that_its_name_says(run, table, tmp_path
     assert len(content) > 5_000
 
 
+@pytest.mark.slow
 def test_machines_are_told_where_the_picture_is(run, table, tmp_path):
     _, out, _ = run("history", table, "--plot", tmp_path / "x.svg", "--limit", 1, "--json")
     assert json.loads(out) == {"instants": 1, "output": str(tmp_path / "x.svg")}
@@ -101,6 +102,7 @@ def test_there_are_never_too_many_bins():
     assert edges[-1] > 2**62
 
 
+@pytest.mark.slow
 def test_odd_names_are_drawn_as_text(tmp_path):
     names = ["_hidden", "$x^2$", "a$b", "データ", "x" * 200, "back\\slash"]
     rows = plain_rows(range(6)).set_column(1, "part", pa.array(names))

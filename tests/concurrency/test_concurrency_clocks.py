@@ -41,6 +41,7 @@ def compaction_of(path: Path, settings: dict[str, str]) -> None:
         services(path).compact(settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 @pytest.mark.parametrize(
     ("kind", "meanwhile"),

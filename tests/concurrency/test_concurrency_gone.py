@@ -146,6 +146,7 @@ def test_a_plan_that_is_withdrawn_while_it_is_looked_at_is_nobodys_loss(tmp_path
     assert hf.HudiTable(Late(path)).to_arrow().num_rows == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metadata", ["true", "false"])
 @pytest.mark.parametrize("engine", [LateEngine, InterleavedEngine], ids=["logs after", "logs before"])
 def test_what_is_logged_on_a_slice_that_was_rolled_back_is_no_file_group(
@@ -197,6 +198,7 @@ def test_no_plan_names_what_is_logged_on_a_slice_that_was_rolled_back(tmp_path: 
     assert_sound(path, table_rows(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "rows", "service"),
     [
@@ -233,6 +235,7 @@ def test_no_plan_names_what_a_rollback_is_about_to_delete(
     assert_sound(path, table_rows(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [True, False], ids=["completed", "planned"])
 def test_what_is_logged_on_a_compaction_that_was_taken_back_does_not_land(tmp_path: Path, done: bool) -> None:
     """Before table version 8 a write logs to the slice that a pending compaction is to begin: nobody would read it."""

@@ -54,6 +54,7 @@ def test_a_compaction_that_died_is_done_again_without_what_was_logged_since(
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_rollback_logs_beside_a_compaction_that_died(tmp_path: Path) -> None:
     """Before table version 8 it lists the log files that stay; the compaction, done again, knows nothing of that."""
     settings = settings_for("MOR", "6")
@@ -83,6 +84,7 @@ def test_a_log_file_is_never_written_over_one_of_another_writer(tmp_path: Path) 
         ours.write("files", 0, entries)
 
 
+@pytest.mark.slow
 def test_a_key_that_two_writers_inserted_is_clustered_into_one_place(tmp_path: Path) -> None:
     """Nobody could know, and from then on an upsert changes both rows."""
     index = {

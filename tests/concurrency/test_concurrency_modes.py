@@ -77,6 +77,7 @@ def test_without_blocking_file_groups_have_to_be_known_beforehand(
 # ---- who waits for whom
 
 
+@pytest.mark.slow
 def test_one_of_several_writers_holds_no_lock_while_it_writes_files(tmp_path: Path) -> None:
     settings = settings_for("COW", "9")
     hf.write(plain_rows(range(4)), tmp_path, settings)
@@ -100,6 +101,7 @@ def test_a_single_writer_holds_its_lock_throughout(tmp_path: Path) -> None:
 # ---- retries
 
 
+@pytest.mark.slow
 def test_a_conflict_is_retried_and_the_write_done_again_on_what_is_there_then(tmp_path: Path) -> None:
     settings = settings_for("COW", "9", {"hoodie.write.num.retries.on.conflict.failures": "2"})
     hf.write(plain_rows(range(4)), tmp_path, settings)
@@ -233,6 +235,7 @@ def test_two_who_add_columns_land_if_they_are_the_same(same: bool, tmp_path: Pat
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_columns_are_not_added_behind_a_write_that_began_later(tmp_path: Path) -> None:
     """Readers take the columns from the newest commit by requested time, whichever was completed last."""
     settings = settings_for("COW", "9", {"hoodie.write.num.retries.on.conflict.failures": "1"})
@@ -296,6 +299,7 @@ def test_a_new_table_whose_only_write_fails_is_taken_away(tmp_path: Path) -> Non
     assert not table.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", ["InProcessLockProvider", "FileSystemBasedLockProvider"])
 def test_a_write_to_a_table_that_was_replaced_meanwhile_does_not_land(lock: str, tmp_path: Path) -> None:
     table, provider = tmp_path / "t", IN_PROCESS.replace("InProcessLockProvider", lock)

@@ -144,6 +144,7 @@ def make(path: Path, settings: dict[str, Any]) -> None:
     hf.write(plain_rows([0, 1], ts=2), path, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version", "name"), cells())
 def test_an_upsert_lands_or_fails_as_what_ran_meanwhile_says(
     kind: str, version: str, name: str, tmp_path: Path
@@ -204,6 +205,7 @@ def test_writers_land_while_a_service_is_at_work(service: str, version: str, tmp
     assert len(table_rows(tmp_path)) == 4 + len(once)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COW", pytest.param("MOR", marks=pytest.mark.long)])
 def test_a_clustering_gives_way_to_a_write_that_may_change_its_rows(kind: str, tmp_path: Path) -> None:
     settings = settings_for(kind, "9", PREFER_WRITER)
@@ -215,6 +217,7 @@ def test_a_clustering_gives_way_to_a_write_that_may_change_its_rows(kind: str, t
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 5, "B1")})
 
 
+@pytest.mark.slow
 def test_a_clustering_gives_way_to_a_write_that_is_at_work(tmp_path: Path) -> None:
     """Apache Hudi's writers say in their inflight file what they write to, ours by their markers."""
     settings = settings_for("COW", "9", PREFER_WRITER)
@@ -247,6 +250,7 @@ def test_of_two_who_carry_out_one_compaction_one_does(tmp_path: Path) -> None:
     assert [one.requested for one in commits] == [plan.instant]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.long)])
 def test_two_who_log_to_one_slice_never_write_one_file(version: str, tmp_path: Path) -> None:
     """Before version 8 nothing in the name of a log file tells its writer."""
@@ -274,6 +278,7 @@ BUCKETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ts", [9, 4])
 def test_without_blocking_both_land_and_readers_merge_by_the_ordering_field(ts: int, tmp_path: Path) -> None:
     settings = settings_for("MOR", "9", {**BUCKETS, **NBCC})
@@ -285,6 +290,7 @@ def test_without_blocking_both_land_and_readers_merge_by_the_ordering_field(ts: 
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": wins})
 
 
+@pytest.mark.slow
 def test_without_blocking_two_who_begin_one_bucket_both_land(tmp_path: Path) -> None:
     settings = settings_for("MOR", "9", {**BUCKETS, **NBCC})
     make(tmp_path, settings)
@@ -304,6 +310,7 @@ def rows_in(path: Path, partition: str) -> Rows:
     return {row["id"]: (row["part"], row["ts"], row["text"]) for row in here}
 
 
+@pytest.mark.slow
 def test_without_blocking_bulk_inserts_are_still_looked_at(tmp_path: Path) -> None:
     settings = settings_for("MOR", "9", {**BUCKETS, **NBCC})
     make(tmp_path, settings)
@@ -315,6 +322,7 @@ def test_without_blocking_bulk_inserts_are_still_looked_at(tmp_path: Path) -> No
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 6, "B1")})
 
 
+@pytest.mark.slow
 def test_without_blocking_changes_that_follow_from_the_table_are_not_lost(tmp_path: Path) -> None:
     settings = settings_for("MOR", "9", {**BUCKETS, **NBCC})
     make(tmp_path, settings)
@@ -341,6 +349,7 @@ def test_without_blocking_changes_that_follow_from_the_table_are_not_lost(tmp_pa
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 12, "a1")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.long)])
 def test_a_log_compaction_gives_way_to_a_compaction(version: str, tmp_path: Path) -> None:
     settings = settings_for("MOR", version)

@@ -73,6 +73,7 @@ def history_beside_a_compaction_of_another_group(site: Site) -> History:
     return history_of(world, site, first, list(events))
 
 
+@pytest.mark.slow
 def test_a_compaction_begins_no_slice_in_other_file_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     history = history_beside_a_compaction_of_another_group(Site.on_disk(tmp_path))
     assert [one.outcome for one in history.done] == ["landed", "landed", "landed", "landed", "served"]

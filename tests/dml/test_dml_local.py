@@ -47,6 +47,7 @@ def log_headers(table: hf.HudiTable) -> list[dict[HeaderKey, str]]:
     return [block.headers for one in slices if one.log_files for block in visible_blocks(merge, one)]
 
 
+@pytest.mark.slow("cow-9-parts")
 @pytest.mark.parametrize(("kind", "version", "partitioned"), KINDS)
 def test_a_merge_updates_deletes_and_inserts_in_one_commit(kind, version, partitioned, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind=kind, version=version, partitioned=partitioned)
@@ -149,6 +150,7 @@ def test_without_equal_columns_every_pair_is_looked_at(tmp_path: Path) -> None:
     assert [row[4] for row in contents(table)] == ["n0", "n1", "a", "a", "n4", "n5", "n6", "b", "b", "n9"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version", "partitioned"), KINDS)
 def test_updates_and_deletes_by_condition(kind, version, partitioned, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind=kind, version=version, partitioned=partitioned)
@@ -163,6 +165,7 @@ def test_updates_and_deletes_by_condition(kind, version, partitioned, tmp_path: 
     assert {row[3] for row in contents(table)} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_table_that_makes_its_keys_is_changed_too(kind, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind=kind, **{"hoodie.datasource.write.recordkey.field": None})
@@ -177,6 +180,7 @@ def test_a_table_that_makes_its_keys_is_changed_too(kind, tmp_path: Path) -> Non
     assert len(set(now.values())) == 8
 
 
+@pytest.mark.slow("COPY_ON_WRITE-GLOBAL_RECORD_LEVEL_INDEX", "MERGE_ON_READ-GLOBAL_RECORD_LEVEL_INDEX")
 @pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_LEVEL_INDEX"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_row_whose_partition_column_is_set_moves(kind, index, tmp_path: Path) -> None:
@@ -191,6 +195,7 @@ def test_a_row_whose_partition_column_is_set_moves(kind, index, tmp_path: Path) 
     assert len(contents(table)) == 10
 
 
+@pytest.mark.slow
 def test_only_the_columns_that_are_set_are_logged(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind="MERGE_ON_READ")
     source = rows([3, 4, 5], fare=8.0)
@@ -206,6 +211,7 @@ def test_only_the_columns_that_are_set_are_logged(tmp_path: Path) -> None:
     assert any(HeaderKey.IS_PARTIAL not in one and '"note"' in one[HeaderKey.SCHEMA] for one in log_headers(table))
 
 
+@pytest.mark.slow
 def test_an_update_does_not_bring_back_values_of_a_late_row_in_the_log(tmp_path: Path) -> None:
     for change in ("update", "merge"):
         table = new_table(tmp_path / change, range(3), kind="MERGE_ON_READ")
@@ -227,6 +233,7 @@ def test_merges_that_insert_or_set_various_columns_log_whole_rows(tmp_path: Path
     assert all(HeaderKey.IS_PARTIAL not in one for one in log_headers(table))
 
 
+@pytest.mark.slow
 def test_the_ordering_value_decides_as_it_does_for_any_write(tmp_path: Path) -> None:
     for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
         table = new_table(tmp_path / kind, range(3), kind=kind)
@@ -236,6 +243,7 @@ def test_the_ordering_value_decides_as_it_does_for_any_write(tmp_path: Path) -> 
         assert [row[4] for row in contents(table)] == ["n0", "equal", "newer"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_deleted_key_comes_back(kind, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind=kind)
@@ -245,6 +253,7 @@ def test_a_deleted_key_comes_back(kind, tmp_path: Path) -> None:
     assert [row[3] for row in contents(table) if row[0] == 4] == [7.0]
 
 
+@pytest.mark.slow
 def test_tables_without_meta_columns_and_with_buckets(tmp_path: Path) -> None:
     plain = new_table(tmp_path / "plain", **{"hoodie.populate.meta.fields": "false"})
     buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
@@ -263,6 +272,7 @@ def test_a_table_without_rows_takes_inserts(tmp_path: Path) -> None:
     assert len(contents(table)) == 3
 
 
+@pytest.mark.slow
 def test_updates_from_many_threads_are_all_there(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", range(2))
     step = {"fare": field("fare") + 1}
@@ -354,6 +364,7 @@ IDS = st.integers(0, 12)
 SOURCES = st.dictionaries(IDS, st.tuples(st.sampled_from([1.0, 2.0, None]), st.sampled_from("udk")), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored=st.sets(IDS, min_size=1), sources=st.lists(SOURCES, min_size=1, max_size=2), alone=st.booleans())
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

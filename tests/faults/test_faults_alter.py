@@ -49,6 +49,7 @@ def check_after(path: Path, version: str, rows: dict[str, Any], where: str) -> N
     assert not load_state(Storage(path)).timeline.pending(), where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_any_failing_call_leaves_a_table_that_goes_on(version: str, tmp_path: Path) -> None:
     hf.write(plain_rows(range(4)), tmp_path / "base", {**options(table_version=version), **PLAIN})

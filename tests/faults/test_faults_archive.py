@@ -82,6 +82,7 @@ def check_after(path: Path, settings: dict[str, str], instants: set[str], rows: 
         assert table.timeline.pending() == (), where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "metadata"), [("9", False), ("6", False), ("9", True)])
 def test_any_failing_call_loses_no_instant(
     version: str, metadata: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -74,6 +74,7 @@ def failure_of(work: Callable[[], None]) -> Exception | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.service}-v{case.version}")
 def test_a_failing_call_leaves_a_write_with_its_change_log_or_neither(case: Case, tmp_path: Path) -> None:
     case.make(tmp_path / "base")

@@ -19,6 +19,8 @@ from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, Injec
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
+pytestmark = pytest.mark.slow
+
 NEXT = plain_rows([40, 41], ts=9, text="n")
 CASES = [
     ("COPY_ON_WRITE", "9", False, 60),

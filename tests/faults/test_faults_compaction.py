@@ -18,6 +18,8 @@ from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, Injec
 from tests.support.mor_tables import log_files, mor_options
 from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows
 
+pytestmark = pytest.mark.slow
+
 NEXT = plain_rows([3, 40], ts=9, text="n")
 LOGS = {"hoodie.log.compaction.blocks.threshold": "1"}
 CASES = [

@@ -59,6 +59,7 @@ def check_after(path: Path, version: str, rows: dict[str, Any], where: str) -> N
     assert len(instants.of_action("indexing")) == 1, where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.long)])
 def test_any_failing_call_leaves_the_table_usable(version: str, tmp_path: Path) -> None:
     hf.write(plain_rows(range(8)), tmp_path / "base", settings(version))

@@ -42,6 +42,7 @@ def _rows(turn: int):
     return plain_rows(range(turn % 7, 12), ts=turn, text=f"t{turn}-")
 
 
+@pytest.mark.slow
 @pytest.mark.smoke
 def test_a_killed_writer_leaves_a_table_between_two_of_its_commits(tmp_path: Path) -> None:
     chance = random.Random(11)

@@ -51,6 +51,7 @@ def check_after(path: Path, error: BaseException | None, old: dict, new: dict, s
     assert_tidy(path)
 
 
+@pytest.mark.slow
 @pytest.mark.smoke("upsert-6")
 @pytest.mark.parametrize(("operation", "version"), CASES)
 def test_any_failing_call_leaves_the_old_table_or_the_new_one(operation: str, version: str, tmp_path: Path) -> None:
@@ -74,6 +75,7 @@ def test_any_failing_call_leaves_the_old_table_or_the_new_one(operation: str, ve
         shutil.rmtree(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_repair_that_dies_at_any_call_is_repaired(version: str, tmp_path: Path) -> None:
     """A write dies once its log files are there; the next one dies at each of its calls while it takes them back."""

@@ -59,6 +59,7 @@ def repair(storage: Storage) -> RepairResult:
     return TableServices(storage).repair(mor_options())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.long)])
 def test_any_failing_call_leaves_the_rows_alone(version: str, tmp_path: Path) -> None:
     make_disarray(tmp_path / "base", version)

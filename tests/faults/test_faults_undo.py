@@ -246,6 +246,7 @@ def test_a_restore_that_died_twice_is_finished(twice: Twice, tmp_path: Path, req
         assert "record_index" in assert_metadata_true(path), where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rebuilds", ["all", "one"])
 def test_a_restore_that_died_when_it_built_indexes_again_is_gone_on_with(rebuilds: str, tmp_path: Path) -> None:
     """The restore is complete by then: the next one has nothing to undo, and builds them."""
@@ -265,6 +266,7 @@ def test_a_restore_that_died_when_it_built_indexes_again_is_gone_on_with(rebuild
     assert "record_index" in assert_metadata_true(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["savepoint", "delete_savepoint"])
 def test_a_savepoint_is_there_or_not(verb: str, tmp_path: Path) -> None:
     case = Case(MOR, "9")

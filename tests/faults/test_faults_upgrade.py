@@ -29,6 +29,8 @@ from tests.support.instrumented_storage import (
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
+pytestmark = pytest.mark.slow
+
 NEXT = plain_rows([3, 40], ts=9, text="n")
 PLAIN = [
     ("6", 9, False),

@@ -68,6 +68,7 @@ def check_after(path: Path, error: BaseException | None, old: dict, new: dict, s
     assert_tidy(path)
 
 
+@pytest.mark.slow
 @pytest.mark.smoke("upsert-v9")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.operation}-v{case.version}")
 def test_any_failing_call_leaves_the_old_table_or_the_new_one(case: Case, tmp_path: Path) -> None:
@@ -92,6 +93,7 @@ def test_any_failing_call_leaves_the_old_table_or_the_new_one(case: Case, tmp_pa
     assert landed > 0  # some faults are survived: lost answers, markers that stay behind
 
 
+@pytest.mark.slow
 def test_a_write_that_creates_the_table_leaves_none_an_empty_one_or_the_new_one(tmp_path: Path) -> None:
     recorder = RecordingStorage(tmp_path / "whole")
     write_to(recorder, CHANGE, options())
@@ -108,6 +110,7 @@ def test_a_write_that_creates_the_table_leaves_none_an_empty_one_or_the_new_one(
         shutil.rmtree(path)
 
 
+@pytest.mark.slow
 def test_an_overwrite_leaves_the_old_table_or_the_new_one(tmp_path: Path) -> None:
     make_table(tmp_path / "parent" / "base", "9")
     old = table_rows(tmp_path / "parent" / "base")
@@ -134,6 +137,7 @@ def test_an_overwrite_leaves_the_old_table_or_the_new_one(tmp_path: Path) -> Non
         shutil.rmtree(tmp_path / "try")
 
 
+@pytest.mark.slow
 def test_a_repair_that_dies_is_repaired(tmp_path: Path) -> None:
     """A write dies, the next one dies while it cleans up, the third one has to settle both."""
     make_table(tmp_path / "base", "9")
@@ -151,6 +155,7 @@ def test_a_repair_that_dies_is_repaired(tmp_path: Path) -> None:
         shutil.rmtree(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cow_v9_mixed", "h015_cow"])
 def test_dying_while_a_metadata_table_of_apache_hudi_is_dropped_loses_nothing(
     name: str, golden: Callable[[str], Golden], tmp_path: Path
@@ -206,6 +211,7 @@ class InterruptedStorage(RecordingStorage):
         return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_an_interrupt_at_any_call_is_an_interrupt_and_harmless(version: str, tmp_path: Path) -> None:
     make_table(tmp_path / "base", version)

@@ -33,6 +33,7 @@ def test_records_of_any_schema_become_their_rows(table):
     assert naive.rows_of(decode(avro, naive.block(records))) == rows
 
 
+@pytest.mark.slow
 @given(table=tables(), before=st.integers(0, 9), after=st.integers(0, 9))
 def test_rows_become_the_records_that_they_came_from(table, before, after):
     avro, rows = table
@@ -97,6 +98,7 @@ def projected(row, wanted):
     return made
 
 
+@pytest.mark.slow
 @given(case=evolved())
 def test_readers_may_want_fewer_other_and_reordered_columns(case):
     avro, rows, reader = case

@@ -100,6 +100,7 @@ def error_of(avro, content):
     return None
 
 
+@pytest.mark.slow
 @given(table=tables(max_rows=6), data=st.data())
 def test_damaged_bytes_give_rows_or_an_error_of_their_own(table, data):
     avro, rows = table

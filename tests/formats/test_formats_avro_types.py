@@ -101,6 +101,7 @@ def decoded(avro, records, wanted):
     return list(decoder.decode_block(pa.py_buffer(naive.block(records)), "some.log", 0))
 
 
+@pytest.mark.slow
 @given(rows=st.lists(ROWS, min_size=1, max_size=5))
 def test_columns_beside_records_that_contain_themselves_are_read(rows):
     (batch,) = decoded(AVRO, [record(row) for row in rows], WANTED)

@@ -42,6 +42,7 @@ def encode(avro, batch):
     return AvroEncoder.compile(batch.schema, json.dumps(avro)).encode_records(batch)[0].tobytes()
 
 
+@pytest.mark.slow
 @given(data=st.data(), kind=unions(), within=st.sampled_from(("column", "array", "map", "record")))
 def test_unions_of_any_types_become_structs_and_come_back(data, kind, within):
     avro, values = kind

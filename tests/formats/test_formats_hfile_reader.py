@@ -73,6 +73,7 @@ def wide(blocks=40, per_block=10, size=20_000, codec=2, levels=1):
 # ---- real files
 
 
+@pytest.mark.slow("hudi_1_0_hbase_2_4_13_1KB_GZ_10000_large_keys_deep_index.hfile")
 @pytest.mark.parametrize("name", REAL)
 def test_every_key_of_a_real_file_is_found_and_no_other(name):
     reader, trailer = opened(REAL[name]), read_trailer(HFileContent.of(REAL[name], name))

@@ -209,6 +209,7 @@ def test_a_read_that_is_given_up_ends_its_decoder(many: Storage) -> None:
         assert decoders() == first
 
 
+@pytest.mark.slow
 def test_a_fork_has_decoders_of_its_own(many: Storage) -> None:
     with open_lance_file(many, "p/a.lance") as reader:
         kept = decoders()
@@ -234,6 +235,7 @@ def test_a_decoder_that_cannot_start_is_an_error(many: Storage, monkeypatch: pyt
         assert not isinstance(caught.value, CorruptTableError)
 
 
+@pytest.mark.slow
 def test_a_file_with_any_changed_byte_is_read_or_refused(tmp_path: Path) -> None:
     """pylance 14 ends its process at some of them."""
     rows = pa.table({"id": [f"k{at}" for at in range(30)], "list": [[at, None] for at in range(30)]})

@@ -184,6 +184,7 @@ BY_HUDI = [
 ]
 
 
+@pytest.mark.slow("BigDecimal")
 @pytest.mark.parametrize(("name", "column", "one", "two"), BY_HUDI, ids=[name for name, *_ in BY_HUDI])
 def test_content_that_hudis_own_class_made_is_read_and_but_for_times_made_the_same(name, column, one, two):
     for raw, ordering in ((one, (column,)), (two, (column, pa.array([7])))):

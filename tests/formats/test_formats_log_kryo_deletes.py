@@ -316,6 +316,7 @@ def valid(entry):
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1500, pytest.param(100_000, marks=pytest.mark.long)])
 def test_damaged_streams_give_entries_or_one_of_two_errors(count):
     rng = random.Random(7)

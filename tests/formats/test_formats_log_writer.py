@@ -58,6 +58,7 @@ def test_the_command_block_is_the_one_of_real_hudi():
     assert len(real) == 105
 
 
+@pytest.mark.slow
 @given(
     blocks=st.lists(
         st.tuples(st.sampled_from(KINDS), HEADERS, st.lists(st.binary(max_size=50), max_size=4)), max_size=5

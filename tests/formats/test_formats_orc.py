@@ -207,6 +207,7 @@ def framed_number(value: int) -> bytes:
     return number_field(0, value)[1:]
 
 
+@pytest.mark.slow
 def test_a_tail_that_contradicts_itself_is_refused() -> None:
     wide = bytes.fromhex("1208220608") + b"\x0e\x28\xff\xff\x03"  # a decimal of 65535 digits
     for serialized in (wide, b"\x12\x02\x30\x05", b"\x12\x04\x1a\x02\x28\x80", b"\x0a\x01\x08", b"\x13"):

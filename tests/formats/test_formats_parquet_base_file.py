@@ -56,6 +56,7 @@ def test_closed_file_does_not_keep_its_footer(tmp_path: Path) -> None:
     assert footer() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", [Storage, DistantStorage])
 def test_rows_are_equal_however_much_is_read_at_once(tmp_path: Path, storage: type[Storage]) -> None:
     """A column chunk of 800 000 bytes is read from local disk in parts."""

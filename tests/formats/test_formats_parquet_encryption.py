@@ -54,6 +54,7 @@ def contents(path: Path) -> bytes:
     return b"".join(one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", [COLUMN, UNIFORM, OWN], ids=["column", "uniform", "own"])
 def test_no_byte_of_the_table_shows_an_encrypted_value(secret: dict[str, str], tmp_path: Path) -> None:
     hf.write(ROWS, tmp_path, options(), storage_options=secret)

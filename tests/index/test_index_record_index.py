@@ -34,6 +34,7 @@ def kept_by_partition(table: MetadataTable) -> MetadataTable:
     return replace(table, definitions={**table.definitions, RECORD_INDEX: definition})
 
 
+@pytest.mark.slow("h015_cow_record_index")
 @pytest.mark.parametrize("name", TABLES)
 def test_every_row_is_where_the_index_says(golden: Callable[[str], Golden], name: str) -> None:
     found = golden(name)

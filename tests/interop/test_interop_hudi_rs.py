@@ -13,6 +13,8 @@ import hudi_fast as hf
 from tests.interop.sides import after_delete, after_upsert, data_columns, trip_options, trips
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.slow
+
 PARTITION = "hoodie.datasource.write.partitionpath.field"
 
 

@@ -13,6 +13,8 @@ from tests.interop.mor_sides import mor_options
 from tests.interop.sides import after_delete, after_upsert, data_columns, trips
 from tests.support.rows import assert_same_rows
 
+pytestmark = pytest.mark.slow
+
 
 def read(path: Path, options: HudiReadOptions | None = None) -> pa.Table:
     return pa.Table.from_batches(HudiTableBuilder.from_base_uri(str(path)).build().read(options))

@@ -6,6 +6,7 @@ Modules: hudi_fast.kernels._machine_ops.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hudi_fast.kernels._bytes import (
     bytes_equal,
     copy_bytes,
@@ -98,6 +99,7 @@ def test_the_compiled_hash_is_the_python_hash(raw, before, seed):
     assert hash_one(data, len(before), len(raw), seed) == int(expected)
 
 
+@pytest.mark.slow
 @given(raw=st.binary(max_size=40), before=st.binary(max_size=5), change=st.integers(0, 39))
 def test_ranges_are_equal_when_every_byte_is(raw, before, change):
     left, right = np.frombuffer(raw, np.uint8), np.frombuffer(before + raw, np.uint8).copy()

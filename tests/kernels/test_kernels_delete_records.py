@@ -145,6 +145,7 @@ def test_a_list_cut_off_anywhere_is_told_from_a_whole_one(entries):
         assert -1 - length <= count <= -1
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(entries=ENTRIES, data=st.data())
 def test_damaged_lists_are_refused_or_readable(entries, data):

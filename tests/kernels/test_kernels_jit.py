@@ -204,6 +204,7 @@ def test_new_cache_folders_are_for_their_user_alone(tmp_path, monkeypatch):
     assert [each.stat().st_mode & 0o777 for each in (folder, folder.parent)] == [0o700, 0o700]
 
 
+@pytest.mark.slow
 def test_the_cache_folder_is_the_configured_one_first(tmp_path):
     program = "from hudi_fast.kernels import cache_folder\nprint(cache_folder().parent)"
     assert run(program, tmp_path) == str(tmp_path / "hudi_fast-kernels")

@@ -79,6 +79,7 @@ def test_numbers_written_as_version_1_come_back(runs: list, is_signed: bool) -> 
     assert set(plain) <= set(values)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(1500))
 @given(content=st.binary(max_size=200), version=st.sampled_from([1, 2]), is_signed=st.booleans())
 def test_any_bytes_are_the_numbers_of_the_slow_twin_or_refused_as_by_it(

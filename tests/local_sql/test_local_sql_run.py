@@ -144,6 +144,7 @@ def test_partitions_are_truncated(path: str) -> None:
     assert listed(path) == [(1, 10.0, "a", "Oslo")]
 
 
+@pytest.mark.slow
 def test_a_static_overwrite_replaces_what_its_partition_clause_matches(path: str) -> None:
     hf.sql("INSERT OVERWRITE trips PARTITION (city = 'Rome') SELECT 9, 9, 'z', 9 WHERE false", {"trips": path})
     assert listed(path) == [(1, 10.0, "a", "Oslo")]
@@ -154,6 +155,7 @@ def test_a_static_overwrite_replaces_what_its_partition_clause_matches(path: str
     assert listed(path) == [(3, 3.0, "c", "Lima")]
 
 
+@pytest.mark.slow
 def test_escapes_in_texts_are_those_of_spark(path: str) -> None:
     assert counts(path, r"INSERT INTO trips VALUES (4, 1, 'a\tb', 2, 'Oslo')") == (1, 0, 0)
     assert counts(path, r"UPDATE trips SET note = 'it\'s\t' WHERE id = 1") == (0, 1, 0)
@@ -162,6 +164,7 @@ def test_escapes_in_texts_are_those_of_spark(path: str) -> None:
     assert [row[2] for row in listed(path)] == ["it's\t", "x\\y", None, "a\tb"]
 
 
+@pytest.mark.slow
 def test_rows_are_merged(path: str) -> None:
     towns, ops = ["Rome", "Rome", "Bonn", "Bonn"], ["u", "d", "i", "x"]
     feed = pa.table({"ID": [2, 3, 4, 5], "fare": [1.0, 2.0, 3.0, 4.0], "town": towns, "op": ops})
@@ -181,6 +184,7 @@ def test_rows_are_merged(path: str) -> None:
 # ---- procedures and descriptions
 
 
+@pytest.mark.slow
 def test_procedures(path: str) -> None:
     hf.sql("UPDATE trips SET fare = 0 WHERE id = 1", {"trips": path})
     found = hf.sql("CALL show_commits(table => 'trips', limit => 1)", {"trips": path})

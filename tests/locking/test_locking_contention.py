@@ -16,6 +16,7 @@ def test_threads_under_a_real_lock_pass(tmp_path: Path) -> None:
     contend_threads(tmp_path, lambda: lock, threads=4, rounds=25)
 
 
+@pytest.mark.slow
 def test_threads_without_a_lock_are_noticed(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="FileExistsError"):
         contend_threads(tmp_path, contextlib.nullcontext, threads=4, rounds=500)

@@ -231,6 +231,7 @@ def test_a_holder_stays_young(tmp_path: Path) -> None:
         lock.require_held()
 
 
+@pytest.mark.slow
 def test_a_lock_that_was_not_renewed_for_half_its_time_is_not_relied_on(tmp_path: Path) -> None:
     lock = lock_of(tmp_path, expire=1.0)
     assert lock.try_lock(0.0)
@@ -243,6 +244,7 @@ def test_a_lock_that_was_not_renewed_for_half_its_time_is_not_relied_on(tmp_path
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_threads_that_take_over_old_locks_never_hold_one_together(tmp_path: Path) -> None:
     """Every section ends as if its process had died; the next one waits until the lock is too old."""
 

@@ -52,6 +52,7 @@ def test_a_snapshot_has_the_same_rows(
     assert found.equals(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["compact", "log_compact"])
 def test_a_compaction_writes_the_same_rows(operation: str, tmp_path: Path, taken: list[int]) -> None:
     settings = mor_options()

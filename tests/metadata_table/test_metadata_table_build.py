@@ -92,6 +92,7 @@ def test_columns_that_come_later_join_the_definition(tmp_path: Path) -> None:
     assert "more" in scan(metadata_at(tmp_path / "t"), "column_stats")["column_name"].to_pylist()
 
 
+@pytest.mark.slow("COPY_ON_WRITE-8", "MERGE_ON_READ-9")
 @pytest.mark.parametrize("version", ["9", "8", "6"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_partitions_are_built_from_what_the_table_holds(version: str, kind: str, tmp_path: Path) -> None:
@@ -136,6 +137,7 @@ def test_files_that_their_commit_does_not_name_are_left_out(version: str, tmp_pa
     assert sum(found["ts"].to_pylist()) == 20 + 3
 
 
+@pytest.mark.slow
 def test_a_partitioned_record_index_has_groups_for_each_data_partition(tmp_path: Path) -> None:
     settings = {
         **options(),

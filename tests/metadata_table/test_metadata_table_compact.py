@@ -81,6 +81,7 @@ def test_a_base_file_in_javas_string_order_is_compacted_into_the_order_of_bytes(
     assert sorted(scan(table, "record_index").column("key").to_pylist()) == sorted(found.to_pylist())
 
 
+@pytest.mark.slow
 def test_streamed_and_sorted_entries_are_the_same(tmp_path: Path) -> None:
     more = {"hoodie.metadata.record.index.enable": "true", "hoodie.metadata.index.bloom.filter.enable": "true"}
     hf.write(plain_rows(range(40)), tmp_path, {**options(), **more})

@@ -47,6 +47,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow("mor_v6_compacted", "mor_v9_record_index")
 @pytest.mark.parametrize("name", TABLES)
 def test_each_commit_adds_what_real_hudi_added(name: str, golden: Callable[[str], Golden]) -> None:
     context, table = context_of(Storage(golden(name).table))

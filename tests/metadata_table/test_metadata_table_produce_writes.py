@@ -17,6 +17,8 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.metadata_table.producer_runs import Rows, context_of, flat_rows, produced
 
+pytestmark = pytest.mark.slow
+
 INDEXES = {
     "hoodie.metadata.global.record.level.index.enable": "true",
     "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",

@@ -46,6 +46,7 @@ def in_order(rows: pa.Table) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in ("key", "name") if name in rows.column_names])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_INDEXES)
 def test_a_look_up_of_all_keys_finds_what_a_scan_does(name: str, golden: Unzip) -> None:
     table = opened(golden(name).table)
@@ -90,6 +91,7 @@ def test_a_prefix_finds_the_keys_that_begin_so(name: str, golden: Unzip) -> None
         assert in_order(prefix(table, partition, beginnings)).equals(in_order(rows.filter(pa.array(wanted))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_INDEXES)
 def test_groups_are_read_one_by_one(name: str, golden: Unzip) -> None:
     table = opened(golden(name).table)
@@ -102,6 +104,7 @@ def test_groups_are_read_one_by_one(name: str, golden: Unzip) -> None:
                 assert set(group_numbers(part["key"].combine_chunks(), len(groups)).tolist()) <= {number}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mor_v6_compacted", "mor_v9_secondary_index"])
 def test_large_log_blocks_are_read_by_ranges(name: str, golden: Unzip, monkeypatch: pytest.MonkeyPatch) -> None:
     path = golden(name).table
@@ -153,6 +156,7 @@ def test_a_secondary_index_holds_the_value_of_each_row(name: str, golden: Unzip)
     assert set(keys.to_pylist()) == {key for other, key in wanted if other == value}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["h015_cow_record_index", "cow_v6_mixed", "cow_v9_mixed"])
 def test_column_stats_are_those_of_the_files(name: str, golden: Unzip) -> None:
     path = golden(name).table

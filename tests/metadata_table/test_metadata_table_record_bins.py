@@ -71,6 +71,7 @@ PUTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(PUTS, st.integers(1, 400), st.integers(1, 60))
 def test_runs_on_disk_give_what_memory_gives(
     puts: list[tuple[int, list[tuple[str, bool]]]], budget: int, batch: int

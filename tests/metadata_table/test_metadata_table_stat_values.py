@@ -66,6 +66,7 @@ def members(wrapped):
     return [each and each[0] for each in found]
 
 
+@pytest.mark.slow("h015_cow_record_index")
 @pytest.mark.parametrize(
     "name", ["mor_v6_alltypes", "mor_v8_alltypes", "mor_v9_alltypes", "h015_cow_record_index", "cow_v9_nometa"]
 )

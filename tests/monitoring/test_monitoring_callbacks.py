@@ -42,6 +42,7 @@ def test_a_commit_calls_the_service_once_with_its_files(tmp_path: Path) -> None:
     assert {one["logVersion"] for one in later["hoodieWriteStat"]} == {1}
 
 
+@pytest.mark.slow
 def test_a_replaced_table_calls_with_its_own_path(tmp_path: Path) -> None:
     with recorded_requests() as server:
         hf.write(plain_rows(range(4)), tmp_path, options())
@@ -50,6 +51,7 @@ def test_a_replaced_table_calls_with_its_own_path(tmp_path: Path) -> None:
     assert (body["commitTime"], body["basePath"]) == (result.instant, str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [500, 0])
 def test_a_service_that_fails_is_a_warning_and_the_commit_stays(status: int, tmp_path: Path) -> None:
     with recorded_requests() as server:

@@ -66,6 +66,7 @@ def test_a_write_reports_what_it_wrote(tmp_path: Path) -> None:
     assert found["pre." + settings["hoodie.table.name"] + ".clean.pendingCleanInstantCount"] == 0
 
 
+@pytest.mark.slow
 def test_services_report_under_their_own_names(tmp_path: Path) -> None:
     with recorded_lines() as server:
         more = {"hoodie.clean.commits.retained": 1, **graphite(server, reporter__metricsname__prefix="x")}
@@ -99,6 +100,7 @@ def test_prometheus_scrapes_an_endpoint_of_the_process(tmp_path: Path) -> None:
     assert found[f"two_commit_totalInsertRecordsWritten{labels}"] == 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.server
 def test_a_push_gateway_gets_metrics_and_loses_them_when_the_process_ends(tmp_path: Path) -> None:
     try:

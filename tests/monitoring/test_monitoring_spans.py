@@ -39,6 +39,7 @@ print(json.dumps([result.instant, [
 """
 
 
+@pytest.mark.slow
 def test_each_phase_is_a_span_within_the_applications(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "t")]
     instant, spans = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

@@ -165,6 +165,7 @@ def test_compiled_kernels_pass_the_tests_of_the_kernels(packages: Path) -> None:
     assert int(re.findall(r"(\d+) passed", told)[0]) > 300
 
 
+@pytest.mark.slow
 def test_arguments_are_checked_whether_or_not_the_layout_of_arrays_is_known(packages: Path) -> None:
     here = {"PYTHONPATH": str(packages), "HUDI_FAST_KERNELS": "compiled"}
     directly, checked = (

@@ -7,6 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
@@ -16,6 +17,8 @@ from tests.properties.mor_model import MorModel
 from tests.properties.table_model import Counts, Key, Row
 from tests.properties.test_properties_table import BUCKETS, TableMachine, batches, changes, table_of
 from tests.support.examples import examples
+
+pytestmark = pytest.mark.smoke
 
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 COUNT = int(BUCKETS["hoodie.bucket.index.num.buckets"])

@@ -17,6 +17,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -28,6 +29,8 @@ from tests.support.examples import examples
 from tests.support.instrumented_storage import FaultyStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import OPTIONS, rows_of, write_to
+
+pytestmark = pytest.mark.smoke
 
 KEYS = 12
 TRAVELS = 3

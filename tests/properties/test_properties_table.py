@@ -10,6 +10,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -18,6 +19,8 @@ from tests.properties.table_model import Counts, Model, Row
 from tests.support.examples import examples
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import assert_tidy
+
+pytestmark = pytest.mark.smoke
 
 IDS = [*(f"k{number:02d}" for number in range(24)), "ключ", "鍵", "😀", "k%/=1"]
 PARTS = ["a", "b c", "ü", None, ""]

@@ -114,6 +114,7 @@ def life(path: Path, given: dict[str, Any]) -> Model:
     return model
 
 
+@pytest.mark.slow("MERGE_ON_READ-DATA_BEFORE_AFTER-6", "MERGE_ON_READ-DATA_BEFORE_AFTER-9")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize(("kind", "mode"), [(COW, mode) for mode in MODES] + [(MOR, MODES[0]), (MOR, MODES[2])])
 def test_changes_are_those_that_were_made(kind: str, mode: str, version: str, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def table(request, tmp_path):
     return hf.HudiTable.open(tmp_path / "t")
 
 
+@pytest.mark.slow
 def test_duckdb_queries_a_merged_table_by_the_name_of_the_variable(table):
     trips = table.scan()  # noqa: F841 - duckdb finds it by its name
     assert dict(duckdb.sql("select id, fare from trips").fetchall()) == TRUTH
@@ -45,6 +46,7 @@ def test_duckdb_queries_a_merged_table_by_the_name_of_the_variable(table):
     assert dict(found) == sums
 
 
+@pytest.mark.slow
 def test_polars_queries_it_lazily(table):
     lazy = pl.scan_pyarrow_dataset(table.scan())
     rows = lazy.filter(pl.col("fare") < 0).select("id", "fare").sort("id").collect()
@@ -90,6 +92,7 @@ def test_a_scan_can_be_written_to_another_table(table, tmp_path):
     assert hf.write(data, tmp_path / "other", options()).inserts == 21
 
 
+@pytest.mark.slow
 def test_the_methods_of_a_dataset(table):
     scan = table.scan()
     assert isinstance(scan, ds.Dataset)

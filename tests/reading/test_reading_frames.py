@@ -23,6 +23,7 @@ def table(tmp_path) -> hf.HudiTable:
     return hf.HudiTable.open(tmp_path / "t")
 
 
+@pytest.mark.slow
 def test_all_libraries_get_the_same_rows(table: hf.HudiTable) -> None:
     first = table.history()["instant"][0].as_py()
     table.upsert(plain_rows(range(5), ts=2))

@@ -89,6 +89,7 @@ def test_merging_by_position_answers_as_merging_by_key(name: str, golden: Unzip)
     assert_answers(name, scan_table(plan), hf.HudiTable.open(table.table).to_arrow())
 
 
+@pytest.mark.slow("h015_mor_rollback_compacted", "mor_v6_PartialUpdateAvroPayload", "mor_v9_schema_evolved_logs")
 @pytest.mark.parametrize("name", WITH_LOGS)
 def test_columns_and_filters_see_the_merged_rows(name: str, golden: Unzip) -> None:
     opened = hf.HudiTable.open(golden(name).table)

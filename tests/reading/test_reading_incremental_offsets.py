@@ -86,6 +86,7 @@ def test_before_version_8_a_batch_ends_before_a_commit_that_others_have_overtake
     assert next_offset(load_state(Storage(path)), times[0], BatchLimits()) == times[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_batches_bring_every_row_once(tmp_path, version):
     path = tmp_path / "t"

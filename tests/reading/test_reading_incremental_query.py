@@ -127,6 +127,7 @@ def test_replaced_file_groups_are_left_out_from_the_commit_that_replaced_them(tm
     assert keys(table.incremental(times[3])) == named(0, 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_a_query_lists_no_data_folder_and_opens_the_files_of_its_commits_alone(kind: str, tmp_path: Path) -> None:
     given = {**settings(kind, "9"), "hoodie.parquet.small.file.limit": "0"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import hudi_fast as hf
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options, plain_rows
@@ -52,6 +54,7 @@ def test_stats_tell_what_no_query_reads_any_more(tmp_path):
     assert (after["files"], after["rows"], after["small_files"]) == (2, 8, 2)
 
 
+@pytest.mark.slow
 def test_stats_tell_what_waits_and_when_each_service_ran_last(tmp_path):
     table = make(tmp_path / "t", plain_rows([0, 2], ts=2))
     (fresh,) = table.stats().to_pylist()

@@ -6,6 +6,7 @@ import shutil
 from html.parser import HTMLParser
 
 import pyarrow as pa
+import pytest
 
 import hudi_fast as hf
 from tests.support.mor_tables import mor_options
@@ -74,6 +75,7 @@ def test_whatever_a_table_is_called_is_text_and_no_markup(tmp_path):
     assert "<b>&x" in [row[0] for row in reader.rows]
 
 
+@pytest.mark.slow
 def test_newest_instants_and_largest_partitions_stand_for_many(tmp_path):
     for number in range(12):
         hf.write(plain_rows(range(number * 2, number * 2 + 2), partitions=24), tmp_path / "t", options())

@@ -158,6 +158,7 @@ def test_a_merger_is_for_tables_that_ask_for_one(tmp_path: Path) -> None:
         hf.HudiTable.open(tmp_path / "t", merger=lambda older, newer: newer).to_arrow()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_pending_compaction_changes_nothing_that_a_query_sees(tmp_path: Path, version: str) -> None:
     def texts(**query: Any) -> list[str]:

@@ -20,6 +20,7 @@ MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 
 
+@pytest.mark.slow
 def test_a_read_returns_what_the_table_object_returns(tmp_path) -> None:
     path = tmp_path / "t"
     first = hf.write(plain_rows(range(20)), path, OPTIONS | MOR).instant

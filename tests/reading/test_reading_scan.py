@@ -72,6 +72,7 @@ def planned(table: Path, filter_: pc.Expression | None, counts: Counter[str]) ->
     return plan, [call.path for call in storage.calls if call.path.startswith("p0") or not call.path]
 
 
+@pytest.mark.slow
 def test_a_made_table_has_its_files_in_folders_and_in_the_metadata_table(table: Path) -> None:
     lister, folders = open_state(Storage(table)).view.lister, StorageLister(Storage(table))
     assert lister.partitions() == folders.partitions()

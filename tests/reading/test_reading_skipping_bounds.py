@@ -115,6 +115,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(rows=ROWS, filter_=CONDITIONS)
 def test_no_set_with_a_matching_row_is_left_out(rows: list[tuple[Any, ...]], filter_: pc.Expression) -> None:

@@ -97,6 +97,7 @@ def test_no_slice_with_a_matching_row_is_left_out(name: str, golden: Callable[[s
     assert skipped >= len(filters) // 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings"), [("mor_v9_bucket", BucketSettings(count=4)), ("mor_v9_consistent_bucket", None)]
 )

@@ -121,6 +121,7 @@ def test_keys_of_an_index_by_partition(tmp_path: Path) -> None:
     assert ids_of(plan(tmp_path, (pc.field("id") == "k017") & (pc.field("part") == "p0"))) == []
 
 
+@pytest.mark.slow
 def test_keys_of_several_fields_need_all_of_them(tmp_path: Path) -> None:
     keys = {"hoodie.datasource.write.recordkey.field": "id,number"}
     table = six_files(tmp_path, **RECORDS, **keys)
@@ -141,6 +142,7 @@ def test_bloom_filters_leave_out_files_whose_keys_only_surround_the_one(tmp_path
     assert ids_of(plan(tmp_path, pc.field("id") == "k102")) == [102]
 
 
+@pytest.mark.slow
 def test_values_of_an_indexed_column_lead_to_their_files(tmp_path: Path) -> None:
     options = {**RECORDS, f"{M}index.secondary.column": "name", "hoodie.index.name": "by_name"}
     table = six_files(tmp_path, **options)
@@ -150,6 +152,7 @@ def test_values_of_an_indexed_column_lead_to_their_files(tmp_path: Path) -> None
     assert ids_of(plan(tmp_path, pc.field("name").isin(["Name 017", "Name 003"]))) == [3, 17]
 
 
+@pytest.mark.slow
 def test_nulls_of_an_indexed_column_lead_to_their_files(tmp_path: Path) -> None:
     options = {**RECORDS, f"{M}index.secondary.column": "name", "hoodie.index.name": "by_name"}
     six_files(tmp_path, **options)
@@ -176,6 +179,7 @@ def test_a_value_of_one_key_in_two_partitions_is_found_after_one_of_its_rows_is_
     assert found["part"].to_pylist() == ["p1"]
 
 
+@pytest.mark.slow
 def test_results_of_an_indexed_expression_leave_out_files(tmp_path: Path) -> None:
     options = {
         f"{M}index.expression.column": "name",
@@ -227,6 +231,7 @@ def test_bloom_filters_say_nothing_of_keys_that_a_log_alone_holds(version: str, 
     assert steps(table, filter_)["bloom_filters"] == (2, 1)
 
 
+@pytest.mark.slow
 def test_the_past_and_what_is_not_merged_ask_no_index_of_present_rows(tmp_path: Path) -> None:
     table = six_files(tmp_path, **MOR, **RECORDS)
     before = table.history()["instant"][-1].as_py()
@@ -249,6 +254,7 @@ def test_indexes_can_be_left_alone(tmp_path: Path) -> None:
     assert ids_of(found) == [17]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [{}, MOR])
 def test_a_column_that_came_later_keeps_old_files(tmp_path: Path, kind: dict[str, str]) -> None:
     six_files(tmp_path, **kind)

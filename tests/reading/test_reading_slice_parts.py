@@ -44,6 +44,7 @@ def in_two_parts(scan, one):
     return pa.concat_tables([stored.filter(pa.array(kept)), logged])
 
 
+@pytest.mark.slow("mor_v6_DefaultHoodieRecordPayload-False")
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("name", [*golden_names("mor_"), *golden_names("h015_mor")])
 def test_the_parts_of_tables_of_real_hudi_are_the_merged_rows(golden, name, positions):
@@ -58,6 +59,7 @@ def test_columns_that_merging_needs_need_not_be_asked_for(golden):
         assert_same_rows(in_two_parts(plan.scan, one), rows_of_slice(plan.scan, one), ignore=())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_hidden_rows_are_those_that_the_log_replaces_or_deletes(tmp_path, mode):
     settings = {"hoodie.write.record.merge.mode": mode}

@@ -38,6 +38,7 @@ def ids(rows: pa.Table) -> list[int]:
     return sorted(rows.column("id").to_pylist())
 
 
+@pytest.mark.slow
 def test_reads_take_text(table: hf.HudiTable) -> None:
     text = "fare > 5 and city in ('Oslo', 'Rome') or id = 2"
     assert ids(table.to_arrow(["id"], text)) == [2, 4, 6, 7]

@@ -50,6 +50,7 @@ def expected_of(*written: pa.Table) -> dict[str, tuple[Any, ...]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "form"), [("COPY_ON_WRITE", "avro"), ("MERGE_ON_READ", "avro"), ("MERGE_ON_READ", "parquet")]
 )

@@ -111,6 +111,7 @@ def made(tmp_path: Path, given: dict[str, Any], *changes: Any) -> hf.HudiTable:
 # ---- reading and writing
 
 
+@pytest.mark.slow("MERGE_ON_READ-9")
 @BOTH
 def test_old_rows_are_read_and_rewritten_in_the_columns_of_today(kind: str, version: int, tmp_path: Path) -> None:
     given = options(kind, version)
@@ -208,6 +209,7 @@ def test_statistics_of_old_names_leave_nothing_out(kind: str, tmp_path: Path) ->
     assert len(read(plain, pc.field("gone").is_null())) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_partition_has_no_statistics_of_a_column_that_is_older_than_its_name(kind: str, tmp_path: Path) -> None:
     """Those of the files that were written since are not those of the partition."""
@@ -223,6 +225,7 @@ def test_a_partition_has_no_statistics_of_a_column_that_is_older_than_its_name(k
     assert found == [keys_of["ts"]]
 
 
+@pytest.mark.slow
 def test_statistics_are_built_from_log_files_of_before(tmp_path: Path) -> None:
     given = options(*MERGE)
     hf.write(rows(0, 6), tmp_path / "t", given)
@@ -247,6 +250,7 @@ def test_statistics_are_built_from_log_files_of_before(tmp_path: Path) -> None:
 # ---- tables that Hudi altered
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALTERED)
 def test_writes_and_services_go_on_after_an_alter_of_hudi(name: str, tmp_path: Path) -> None:
     one = unzip_altered(name, tmp_path)
@@ -360,6 +364,7 @@ def test_an_alter_that_is_restored_away_is_forgotten(tmp_path: Path) -> None:
     assert [row["z"] for row in read(table)] == list(range(6))
 
 
+@pytest.mark.slow
 def test_the_history_outlives_the_archiving_of_the_alter(tmp_path: Path) -> None:
     given = options(hoodie__clean__automatic=False, hoodie__archive__automatic=False)
     table = made(tmp_path, given)

@@ -57,6 +57,7 @@ NESTED = pa.schema(
 # ---- tables of real Hudi
 
 
+@pytest.mark.slow("cow_v9_altered")
 @pytest.mark.parametrize("name", ALTERED)
 def test_a_table_that_hudi_altered_is_read_as_hudi_reads_it(name: str, tmp_path: Path) -> None:
     one = unzip_altered(name, tmp_path)

@@ -29,6 +29,7 @@ WIDER = {
 }
 
 
+@pytest.mark.slow("time-date")
 @pytest.mark.parametrize("source", PLAIN)
 @pytest.mark.parametrize("target", PLAIN)
 def test_plain_types_are_promoted_as_in_hudi(source, target):

@@ -251,6 +251,7 @@ def test_cleans_and_their_plans_are_archived(tmp_path, version):
     assert {one.requested for one in rows} <= set(done.instants)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "8", "6"])
 def test_compactions_are_archived_with_their_plans(tmp_path, version):
     settings = {**writes(version, metadata=False, mor=True), **KEEP, "hoodie.compact.inline.max.delta.commits": "2"}

@@ -182,6 +182,7 @@ def test_of_two_at_once_one_does_it(name: str, tmp_path: Path) -> None:
     assert pending(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["compact", "cluster", "clean"])
 def test_what_somebody_else_is_carrying_out_is_no_matter_of_the_write(name: str, tmp_path: Path) -> None:
     case = CASES[name]
@@ -202,6 +203,7 @@ def test_what_somebody_else_is_carrying_out_is_no_matter_of_the_write(name: str,
     assert last.action in ("commit", "deltacommit")
 
 
+@pytest.mark.slow
 def test_a_table_that_others_are_writing_all_the_time_is_served_later(tmp_path: Path) -> None:
     case = CASES["compact"]
     make(tmp_path, case)

@@ -30,6 +30,7 @@ from tests.support.small_tables import listing, plain_rows, rows_of, table_rows
 KINDS = [("9", True), ("9", False), ("8", True), ("6", True), ("6", False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "metadata"), KINDS)
 def test_commits_that_are_retained_stay_readable_and_older_files_go(
     version: str, metadata: bool, tmp_path: Path
@@ -146,6 +147,7 @@ def test_log_files_go_with_their_slice_and_a_pending_compaction_holds_its_own(ve
     assert_metadata_true(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_clean_that_waits_is_carried_out_first_and_by_itself_if_asked(tmp_path: Path) -> None:
     settings = {**writes(), COMMITS: "2"}
     write_times(tmp_path, 5, settings)
@@ -165,6 +167,7 @@ def test_a_clean_that_waits_is_carried_out_first_and_by_itself_if_asked(tmp_path
     assert_metadata_true(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_plan_that_no_longer_fits_is_refused_and_passed_over_by_a_plain_clean(version: str, tmp_path: Path) -> None:
     settings = {**writes(version), VERSIONS: "1"}

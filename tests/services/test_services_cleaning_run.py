@@ -337,6 +337,7 @@ def test_partitions_below_an_empty_one_stay(tmp_path: Path) -> None:
 # ---- files that cannot be deleted
 
 
+@pytest.mark.slow("9-True")
 @pytest.mark.parametrize(("version", "metadata"), [("9", True), ("9", False), ("6", True)])
 def test_what_cannot_be_deleted_is_recorded_and_tried_again(version: str, metadata: bool, tmp_path: Path) -> None:
     settings = {**writes(version, metadata), COMMITS: "1"}

@@ -189,6 +189,7 @@ def test_groups_in_a_pending_compaction_are_left_alone(tmp_path):
     assert hashing_of(tmp_path, "p0") == first_hashing("p0", 4)
 
 
+@pytest.mark.slow
 def test_a_resizing_that_fails_leaves_the_table_as_it_was(tmp_path):
     settings = settings_of(key="id,part")
     hf.write(plain_rows(range(20)), tmp_path, settings)

@@ -108,6 +108,7 @@ def run(work: GroupedWork, copies: bool = True) -> list[WriteStat]:
 # ---- what is written
 
 
+@pytest.mark.slow("1-False")
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_rows_keep_their_order_and_all_but_the_file_name(copies: bool, outputs: int, tmp_path: Path) -> None:
@@ -393,6 +394,7 @@ def test_rows_are_sorted_within_and_across_files(columns: tuple[str, ...], tmp_p
     assert [key(row) for row in rows] == sorted(key(row) for row in rows)
 
 
+@pytest.mark.slow("True-ordering1")
 @pytest.mark.parametrize(
     "ordering",
     [

@@ -70,6 +70,7 @@ def pending(path: Path) -> list[tuple[str, State]]:
 # ---- rows and file groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rows_stay_as_they_are_and_file_groups_become_others(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
@@ -92,6 +93,7 @@ def test_rows_stay_as_they_are_and_file_groups_become_others(version: str, tmp_p
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_writes_go_on_in_the_new_file_groups(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version, {"hoodie.index.type": "BLOOM"})
@@ -122,6 +124,7 @@ def test_log_files_are_merged(version: str, tmp_path: Path) -> None:
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_if_that_is_asked_for(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
     hf.write(plain_rows(range(30, 40), ts=0), tmp_path, settings)
@@ -147,6 +150,7 @@ def test_without_file_groups_nothing_is_planned_and_nothing_written(tmp_path: Pa
 # ---- what waits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_waits_is_carried_out_first_and_then_what_came_since(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -165,6 +169,7 @@ def test_what_waits_is_carried_out_first_and_then_what_came_since(version: str, 
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_plan_is_carried_out_once(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
@@ -178,6 +183,7 @@ def test_a_plan_is_carried_out_once(version: str, tmp_path: Path) -> None:
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_clustering_that_died_is_rolled_back_and_done_with_the_same_plan(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
@@ -202,6 +208,7 @@ def test_a_clustering_that_died_is_rolled_back_and_done_with_the_same_plan(versi
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_clustering_of_another_program_that_shows_signs_of_life_is_left_alone(tmp_path: Path) -> None:
     make(tmp_path, "9")
     planned = services(tmp_path).plan_cluster()
@@ -237,6 +244,7 @@ def test_plans_that_cannot_be_carried_out_are_refused_by_name(tmp_path: Path) ->
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SparkSingleFileSortExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy"])
 def test_execution_strategies(name: str, tmp_path: Path) -> None:
     make(tmp_path, "9")
@@ -279,6 +287,7 @@ def test_changes_of_planned_rows_are_refused_unless_allowed(version: str, tmp_pa
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_not_true_any_more_goes_with_a_warning_and_another_one_is_made(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
     planned = services(tmp_path).plan_cluster()
@@ -351,6 +360,7 @@ def test_a_clustering_gives_way_to_a_write_that_changes_its_rows(version: str, t
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["insert_overwrite", "delete_partition"])
 def test_planned_file_groups_cannot_be_ended_by_others(operation: str, tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
@@ -386,6 +396,7 @@ def after_write(path: Path, settings: dict[str, Any], more: dict[str, Any]) -> A
     return cluster_after_write(session_of(path, {**settings, **more}))
 
 
+@pytest.mark.slow
 def test_inline_clustering_comes_after_so_many_writes(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
     assert after_write(tmp_path, settings, {}) == []

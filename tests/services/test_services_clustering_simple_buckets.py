@@ -83,6 +83,7 @@ def test_strategies_make_one_group_of_each_bucket(strategy: str, tmp_path: Path)
     assert planned.plan.groups[0].slices[0].file_id in groups(tmp_path).values()
 
 
+@pytest.mark.slow
 def test_files_of_a_bucket_are_not_cut_by_size(tmp_path: Path) -> None:
     settings = make(tmp_path)
     small = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "1", "hudi_fast.max.file.rows": "2"}

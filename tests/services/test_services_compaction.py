@@ -48,6 +48,7 @@ def slices(path: Path) -> list[Any]:
     return [one for name in state.view.lister.partitions() for one in latest_slices(state.view, name)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rows_stay_and_log_files_go_into_base_files(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
@@ -70,6 +71,7 @@ def test_rows_stay_and_log_files_go_into_base_files(version: str, tmp_path: Path
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_writes_find_the_keys_of_compacted_files(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version, {"hoodie.index.type": "BLOOM"})
@@ -111,6 +113,7 @@ def test_file_groups_of_a_pending_clustering_are_left_out(version: str, tmp_path
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_without_log_files_nothing_is_planned_and_nothing_written(tmp_path: Path) -> None:
     make(tmp_path, "9")
     services(tmp_path).compact()
@@ -180,6 +183,7 @@ def test_a_slice_that_no_row_is_left_of_becomes_an_empty_base_file(version: str,
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_columns_that_came_after_the_base_file_are_in_the_compacted_one(version: str, tmp_path: Path) -> None:
     settings = mor_options(table_version=version)
@@ -194,6 +198,7 @@ def test_columns_that_came_after_the_base_file_are_in_the_compacted_one(version:
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow
 def test_a_table_without_meta_columns(tmp_path: Path) -> None:
     make(tmp_path, "9", {"hoodie.populate.meta.fields": "false"})
     rows = table_rows(tmp_path)
@@ -245,6 +250,7 @@ def test_a_slice_of_logs_alone_gets_its_first_base_file(version: str, tmp_path: 
 # ---- what may go wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_compaction_that_fails_waits_again(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
@@ -265,6 +271,7 @@ def test_a_compaction_that_fails_waits_again(version: str, tmp_path: Path) -> No
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_compaction_whose_process_died_is_rolled_back_and_done_again(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -290,6 +297,7 @@ def test_a_compaction_whose_process_died_is_rolled_back_and_done_again(version: 
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_compaction_that_another_program_is_carrying_out_is_left_alone(tmp_path: Path) -> None:
     make(tmp_path, "9")
     planned = services(tmp_path).plan_compact()
@@ -304,6 +312,7 @@ def test_a_compaction_that_another_program_is_carrying_out_is_left_alone(tmp_pat
     assert services(tmp_path).compact().instants == (planned.instant,)
 
 
+@pytest.mark.slow
 def test_two_at_once_compact_once(tmp_path: Path) -> None:
     make(tmp_path, "9")
     services(tmp_path).plan_compact()
@@ -337,6 +346,7 @@ def test_writes_and_compactions_at_once_lose_nothing(tmp_path: Path) -> None:
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_no_longer_pending_is_refused(tmp_path: Path) -> None:
     make(tmp_path, "9")
     planned = services(tmp_path).plan_compact()
@@ -363,6 +373,7 @@ def test_a_trigger_is_asked_only_when_one_is_given(tmp_path: Path) -> None:
     assert services(tmp_path).plan_compact({"hoodie.compact.inline.max.delta.commits": "3"}) is not None
 
 
+@pytest.mark.slow
 def test_partitions_that_a_plan_left_out_are_in_the_next_one(tmp_path: Path) -> None:
     make(tmp_path, "9")
     only = {

@@ -76,6 +76,7 @@ def test_one_log_file_stands_for_all_that_were_there(version: str, tmp_path: Pat
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_one_that_died_is_rolled_back_and_forgotten(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
@@ -102,6 +103,7 @@ def test_one_that_died_is_rolled_back_and_forgotten(version: str, tmp_path: Path
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_plan_that_a_compaction_came_after_is_withdrawn(tmp_path: Path) -> None:
     make(tmp_path, "9")
     planned = services(tmp_path).plan_log_compact(TWO)
@@ -112,6 +114,7 @@ def test_a_plan_that_a_compaction_came_after_is_withdrawn(tmp_path: Path) -> Non
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_plans_that_wait_are_carried_out_first(tmp_path: Path) -> None:
     make(tmp_path, "9")
     planned = services(tmp_path).plan_log_compact(TWO)

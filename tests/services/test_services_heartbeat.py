@@ -181,6 +181,7 @@ def test_the_option_says_how_long_a_service_of_others_is_left_alone(service: str
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_eager_rolls_back_what_lazy_leaves_to_the_clean_and_never_leaves_alone(table_type: str, tmp_path: Path) -> None:
     settings = {**options(), "hoodie.datasource.write.table.type": table_type}

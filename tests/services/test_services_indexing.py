@@ -157,6 +157,7 @@ def test_writes_that_come_while_it_is_built_are_in_it(kind: str, index: str, tmp
     assert_valid(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["column_stats", "record_index"])
 def test_a_compaction_that_was_planned_before_ends_while_it_is_built(index: str, tmp_path: Path) -> None:
     stats = {"hoodie.metadata.index.column.stats.enable": index == "column_stats", "hoodie.compact.inline": False}
@@ -172,6 +173,7 @@ def test_a_compaction_that_was_planned_before_ends_while_it_is_built(index: str,
     assert_valid(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_secondary_index_brings_the_record_index_that_it_rests_on(tmp_path: Path) -> None:
     settings = make(tmp_path)
 
@@ -268,6 +270,7 @@ def test_a_plan_waits_and_is_carried_out(tmp_path: Path) -> None:
     assert services(tmp_path).plan_index("record_index") is None
 
 
+@pytest.mark.slow
 def test_plans_that_wait_are_carried_out_when_their_index_is_asked_for(tmp_path: Path) -> None:
     make(tmp_path)
     first = services(tmp_path).plan_index("record_index")
@@ -294,6 +297,7 @@ def test_columns_and_kind_of_record_index_are_in_the_plan(tmp_path: Path) -> Non
     assert_valid(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("error", [hf.InvalidDataError("no"), OSError("disk full"), KeyboardInterrupt()])
 def test_what_fails_leaves_the_table_as_it_was(version: str, error: BaseException, tmp_path: Path) -> None:
@@ -583,6 +587,7 @@ def test_a_pair_of_rows_in_two_partitions_goes_with_the_last_of_them(tmp_path: P
         assert_valid(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_secondary_index_of_a_field_in_a_struct(tmp_path: Path) -> None:
     rows = plain_rows(range(20))
     place = pa.array([{"city": f"c{n}", "at": {"day": n}} for n in range(20)])

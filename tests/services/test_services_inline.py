@@ -70,6 +70,7 @@ def test_options_that_say_who_compacts(more: dict[str, str], tmp_path: Path) -> 
     assert actions(tmp_path) == ["deltacommit"] * 2
 
 
+@pytest.mark.slow
 def test_the_table_object_compacts_by_the_same_defaults_as_write(tmp_path: Path) -> None:
     write(tmp_path, mor(inline="false"), 1)
     table = hf.HudiTable.open(tmp_path)
@@ -83,6 +84,7 @@ def test_the_table_object_compacts_by_the_same_defaults_as_write(tmp_path: Path)
     assert actions(tmp_path)[-2:] == ["deltacommit", "commit"]
 
 
+@pytest.mark.slow
 def test_only_planning_leaves_one_plan_for_somebody_else(tmp_path: Path) -> None:
     write(tmp_path, mor(schedule="true", commits="2"), 2)
     (pending,) = timeline(tmp_path).pending_compactions
@@ -95,6 +97,7 @@ def test_only_planning_leaves_one_plan_for_somebody_else(tmp_path: Path) -> None
     assert table_rows(tmp_path)["k00002"] == ("p0", 5, "t5-2")
 
 
+@pytest.mark.slow
 def test_log_compaction_after_a_write(tmp_path: Path) -> None:
     settings = mor(inline="false", logs="true", blocks="2")
     write(tmp_path, settings, 5)
@@ -179,6 +182,7 @@ def test_what_is_switched_off_does_not_run(told: dict[str, str], missing: str, t
     assert (len(timeline(tmp_path).writes()) == 6) == (missing != "clean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["hoodie.clean.async.enabled", "hoodie.clean.async", "hoodie.archive.async"])
 def test_beside_the_write_means_after_it(key: str, tmp_path: Path) -> None:
     write(tmp_path, {**options(), **SMALL, key: "true"}, 6)
@@ -218,6 +222,7 @@ def test_asynchronous_services_leave_the_table_to_other_writers(
     assert held == {name: name in kept for name in ("clean", "archive")}
 
 
+@pytest.mark.slow("told0")
 @pytest.mark.parametrize("told", [{}, LATER, {"hoodie.archive.async": "true"}])
 def test_asynchronous_services_have_the_effect_of_the_others(told: dict[str, str], tmp_path: Path) -> None:
     settings = {**options(), **SMALL, **told, "hoodie.metadata.enable": "false"}
@@ -256,6 +261,7 @@ def test_an_asynchronous_clean_that_fails_is_told_like_another(tmp_path: Path) -
     assert table_rows(tmp_path)["k00009"] == ("p1", 8, "a9")
 
 
+@pytest.mark.slow
 def test_the_table_object_cleans_too_and_an_empty_write_serves_nobody(tmp_path: Path) -> None:
     off = {"hoodie.table.services.enabled": "false"}
     write(tmp_path, {**options(), **SMALL, **off}, 5)

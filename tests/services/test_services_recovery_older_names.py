@@ -20,6 +20,7 @@ def make(path: Path) -> hf.HudiTable:
     return hf.HudiTable.open(path)
 
 
+@pytest.mark.slow
 def test_the_compaction_of_a_downgrade_is_not_rolled_back_and_writes_after_it_are(tmp_path: Path) -> None:
     table = make(tmp_path)
     rows = table_rows(tmp_path)
@@ -45,6 +46,7 @@ def test_a_clustering_of_before_a_downgrade_stays(tmp_path: Path) -> None:
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow
 def test_a_savepoint_of_before_a_downgrade_is_restored_once_the_table_is_upgraded_again(tmp_path: Path) -> None:
     table = make(tmp_path)
     rows = table_rows(tmp_path)
@@ -62,6 +64,7 @@ def test_a_savepoint_of_before_a_downgrade_is_restored_once_the_table_is_upgrade
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_times_of_before_a_downgrade_are_read_where_log_files_are_needed(tmp_path: Path) -> None:
     table = make(tmp_path)
     first, second = (row["instant"] for row in table.history().to_pylist())

@@ -247,6 +247,7 @@ def test_what_cannot_be_restored_to_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, saved, "pending restore .* to the savepoint 20200101000000000", hf.CommitConflictError)
 
 
+@pytest.mark.slow
 def test_a_savepoint_that_archival_went_past_is_not_restored_to(tmp_path: Path) -> None:
     settings, saved, later = make(tmp_path, COW, "9", indexes=False)
     for ts in (6, 7, 8):
@@ -295,6 +296,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), CASES)
 def test_tables_of_apache_hudi_go_back_to_what_they_were(
     name: str, number: int, golden: Callable[[str], Golden]

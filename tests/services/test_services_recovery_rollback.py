@@ -82,6 +82,7 @@ def test_the_newest_commit_is_undone_with_all_that_its_indexes_say(kind: str, ve
     assert assert_metadata_true(tmp_path) == indexes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_commits_are_undone_one_after_the_other_down_to_an_empty_table(kind: str, version: str, tmp_path: Path) -> None:
     settings, commits = make(tmp_path, kind, version, indexes=True)
@@ -100,6 +101,7 @@ def test_commits_are_undone_one_after_the_other_down_to_an_empty_table(kind: str
     assert "record_index" in assert_metadata_true(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_compaction_is_undone_and_the_log_files_count_again(version: str, tmp_path: Path) -> None:
     settings, _ = make(tmp_path, MOR, version, indexes=True)
@@ -114,6 +116,7 @@ def test_a_compaction_is_undone_and_the_log_files_count_again(version: str, tmp_
     assert table_rows(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), [(COW, "9"), (COW, "6"), (MOR, "8")])
 def test_a_clustering_is_undone_and_the_file_groups_that_it_ended_count_again(
     kind: str, version: str, tmp_path: Path
@@ -172,6 +175,7 @@ def fail(path: Path, settings: dict[str, Any], rows: pa.Table) -> None:
         write_engine(FailingEngine(rows), Storage(path), settings, "append")
 
 
+@pytest.mark.slow
 def test_before_version_8_log_files_that_failed_writes_left_on_a_compaction_go_with_it(tmp_path: Path) -> None:
     settings, _ = make(tmp_path, MOR, "6", indexes=True)
     before = table_rows(tmp_path)
@@ -189,6 +193,7 @@ def test_before_version_8_log_files_that_failed_writes_left_on_a_compaction_go_w
 # ---- what the metadata table cannot take back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), [(COW, "9"), (MOR, "9"), (MOR, "6")])
 def test_an_index_that_was_built_since_is_built_anew(kind: str, version: str, tmp_path: Path) -> None:
     settings = {**settings_of(kind, version), "hoodie.metadata.global.record.level.index.enable": "false"}
@@ -204,6 +209,7 @@ def test_an_index_that_was_built_since_is_built_anew(kind: str, version: str, tm
     assert assert_metadata_true(tmp_path) == indexes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_a_metadata_table_that_was_compacted_since_is_built_anew(kind: str, version: str, tmp_path: Path) -> None:
     settings = {**settings_of(kind, version), "hoodie.metadata.compact.max.delta.commits": "1"}
@@ -262,6 +268,7 @@ def test_a_write_that_died_is_undone(kind: str, version: str, named: bool, tmp_p
     assert services(tmp_path).rollback().rolled_back == ()
 
 
+@pytest.mark.slow
 def test_a_rollback_of_a_completed_commit_that_died_is_finished_by_whoever_comes_next(tmp_path: Path) -> None:
     for state_then, finish in ((State.REQUESTED, "write"), (State.INFLIGHT, "rollback"), (State.INFLIGHT, "named")):
         path = tmp_path / f"{state_then.name}-{finish}"
@@ -457,6 +464,7 @@ def calls_of(path: Path, instant: str | None) -> int:
     return len(recorder.calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), [(COW, "9"), (MOR, "6")])
 def test_the_cost_is_that_of_the_write_and_not_of_the_table(kind: str, version: str, tmp_path: Path) -> None:
     found = []
@@ -517,6 +525,7 @@ def _body(storage: Storage, instant: str, kind: State) -> Any:
 GOLDENS = ["cow_v6_mixed", "cow_v9_clustered", "cow_v9_overwrites", "h015_mor", "mor_v6_compacted", "mor_v9_compacted"]
 
 
+@pytest.mark.slow("mor_v6_compacted", "mor_v9_compacted")
 @pytest.mark.parametrize("name", GOLDENS)
 def test_tables_of_apache_hudi_go_back_commit_by_commit(name: str, golden: Callable[[str], Golden]) -> None:
     path = golden(name).table

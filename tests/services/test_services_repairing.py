@@ -161,6 +161,7 @@ def archived_life(path: Path, version: str, mor: bool, rolled_back_first: bool) 
     return undone, table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "mor"), ARCHIVED)
 def test_files_of_archived_commits_are_never_orphans(tmp_path, version, mor):
     _, table = archived_life(tmp_path, version, mor, rolled_back_first=False)

@@ -77,6 +77,7 @@ def test_plans_of_every_kind_are_told_and_carried_out_oldest_first(version: str,
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_compactions_and_indexes_wait_beside_each_other(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     rows = make(tmp_path, settings)
@@ -91,6 +92,7 @@ def test_compactions_and_indexes_wait_beside_each_other(tmp_path: Path) -> None:
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow
 def test_a_log_compaction_that_is_out_of_date_goes_without_a_word(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     make(tmp_path, settings)
@@ -125,6 +127,7 @@ def test_who_is_at_work_is_told_by_signs_of_life_of_others_and_by_locks_of_ours(
     assert [one.instant for one in services(tmp_path).run_pending({**settings, **short})] == [planned.instant]
 
 
+@pytest.mark.slow
 def test_one_that_fails_is_reported_with_what_was_done_before_it(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     make(tmp_path, settings)

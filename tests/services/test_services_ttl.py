@@ -126,6 +126,7 @@ def test_log_files_do_not_prolong_the_life_of_a_partition(tmp_path: Path) -> Non
     assert hf.HudiTable.open(tmp_path).services.ttl({DAYS: "30"}).partitions == ("p0", "p1")
 
 
+@pytest.mark.slow
 def test_expired_partitions_are_deleted_after_a_write(tmp_path: Path) -> None:
     settings = {**options(), "hoodie.metadata.enable": "true", "_source": "batch 7"}
     old_table(tmp_path, options())

@@ -195,6 +195,7 @@ def test_writes_go_on_in_the_new_version(before: str, after: int, tmp_path: Path
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_failed_write_is_rolled_back_and_a_planned_compaction_carried_out(tmp_path: Path) -> None:
     settings = mor_options(table_version="9")
     hf.write(plain_rows(range(4)), tmp_path, settings)
@@ -264,6 +265,7 @@ def test_a_table_without_a_metadata_table_gets_none(golden: Unzip) -> None:
     assert not (found.table / ".hoodie/metadata").exists()
 
 
+@pytest.mark.slow
 def test_planning_writes_nothing_and_an_old_plan_is_refused(golden: Unzip) -> None:
     found = golden("mor_v9_mixed")
     before = listing(found.table)

@@ -85,6 +85,7 @@ def told(path: Path, partition: str) -> list[tuple[Any, ...]]:
     return [(row["what"], row["key"], row["expected"], row["found"]) for row in result.differences.to_pylist()]
 
 
+@pytest.mark.slow("h015_cow_record_index", "mor_v8_secondary_index")
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_of_real_hudi_have_no_differences(name: str, golden: Callable[[str], Golden]) -> None:
     result = validate(golden(name).table)
@@ -114,6 +115,7 @@ def test_tables_with_logs_of_ours_have_no_differences(version: str, tmp_path: Pa
     assert counts["bloom_filters"] == 6  # files that were compacted, and those that came of it
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_listed(table: Path) -> None:
     name = base_file(table, "p0")
     size = (table / "p0" / name).stat().st_size
@@ -121,6 +123,7 @@ def test_a_file_that_is_not_listed(table: Path) -> None:
     assert told(table, "files") == [("missing file", f"p0/{name}", str(size), None)]
 
 
+@pytest.mark.slow
 def test_a_file_with_a_wrong_size_and_one_that_is_not_there(table: Path) -> None:
     name = base_file(table, "p1")
     size = (table / "p1" / name).stat().st_size
@@ -136,6 +139,7 @@ def test_a_file_with_a_wrong_size_and_one_that_is_not_there(table: Path) -> None
     ]
 
 
+@pytest.mark.slow
 def test_partitions_that_are_not_named_or_not_there(table: Path) -> None:
     names = [("p1", True), ("p7", False)]
     plant(
@@ -155,6 +159,7 @@ def stat_of(path: Path, partition: str, stored_key: str, /, **changes: Any) -> d
     return {**row, "tight": True, **changes}
 
 
+@pytest.mark.slow
 def test_a_wrong_greatest_value(table: Path) -> None:
     name = base_file(table, "p0")
     key = column_stats_key("text", "p0", name)
@@ -162,6 +167,7 @@ def test_a_wrong_greatest_value(table: Path) -> None:
     assert told(table, "column_stats") == [("greatest value", f"text of {name}", "a8", "a6")]
 
 
+@pytest.mark.slow
 def test_wrong_counts_and_no_least_value(table: Path) -> None:
     name = base_file(table, "p0")
     key = column_stats_key("ts", "p0", name)
@@ -173,6 +179,7 @@ def test_wrong_counts_and_no_least_value(table: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_statistics_of_no_file_and_none_of_a_file(table: Path) -> None:
     name = base_file(table, "p0")
     gone = [row["key"] for row in rows_of(table, "column_stats") if row["file_name"] == name]
@@ -194,6 +201,7 @@ def test_a_partition_whose_range_is_too_narrow(tight: bool, table: Path) -> None
     assert told(table, "partition_stats") == [("least value", "text of p1", "a1", "a2")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tight", [True, False])
 def test_a_partition_whose_range_is_wider_misleads_nobody(tight: bool, table: Path) -> None:
     wide = stat_of(table, "partition_stats", partition_stats_key("text", "p1"), max={"StringWrapper": {"value": "b"}})
@@ -201,6 +209,7 @@ def test_a_partition_whose_range_is_wider_misleads_nobody(tight: bool, table: Pa
     assert validate(table).ok
 
 
+@pytest.mark.slow
 def test_a_filter_that_is_missing_stale_or_lacks_keys(table: Path) -> None:
     names = {partition: base_file(table, partition) for partition in ("p0", "p1")}
     (stored,) = [row for row in rows_of(table, "bloom_filters") if row["key"] == bloom_key("p0", names["p0"])]
@@ -218,6 +227,7 @@ def test_a_filter_that_is_missing_stale_or_lacks_keys(table: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_filter_of_a_function_that_lacks_results(table: Path) -> None:
     name, index = base_file(table, "p0"), "expr_index_heard"
     services = hf.HudiTable.open(table).services
@@ -233,6 +243,7 @@ def test_a_filter_of_a_function_that_lacks_results(table: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_another_filter_that_knows_all_keys_is_none_the_worse(table: Path) -> None:
     name = base_file(table, "p0")
     (stored,) = [row for row in rows_of(table, "bloom_filters") if row["key"] == bloom_key("p0", name)]
@@ -242,6 +253,7 @@ def test_another_filter_that_knows_all_keys_is_none_the_worse(table: Path) -> No
     assert validate(table).ok
 
 
+@pytest.mark.slow
 def test_keys_that_are_stale_missing_or_elsewhere(table: Path) -> None:
     rows = {row["key"]: row for row in rows_of(table, "record_index")}
     other = {**rows["k00002"], "file_id": rows["k00001"]["file_id"], "partition": "p1"}
@@ -260,6 +272,7 @@ def test_keys_that_are_stale_missing_or_elsewhere(table: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_pairs_of_a_secondary_index_that_are_stale_or_missing(table: Path) -> None:
     plant(table, "secondary_index_words", [{"key": "a4$k00006", "deleted": False}], ("a6$k00006",))
     found = told(table, "secondary_index_words")
@@ -306,6 +319,7 @@ def test_a_log_file_of_a_write_that_was_rolled_back_and_archived_needs_no_statis
     assert validate(tmp_path).differences.to_pylist() == []
 
 
+@pytest.mark.slow
 def test_statistics_of_rows_that_were_rolled_back_stay_right_once_that_is_archived(tmp_path: Path) -> None:
     """Before table version 8 a command block in a later log file of the slice says so then, and nothing else."""
     soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
@@ -359,6 +373,7 @@ class KeptLogs(LateEngine):
             self.storage.write_bytes(path, content + command_block(f"{int(self.instant) + 1}", self.instant))
 
 
+@pytest.mark.slow
 def test_a_partition_whose_writes_were_all_rolled_back_and_archived_is_missed_by_nobody(tmp_path: Path) -> None:
     """Before table version 8 its log files, if Apache Hudi rolls them back, look like those of a complete write."""
     soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
@@ -380,6 +395,7 @@ def test_a_partition_whose_writes_were_all_rolled_back_and_archived_is_missed_by
     assert validate(tmp_path).differences.to_pylist() == []
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_told(table: Path) -> None:
     slices = metadata(table).groups("record_index")
     path = next(log.path for one in slices for log in one.log_files if log.size > 500)
@@ -392,6 +408,7 @@ def test_a_damaged_file_is_told(table: Path) -> None:
     assert path in row[3]
 
 
+@pytest.mark.slow
 def test_a_table_that_was_written_past_its_metadata_table_is_not_to_be_trusted(table: Path) -> None:
     state = open_state(Storage(table))
     newest = state.timeline.writes()[-1].requested
@@ -404,6 +421,7 @@ def test_a_table_that_was_written_past_its_metadata_table_is_not_to_be_trusted(t
     assert "missing file" in result.differences.column("what").to_pylist()
 
 
+@pytest.mark.slow
 def test_a_partition_whose_folder_is_gone_is_unusable(table: Path) -> None:
     storage = metadata_storage(Storage(table))
     storage.delete_dir("bloom_filters")
@@ -411,6 +429,7 @@ def test_a_partition_whose_folder_is_gone_is_unusable(table: Path) -> None:
     assert row[0] == "unusable"
 
 
+@pytest.mark.slow
 def test_one_partition_alone_and_few_of_many_differences(table: Path) -> None:
     plant(table, "record_index", [], tuple(f"k{number:05d}" for number in range(20)))
     assert validate(table, "files", "bloom_filters").ok

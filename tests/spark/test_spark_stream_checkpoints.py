@@ -64,6 +64,7 @@ def test_a_batch_is_found_behind_commits_of_others_and_of_services(tmp_path, ver
     assert found(path, "nobody") is None
 
 
+@pytest.mark.slow
 def test_a_batch_is_found_in_the_archive(tmp_path):
     path = tmp_path / "t"
     put(path, range(3), 5)
@@ -125,6 +126,7 @@ def test_what_cannot_be_understood_is_said_with_its_file(tmp_path):
         found(path)
 
 
+@pytest.mark.slow
 def test_of_two_drivers_with_one_batch_one_writes_it(tmp_path):
     """A driver that was taken for dead goes on beside the one that took its place."""
     path, given = tmp_path / "t", options(operation="insert")

@@ -101,6 +101,7 @@ def test_one_writer_may_do_without_exclusion(tmp_path: Path) -> None:
         Storage(path, {"single_writer": "perhaps"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["memory://{name}/t", "local://{folder}/t"])
 def test_tables_live_where_promises_are_kept(form: str, tmp_path: Path) -> None:
     path = form.format(name=uuid.uuid4().hex, folder=tmp_path)

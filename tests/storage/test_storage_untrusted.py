@@ -160,6 +160,7 @@ def use_everything(path: Path, settings: dict[str, str]) -> dict[str, str]:
     return refused
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")
 @pytest.mark.parametrize(
     ("kind", "version"),
@@ -180,6 +181,7 @@ def test_a_forged_timeline_touches_nothing_outside(kind: str, version: str, tmp_
     assert "rollback" in refused
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")
 def test_a_forged_metadata_table_touches_nothing_outside(tmp_path: Path) -> None:
     indexed = {

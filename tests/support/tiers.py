@@ -70,8 +70,8 @@ RUNS: dict[str, tuple[Tier, ...]] = {
 }
 """Values of ``--tier``, and the tiers that they run. ``smoke`` and ``rest`` add to a run of the tiers below them."""
 
-COLLECTED = pytest.StashKey[dict[str, Tier]]()
-"""In the stash of pytest's configuration: the tier of each test, of those too that a run leaves out."""
+COLLECTED = pytest.StashKey[dict[str, tuple[Tier, frozenset[str]]]]()
+"""In the stash of pytest's configuration: tier and needs of each test, of those too that a run leaves out."""
 
 OF_CASES = {"smoke", "slow"}
 """Marks that may be for some cases of a parametrised test."""

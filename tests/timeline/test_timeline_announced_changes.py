@@ -40,6 +40,7 @@ def test_changes_of_a_completed_commit_are_in_effect_before_they_are_applied(sto
     assert not apply_announced(storage, load_state(storage).config, state.timeline)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("archive", [False, True])
 def test_changes_of_a_commit_that_was_archived_are_not_forgotten(storage: Storage, archive: bool) -> None:
     table = hf.HudiTable.open(storage.uri)

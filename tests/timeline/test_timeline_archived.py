@@ -156,6 +156,7 @@ def test_a_table_that_never_archived_has_an_empty_archive(tmp_path, layout):
     assert list(archive.read()) == []
 
 
+@pytest.mark.slow
 def test_ten_of_ten_thousand_open_one_file_and_read_no_bodies(tmp_path):
     archive = new_archive(tmp_path, 2)
     one = made_up(1, 2)

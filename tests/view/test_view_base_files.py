@@ -117,6 +117,7 @@ def test_the_services_keep_the_rows_and_the_indexes(kind: str, base: str, tmp_pa
     assert extensions(tmp_path) == {base.lower()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", FORMATS)
 def test_columns_that_were_added_widened_or_renamed_are_read_from_older_files(base: str, tmp_path: Path) -> None:
     given = settings("COPY_ON_WRITE", base=base, **{"hoodie.index.type": "SIMPLE"})
@@ -140,6 +141,7 @@ def test_columns_that_were_added_widened_or_renamed_are_read_from_older_files(ba
     assert {row["id"]: row["number"] for row in rows} == {key: n for key, (n, _) in found.items()} | {"k00001": None}
 
 
+@pytest.mark.slow
 def test_a_table_may_have_base_files_of_several_formats(tmp_path: Path) -> None:
     given = {**settings("COPY_ON_WRITE"), SEVERAL: "true", FORMAT: "PARQUET", **INDEXES}
     hf.write(plain_rows(range(10)), tmp_path, given)

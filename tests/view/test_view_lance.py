@@ -22,6 +22,7 @@ def lance_settings(**more: Any) -> dict[str, Any]:
     return settings("COPY_ON_WRITE", base="LANCE", **more)
 
 
+@pytest.mark.slow
 def test_a_table_may_have_lance_files_beside_others(tmp_path: Path) -> None:
     given = {**lance_settings(), SEVERAL: "true", FORMAT: "PARQUET", **INDEXES}
     hf.write(plain_rows(range(10)), tmp_path, given)
@@ -55,6 +56,7 @@ def test_files_end_at_their_size(tmp_path: Path) -> None:
     assert hf.HudiTable.open(tmp_path).count() == 20_000
 
 
+@pytest.mark.slow
 def test_partition_paths_of_any_text_are_found(tmp_path: Path) -> None:
     parts = ["a b", "p%2Fq", "x#y?z", "ü€😀", "a:b", "a&b=c", "~[1]", "p%zz", "line\nbreak"]
     rows = plain_rows(range(len(parts))).set_column(1, "part", pa.array(parts))

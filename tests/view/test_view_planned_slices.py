@@ -15,6 +15,8 @@ from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import plain_rows, rows_of, table_rows
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
 COMPACT = {**QUIET, "hoodie.compact.inline.max.delta.commits": "1"}
 SORTED = {**QUIET, "hoodie.clustering.plan.strategy.sort.columns": "text"}

@@ -148,6 +148,7 @@ def test_inserts_of_stored_keys_can_be_dropped_or_refused(kind, tmp_path):
     assert table_rows(tmp_path) == expected((plain_rows([1, 2]), ""), (plain_rows([3], ts=2), ""))
 
 
+@pytest.mark.slow("cow-insert_overwrite_table")
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
 @pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
 def test_overwritten_buckets_get_new_file_groups(operation, kind, tmp_path):
@@ -332,6 +333,7 @@ def test_a_new_table_stores_its_bucket_counts(kind, tmp_path):
             write(tmp_path, plain_rows([1], ts=3), settings_of(kind, {**sized, **other}))
 
 
+@pytest.mark.slow
 def test_a_write_that_replaces_all_rows_may_change_the_bucket_counts(tmp_path):
     folder = tmp_path / ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
     settings = settings_of(COW, SIMPLE)
@@ -353,6 +355,7 @@ def test_a_write_that_replaces_all_rows_may_change_the_bucket_counts(tmp_path):
     assert table_rows(tmp_path) == expected((plain_rows(range(50), ts=3), ""), (plain_rows([3], ts=9), ""))
 
 
+@pytest.mark.slow
 def test_partitions_with_their_own_number_of_buckets(tmp_path):
     settings = settings_of(COW, SIMPLE)
     write(tmp_path, plain_rows([1]), settings)
@@ -381,6 +384,7 @@ def test_partial_updates_need_stored_keys(index, tmp_path):
         write(tmp_path, plain_rows([1, 77], ts=6).select(["id", "part", "ts"]), partial)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mor_v9_bucket", "mor_v9_consistent_bucket"])
 def test_tables_of_real_hudi_are_written_on(name, golden):
     table = golden(name)

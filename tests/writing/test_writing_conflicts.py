@@ -231,6 +231,7 @@ def test_a_write_does_not_land_on_what_was_rolled_back_since(tmp_path: Path) -> 
     assert caught.value.other == gone
 
 
+@pytest.mark.slow
 def test_archived_writes_are_no_writes_that_were_rolled_back(tmp_path: Path) -> None:
     storage, config = make(tmp_path)
     before = load_timeline(storage, config)

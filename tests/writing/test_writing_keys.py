@@ -107,6 +107,7 @@ def test_rows_go_to_their_partitions_and_are_found_there_again(case: str, versio
     assert_tidy(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", ["part", "day", "at", "flag", "id"])
 def test_filters_find_the_same_rows_whatever_the_layout(case: str, name: str, tmp_path: Path) -> None:
@@ -171,6 +172,7 @@ def test_partition_columns_may_stay_out_of_the_files(hive_style: str, tmp_path: 
     assert opened.to_arrow().num_rows == 3
 
 
+@pytest.mark.slow
 def test_keys_are_made_up_where_no_key_column_is_named(tmp_path: Path) -> None:
     settings = merged({"hoodie.datasource.write.recordkey.field": None})
     first = hf.write(SOURCE, tmp_path / "t", settings)

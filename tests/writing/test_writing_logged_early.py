@@ -15,6 +15,8 @@ from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import make_key_logged_early, mor_options
 from tests.support.small_tables import plain_rows, table_rows
 
+pytestmark = pytest.mark.slow
+
 OTHER_PARTITION = {
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.PartitionRegexBasedCompactionStrategy",
     "hoodie.compaction.partition.path.regex": "p1",

@@ -58,15 +58,18 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return create(tmp_path_factory.mktemp("memory") / "t")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("every", "limit"), [(100, 700 * MIB), (1, 1024 * MIB)], ids=["1 %", "100 %"])
 def test_a_merge_of_a_full_file_group_stays_below_a_gibibyte(every: int, limit: int, table: Path) -> None:
     assert peak(table, str(every)) < limit
 
 
+@pytest.mark.slow
 def test_a_stream_of_rows_holds_a_few_batches(table: Path) -> None:
     assert peak(table, "read") < 500 * MIB
 
 
+@pytest.mark.slow
 def test_a_log_of_every_row_of_a_full_file_group_stays_below_a_gibibyte(tmp_path: Path) -> None:
     create(tmp_path / "t", "MERGE_ON_READ")
     assert peak(tmp_path / "t", "1") < 1024 * MIB
@@ -74,6 +77,7 @@ def test_a_log_of_every_row_of_a_full_file_group_stays_below_a_gibibyte(tmp_path
     assert log.stat().st_size > 256 * MIB  # more than one block
 
 
+@pytest.mark.slow
 def test_a_compaction_of_a_full_file_group_with_as_much_log_stays_below_a_gibibyte(tmp_path: Path) -> None:
     create(tmp_path / "t", "MERGE_ON_READ")
     peak(tmp_path / "t", "2")

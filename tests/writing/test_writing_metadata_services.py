@@ -103,6 +103,7 @@ def test_otherwise_it_is_compacted_within_the_commit(tmp_path: Path, case: str) 
     assert len(compactions(tmp_path)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_compaction_is_executed_by_the_next_writer_once_its_heartbeat_ends(tmp_path: Path, kind: str) -> None:
     with pytest.raises(_KilledError):
@@ -120,6 +121,7 @@ def test_a_killed_compaction_is_executed_by_the_next_writer_once_its_heartbeat_e
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_compaction_that_another_process_completed_first_counts_once(tmp_path: Path) -> None:
     def others(settings: dict[str, Any]) -> None:
         (pending,) = metadata(tmp_path).timeline.pending_compactions
@@ -149,6 +151,7 @@ def test_a_partition_that_was_dropped_and_built_again_keeps_its_own_files(tmp_pa
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow
 def test_files_of_a_compaction_do_not_get_into_a_metadata_table_that_was_built_anew(tmp_path: Path) -> None:
     old: list[str] = []
 
@@ -163,6 +166,7 @@ def test_files_of_a_compaction_do_not_get_into_a_metadata_table_that_was_built_a
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_failed_compaction_is_a_warning_and_is_executed_later(tmp_path: Path) -> None:
     def fail(_: dict[str, Any]) -> None:
         raise RuntimeError("the cluster has gone away")
@@ -175,6 +179,7 @@ def test_a_failed_compaction_is_a_warning_and_is_executed_later(tmp_path: Path) 
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow
 def test_an_upgrade_finishes_a_pending_compaction_first(tmp_path: Path) -> None:
     with pytest.raises(_KilledError):
         write_while_compacting(tmp_path / "t", "MOR", _die)

@@ -119,6 +119,7 @@ def test_an_index_of_an_unknown_kind_is_dropped_only_if_an_option_says_so(damage
     assert not (table / ".hoodie/metadata/zz_future").exists()
 
 
+@pytest.mark.slow
 def test_one_that_missed_a_commit_is_built_anew(table: Path) -> None:
     upsert(table)
     for file in (table / ".hoodie/metadata/.hoodie/timeline").glob("2*"):
@@ -128,6 +129,7 @@ def test_one_that_missed_a_commit_is_built_anew(table: Path) -> None:
     assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["folder", "properties", "files", "bytes"])
 def test_one_that_is_damaged_is_built_anew(damage: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table_rows(table)
@@ -164,6 +166,7 @@ def test_a_damaged_index_is_built_anew_and_the_others_stay(table: Path) -> None:
     assert before <= {entry.name for entry in index.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_record_index_that_cannot_be_read_is_told_with_the_way_out(table: Path) -> None:
     for file in (table / ".hoodie/metadata/record_index").glob(".*.log.*"):
         file.write_bytes(file.read_bytes().replace(b"DATABLK*", b"damaged!"))
@@ -175,6 +178,7 @@ def test_a_record_index_that_cannot_be_read_is_told_with_the_way_out(table: Path
     assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
 
 
+@pytest.mark.slow
 def test_before_version_8_nothing_is_built_while_a_compaction_waits(tmp_path: Path) -> None:
     settings = {**mor_options(table_version="6"), "hoodie.metadata.enable": "false"}
     hf.write(plain_rows(range(6)), tmp_path / "t", settings)
@@ -190,6 +194,7 @@ def test_before_version_8_nothing_is_built_while_a_compaction_waits(tmp_path: Pa
     assert assert_metadata_true(tmp_path / "t") == ("column_stats", "files")
 
 
+@pytest.mark.slow
 def test_from_version_8_on_it_is_built_around_a_waiting_compaction(tmp_path: Path) -> None:
     settings = {**mor_options(), "hoodie.metadata.enable": "false"}
     hf.write(plain_rows(range(6)), tmp_path / "t", settings)

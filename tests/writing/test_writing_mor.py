@@ -210,6 +210,7 @@ def test_deletes_with_two_ordering_values(version: str, tmp_path: Path) -> None:
     assert sorted(table_rows(tmp_path)) == ["k00003", "k00005"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_inserts_go_to_the_smallest_files_without_logs(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version, {"hoodie.parquet.small.file.limit": "0"})
@@ -268,6 +269,7 @@ def test_inserted_rows_go_to_base_files(operation: str, version: str, tmp_path: 
     assert len(table_rows(tmp_path)) == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_overwriting_and_dropping_partitions_end_groups_with_their_logs(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -312,6 +314,7 @@ def test_blocks_and_files_roll_over_by_size(form: str, version: str, tmp_path: P
     assert len(table_rows(tmp_path)) == 1800
 
 
+@pytest.mark.slow("8-GLOBAL_SIMPLE", "8-GLOBAL_BLOOM")
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_row_that_moves_is_deleted_in_the_log_of_the_partition_that_it_leaves(

@@ -52,6 +52,7 @@ def write_quietly(opened: hf.HudiTable, rows: pa.Table, operation: str) -> tuple
     return result, [str(each.message) for each in told]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MOR)
 def test_upserts_and_deletes_continue_a_table_of_apache_hudi(name: str, golden: Unzip) -> None:
     table = golden(name)

@@ -20,6 +20,7 @@ from tests.support.mor_tables import (
 from tests.support.small_tables import plain_rows, table_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_keys_of_log_files_without_base_file_are_found(version: str, index: str, tmp_path: Path) -> None:

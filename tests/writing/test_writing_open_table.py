@@ -64,6 +64,7 @@ def test_a_delete_needs_a_table(tmp_path: Path) -> None:
         find_target(Storage(tmp_path / "new"), delete, "overwrite")
 
 
+@pytest.mark.slow
 def test_a_broken_table_exists_only_to_be_replaced(table: Storage) -> None:
     for name in ("hoodie.properties", "hoodie.properties.backup"):
         if table.exists(f".hoodie/{name}"):

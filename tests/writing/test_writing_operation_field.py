@@ -82,6 +82,7 @@ def test_a_rewrite_that_would_lose_operations_is_refused(tmp_path: Path) -> None
     assert not (tmp_path / "cdc").exists()
 
 
+@pytest.mark.slow
 def test_partial_rows_have_operations(tmp_path: Path) -> None:
     for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
         settings = settings_of(kind)

@@ -57,6 +57,7 @@ def test_a_result_counts_rows_and_files(table: Path) -> None:
     assert counts(hf.HudiTable.open(table).delete(plain_rows([0, 1, 99]))) == (0, 0, 2, 2)
 
 
+@pytest.mark.slow
 def test_late_rows_lose_ties_win_and_a_null_is_the_oldest(table: Path) -> None:
     for ts, wins in ((0, False), (1, True), (2, True), (1, False)):
         result = hf.write(plain_rows([3], ts=ts, text=f"at{ts}-"), table, OPTIONS)
@@ -82,6 +83,7 @@ def test_rows_of_a_batch_with_one_key_are_combined(tmp_path: Path) -> None:
     assert table_rows(tmp_path / "t") == {"k00001": ("p1", 5, "c1")}
 
 
+@pytest.mark.slow
 def test_two_ordering_fields_compare_one_after_the_other(tmp_path: Path) -> None:
     def row(ts: int, second: int | None, text: str) -> pa.Table:
         return plain_rows([1], ts=ts, text=text).append_column("second", pa.array([second], pa.int64()))
@@ -170,6 +172,7 @@ def test_inserts_are_combined_when_asked(combine: str, expected: int, tmp_path: 
         assert sorted(found) == ([9] if combine == "true" else [1, 3, 9])
 
 
+@pytest.mark.slow
 def test_duplicates_are_kept_dropped_or_refused(table: Path) -> None:
     policy = "hoodie.datasource.insert.dup.policy"
     rows = plain_rows(range(8, 12), text="new")
@@ -394,6 +397,7 @@ def test_sequence_numbers_are_unique_within_a_write(table: Path) -> None:
     assert all(number.startswith(f"{result.instant}_") and number.count("_") == 2 for number in numbers)
 
 
+@pytest.mark.slow
 def test_footers_hold_the_keys_of_their_files_after_every_kind_of_write(table: Path) -> None:
     opened = hf.HudiTable.open(table)
     hf.write(plain_rows([*range(3), 77, 78], ts=2), table, OPTIONS)

@@ -70,6 +70,7 @@ def test_rows_are_written_as_the_operation_writes_them_to_a_new_table(table: Pat
     assert both == (["newest5"] if operation == "upsert" else ["new5", "newest5"])
 
 
+@pytest.mark.slow
 def test_columns_and_configuration_become_those_of_the_options(table: Path) -> None:
     rows = pa.table({"key": [1, 2], "part": ["d1", "d2"], "text": [1.5, 2.5]})
     settings = {**options(key="key", ordering=None), "hoodie.table.name": "another"}
@@ -117,6 +118,7 @@ def test_columns_of_a_table_with_a_schema_history_are_replaced(table: Path) -> N
     assert overwrite(rows, table, options()).to_arrow(["words"]).sort_by("words")["words"].to_pylist() == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_pending_clustering_is_rolled_back(table: Path) -> None:
     hf.HudiTable.open(table).services.plan_cluster()
     assert load_state(Storage(table)).pending_services
@@ -145,6 +147,7 @@ def test_a_table_of_an_earlier_version_keeps_it(tmp_path: Path) -> None:
     assert (found.version, rows_of(found.to_arrow())) == (6, rows_of(NEW))
 
 
+@pytest.mark.slow
 def test_a_compaction_is_finished_before_the_table_type_changes(tmp_path: Path) -> None:
     mor = {**options(), "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
     hf.write(OLD, tmp_path, mor)
@@ -157,6 +160,7 @@ def test_a_compaction_is_finished_before_the_table_type_changes(tmp_path: Path) 
     assert overwrite(NEW, tmp_path, options()).table_type == "COPY_ON_WRITE"
 
 
+@pytest.mark.slow
 def test_a_table_whose_properties_are_damaged_is_written_anew(table: Path) -> None:
     (table / ".hoodie" / "hoodie.properties").write_bytes(b"nothing")
     assert rows_of(overwrite(NEW, table, options()).to_arrow()) == rows_of(NEW)

@@ -101,6 +101,7 @@ def assert_sound(table: hf.HudiTable, expected: dict[str, dict[str, Any]]) -> No
     assert_metadata_true(table.path)
 
 
+@pytest.mark.slow
 def test_an_update_of_one_row_group_copies_the_others(table):
     (old,) = base_files(table.path)
     sizes = groups_of(old)
@@ -133,6 +134,7 @@ def test_new_rows_are_encoded_with_a_last_row_group_that_is_not_full(table):
     assert_sound(table, expected)
 
 
+@pytest.mark.slow
 def test_deletes_leave_rows_of_other_row_groups_in_place(table):
     sizes = groups_of(base_files(table.path)[0])
     gone = [f"k{number:05d}" for number in range(sizes[0])]
@@ -142,6 +144,7 @@ def test_deletes_leave_rows_of_other_row_groups_in_place(table):
     assert_sound(table, left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [
@@ -188,6 +191,7 @@ def test_a_failure_while_row_groups_are_copied_leaves_no_file(table, monkeypatch
     assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
 
 
+@pytest.mark.slow
 def test_a_compaction_copies_row_groups_that_its_log_leaves_alone(tmp_path):
     hf.write(
         typed_rows(range(ROWS)), tmp_path / "t", settings_of(**{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
@@ -224,6 +228,7 @@ def kept_chunks(old: Path, new: Path) -> list[set[str]]:
 KEYS = {"_hoodie_record_key", "_hoodie_partition_path", "id"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copies_keys")
 @pytest.mark.parametrize("block", ["1", "125829120"], ids=["many row groups", "one row group"])
 @pytest.mark.parametrize("step", [1, 7], ids=["all rows", "some rows"])
@@ -242,6 +247,7 @@ def test_an_update_copies_the_keys_of_every_row_group(tmp_path, block, step):
     assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copies_keys")
 def test_new_rows_follow_a_row_group_with_copied_keys(tmp_path):
     settings = settings_of(**{"hoodie.parquet.block.size": "1"})
@@ -351,6 +357,7 @@ def test_a_key_column_is_copied_if_the_key_is_its_text(tmp_path, key, copied, mo
     assert table.services.validate().ok
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("copies_keys")
 def test_an_update_by_condition_copies_the_columns_that_it_does_not_set(table):
     (old,) = base_files(table.path)

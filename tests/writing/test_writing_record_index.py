@@ -207,6 +207,7 @@ def test_writes_in_turn_leave_the_rows_of_any_other_index(
         assert_index_is_right(tmp_path / "i")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table_type", "version"), KINDS)
 def test_a_row_stays_in_its_partition_or_moves_as_it_is_told(tmp_path: Path, table_type: str, version: str) -> None:
     settings = settings_of(table_type, version, GLOBAL)

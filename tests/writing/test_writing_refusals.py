@@ -325,6 +325,7 @@ def newest_base_file(table: Path) -> Path:
     return max(table.glob("*/*.parquet"), key=lambda path: path.name.rpartition("_")[2])
 
 
+@pytest.mark.slow("properties without name", "properties of another table", "no properties")
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_damaged_table_is_named_with_its_file_and_not_written(case: str, table: Path) -> None:
     break_it, text = BROKEN[case]
@@ -337,6 +338,7 @@ def test_a_damaged_table_is_named_with_its_file_and_not_written(case: str, table
     assert {name: size for name, size in listing(table).items() if not name.startswith(".hoodie/")} == before
 
 
+@pytest.mark.slow("properties of another table")
 @pytest.mark.parametrize("case", ["properties of another table", "commit cut short", "base file cut short"])
 def test_a_damaged_table_can_be_overwritten(case: str, table: Path) -> None:
     BROKEN[case][0](table)

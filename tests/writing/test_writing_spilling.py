@@ -141,6 +141,7 @@ def files(path: Path) -> list[pa.Table]:
 SORTED = {OPERATION: "bulk_insert", "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT", "hoodie.metadata.enable": "false"}
 
 
+@pytest.mark.slow
 def test_files_of_a_sorted_bulk_insert_do_not_overlap(tmp_path: Path) -> None:
     given = {**options(), **SMALL_FILES, **SORTED, **spilling(tmp_path / "temporary", 20_000)}
     hf.write(many(2000), tmp_path / "t", given)
@@ -149,6 +150,7 @@ def test_files_of_a_sorted_bulk_insert_do_not_overlap(tmp_path: Path) -> None:
     assert [key for file in keys for key in file] == [f"k{number:05d}" for number in range(2000)]
 
 
+@pytest.mark.slow
 def test_sort_columns_apply_to_a_whole_partition(tmp_path: Path) -> None:
     columns = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
     given = {**options(), **SMALL_FILES, **SORTED, columns: "ts,text", **spilling(tmp_path / "temporary", 20_000)}
@@ -158,6 +160,7 @@ def test_sort_columns_apply_to_a_whole_partition(tmp_path: Path) -> None:
     assert [text for file in texts for text in file] == sorted(f"a{number}" for number in range(2000))
 
 
+@pytest.mark.slow
 def test_sort_columns_may_be_fields_of_structs(tmp_path: Path) -> None:
     columns = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
     given = {**options(), **SMALL_FILES, **SORTED, columns: "place.x", **spilling(tmp_path / "temporary", 20_000)}
@@ -214,6 +217,7 @@ def test_partitions_of_a_stream_are_deleted(tmp_path: Path) -> None:
     assert {row[0] for row in table_rows(tmp_path / "t").values()} == {"p1"}
 
 
+@pytest.mark.slow
 def test_rows_are_converted_again_if_another_write_adds_a_column_meanwhile(tmp_path: Path) -> None:
     shared = {
         **options(),

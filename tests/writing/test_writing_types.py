@@ -89,6 +89,7 @@ def rows(kind: pa.DataType, values: list[Any], first: int = 0) -> pa.Table:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(data=st.data())

@@ -89,6 +89,7 @@ def test_a_new_column_is_there(tmp_path: Path) -> None:
     hf.write(rows, tmp_path, {**options(), **checks(single="select sum(more) from <TABLE_NAME>#10")})
 
 
+@pytest.mark.slow
 def test_changes_and_deletes_are_validated(tmp_path: Path) -> None:
     hf.write(plain_rows(range(4)), tmp_path, options())
     table, more = hf.HudiTable.open(tmp_path), checks(equality=COUNT)

@@ -81,6 +81,7 @@ def test_columns_that_are_not_sent_keep_their_values(index: str, kind: str, vers
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "version"), [*KINDS, ("MERGE_ON_READ", "9")])
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_RECORD_LEVEL_INDEX"])
 def test_rows_move_with_the_values_that_were_not_sent(index: str, kind: str, version: str, tmp_path: Path) -> None:
@@ -149,6 +150,7 @@ def test_a_merger_receives_whole_rows(tmp_path: Path) -> None:
         hf.write(some([1, 1], 20, more=[1, 2]), tmp_path, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_RECORD_LEVEL_INDEX"])
 def test_rows_of_a_database_move_with_what_it_did_not_send(index: str, kind: str, tmp_path: Path) -> None:
