@@ -164,8 +164,8 @@ test-long: setup lint built-servers old-hudi $(OLD_VENV)/.made-dbt
 
 durations: setup built-servers
 	@mkdir -p artifacts && rm -f artifacts/durations.txt
-	$(BIN)/python -m pytest $(PROCESSES) --tier test --write-durations artifacts/durations.txt
-	$(BIN)/python -m pytest $(PROCESSES) --tier rest --write-durations artifacts/durations.txt
+	$(BIN)/python -m pytest $(PROCESSES) --tier test --write-durations=artifacts/durations.txt
+	$(BIN)/python -m pytest $(PROCESSES) --tier rest --write-durations=artifacts/durations.txt
 	mv artifacts/durations.txt tests/support/durations.txt
 
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
