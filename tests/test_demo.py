@@ -10,6 +10,8 @@ import pytest
 
 import hudi_fast as hf
 
+pytestmark = pytest.mark.smoke
+
 DEMO = Path(__file__).parents[1] / "demo"
 
 

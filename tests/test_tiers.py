@@ -16,9 +16,9 @@ from tests.support.lots import Lot, Measured, choose, lots_of, read_durations, w
 from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, is_run, needs_of, summary, tier_of
 
 ROOT = Path(__file__).parents[1]
-SLOW_SECONDS = 3.0
+SLOW_SECONDS = 5.0
 """A test of one process that takes as long as this must be marked slow; half a second is reason enough."""
-SMOKE_SECONDS = 700.0
+SMOKE_SECONDS = 800.0
 """All smoke tests together, in seconds of one process."""
 
 
@@ -87,7 +87,7 @@ def test_smoke_tests_are_few(collected: dict[str, tuple[str, frozenset[str]]]) -
     smoke = {test: needs for test, (tier, needs) in collected.items() if tier == "test"}
     by_need = Counter(need for needs in smoke.values() for need in needs)
     assert 40 <= by_need["spark"] <= 90
-    assert 30 <= by_need["peer"] <= 60
+    assert 25 <= by_need["peer"] <= 60
     assert by_need["server"] >= 8
     assert by_need["cluster"] >= 1
     assert sum(entry.seconds for test, entry in read_durations().items() if test in smoke) <= SMOKE_SECONDS

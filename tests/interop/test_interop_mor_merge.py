@@ -50,7 +50,6 @@ def new_process(hudi_12: RealHudi) -> None:
     hudi_12.close()
 
 
-@pytest.mark.smoke("v6_latest")
 @pytest.mark.parametrize(
     "rule", [one if one in BY_DEFAULT else pytest.param(one, marks=pytest.mark.long) for one in RULES]
 )

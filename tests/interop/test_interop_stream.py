@@ -43,7 +43,6 @@ def numbers_in(path: Path) -> list[int]:
     return sorted(hf.HudiTable.open(path).to_arrow(columns=["number"])["number"].to_pylist())
 
 
-@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_a_stream_changes_hands_and_no_batch_is_lost_or_doubled(
     hudi_12: RealHudi, spark: Any, tmp_path: Path, kind: str

@@ -38,7 +38,6 @@ def without_city(table: pa.Table, *names: str) -> pa.Table:
     return table.filter(pc.invert(pc.is_in(table["city"], pa.array(names))))
 
 
-@pytest.mark.smoke("hudi_12-v9")
 def test_hudi_reads_every_operation_of_ours_and_writes_on_by_every_index(sides: Sides) -> None:
     seen: list[tuple[str, pa.Table]] = []
     rows = trips(range(60))
@@ -105,7 +104,6 @@ def hudi_goes_on(sides: Sides, rows: pa.Table) -> pa.Table:
     return after_delete(rows, gone)
 
 
-@pytest.mark.smoke("hudi_015-v6")
 def test_we_write_on_a_table_that_hudi_created_by_every_operation_of_its_own(sides: Sides) -> None:
     rows = trips(range(60))
     sides.hudi_writes(rows, "bulk_insert")  # Spark's row writer; the upsert below takes the Avro path

@@ -18,7 +18,7 @@ def sides_of(hudi: RealHudi, version: int, path: Path) -> Sides:
     return Sides(hudi, path, options, plainly=True)
 
 
-@pytest.mark.smoke("hudi_12-9")
+@pytest.mark.smoke("hudi_12-9", "hudi_015-6")
 @pytest.mark.parametrize(
     ("peer", "version"),
     [("hudi_12", 9), *(pytest.param("hudi_12", older, marks=pytest.mark.long) for older in (8, 6)), ("hudi_015", 6)],

@@ -116,7 +116,6 @@ def test_hudi_restores_to_a_savepoint_of_ours(sides: Sides) -> None:
 HUDI_SAVES = [pytest.param(Case("hudi_12", 8, True), marks=pytest.mark.long), Case("hudi_12", 6, True)]
 
 
-@pytest.mark.smoke("hudi_12-mor-v6")
 @pytest.mark.parametrize("case", HUDI_SAVES, ids=str)
 def test_we_restore_to_a_savepoint_of_hudi(sides: Sides) -> None:
     rows, saved = start(sides)

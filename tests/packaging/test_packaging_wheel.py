@@ -10,6 +10,8 @@ import pytest
 
 from tests.packaging.builds import CHECKOUT, build_wheel, run
 
+pytestmark = pytest.mark.slow
+
 QUICK_START = """
 import pyarrow as pa
 import hudi_fast as hf

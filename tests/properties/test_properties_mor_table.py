@@ -18,8 +18,6 @@ from tests.properties.table_model import Counts, Key, Row
 from tests.properties.test_properties_table import BUCKETS, TableMachine, batches, changes, table_of
 from tests.support.examples import examples
 
-pytestmark = pytest.mark.smoke
-
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 COUNT = int(BUCKETS["hoodie.bucket.index.num.buckets"])
 LOGS_NOW = {"hoodie.log.compaction.blocks.threshold": "1"}
@@ -127,7 +125,7 @@ class MorMachine(TableMachine):
 
 SPARK_SCHEMA = "id string, part string, ts long, v int, _hoodie_is_deleted boolean"
 
-TestMorTable = MorMachine.TestCase
+TestMorTable = pytest.mark.smoke(MorMachine.TestCase)
 TestMorTable.settings = settings(
     max_examples=examples(20), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

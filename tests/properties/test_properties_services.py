@@ -30,8 +30,6 @@ from tests.support.instrumented_storage import FaultyStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import OPTIONS, rows_of, write_to
 
-pytestmark = pytest.mark.smoke
-
 KEYS = 12
 TRAVELS = 3
 TRUTH_EVERY = 4
@@ -341,7 +339,7 @@ class ServedTable(RuleBasedStateMachine):
             assert_metadata_true(self.path)
 
 
-TestServedTable = ServedTable.TestCase
+TestServedTable = pytest.mark.smoke(ServedTable.TestCase)
 TestServedTable.settings = settings(
     max_examples=examples(16), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

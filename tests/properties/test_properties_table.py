@@ -20,8 +20,6 @@ from tests.support.examples import examples
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import assert_tidy
 
-pytestmark = pytest.mark.smoke
-
 IDS = [*(f"k{number:02d}" for number in range(24)), "ключ", "鍵", "😀", "k%/=1"]
 PARTS = ["a", "b c", "ü", None, ""]
 SCHEMA = pa.schema(
@@ -302,7 +300,7 @@ def _memory_folder() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-TestTable = TableMachine.TestCase
+TestTable = pytest.mark.smoke(TableMachine.TestCase)
 TestTable.settings = settings(
     max_examples=examples(30), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

@@ -56,7 +56,7 @@ def test_tasks_get_about_as_many_bytes_each(spark, golden):
     assert len(counted) == frame.rdd.getNumPartitions()
 
 
-@pytest.mark.long
+@pytest.mark.smoke
 def test_changes_on_spark_35(java, tmp_path, request):
     python = request.config.rootpath / ".venv-spark35" / "bin" / "python"
     (line,) = run_program("change_queries", tmp_path, python=python)

@@ -1,11 +1,8 @@
 """Sessions of other kinds, each in a process of its own."""
 
-import pytest
-
 from tests.spark.programs import run_program
 
 
-@pytest.mark.smoke
 def test_every_plan_on_spark_35(java, tmp_path, request):
     """The oldest PySpark that the library runs on, in its own environment (``make setup``)."""
     python = request.config.rootpath / ".venv-spark35" / "bin" / "python"

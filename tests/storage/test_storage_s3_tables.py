@@ -67,7 +67,6 @@ def done(table: hf.HudiTable) -> list[tuple[str, str]]:
     return list(zip(found["instant"].to_pylist(), found["action"].to_pylist(), strict=True))
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("kind", "version"),
     [
@@ -96,6 +95,7 @@ def test_s3a_is_s3_and_plans_name_files_as_the_writer_did(s3_server: S3Server) -
     assert hf.HudiTable.open(path, s3_server.options).path == path
 
 
+@pytest.mark.smoke
 def test_save_modes_meet_a_table_that_is_there(s3_server: S3Server) -> None:
     path, reach = s3_server.path("replaced"), s3_server.options
     hf.write(plain_rows(range(3)), path, options(), "overwrite", storage_options=reach)
