@@ -29,7 +29,7 @@ SPARK = (
         before="return len(routes.slices) + sum(one.new_files for one in files.values())",
         after="return len(routes.slices)",
         harm="Keys that were looked up are looked up again in the wrong slices, or rows of two partitions are mixed.",
-        near=("tests/spark/test_spark_routed.py",),
+        near=("tests/spark/test_spark_mor_writes.py", "tests/spark/test_spark_routed.py"),
     ),
     Mutant(
         name="spark-join-takes-keys-of-other-partitions",
@@ -37,7 +37,7 @@ SPARK = (
         before="        on = on & (F.col(_PATH) == F.col(STORED_PATH))\n",
         after="        on = on & F.col(STORED_PATH).isNotNull()\n",
         harm="With an index that is not global an upsert changes rows of other partitions.",
-        near=("tests/spark/test_spark_routed.py",),
+        near=("tests/spark/test_spark_mor_writes.py", "tests/spark/test_spark_routed.py"),
     ),
     Mutant(
         name="spark-global-deletes-look-in-one-partition",
@@ -45,7 +45,7 @@ SPARK = (
         before='_TAGGED = frozenset({"upsert", "delete"})',
         after='_TAGGED = frozenset({"upsert"})',
         harm="A large delete with a global index leaves rows whose partition the caller does not name.",
-        near=("tests/spark/test_spark_routed.py", "tests/spark/test_spark_plans.py"),
+        near=("tests/spark/test_spark_failures.py", "tests/spark/test_spark_plans.py"),
     ),
     Mutant(
         name="spark-shows-log-rows-that-lost",

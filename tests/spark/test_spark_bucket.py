@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.index.bucket import bucket_of_keys
 from hudi_fast.index.consistent import first_hashing
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.spark.writing.bucketed import lanes_of_buckets
@@ -95,6 +96,16 @@ def test_a_bucket_has_one_lane_and_lanes_share_the_buckets():
     assert lanes_of_buckets(settings, {}, paths[::-1], keys[::-1], 4)[::-1].tolist() == lanes.tolist()
     refused = lanes_of_buckets(settings, {}, pa.array([None, "p0"]), pa.array(["k", None]), 4)
     assert refused[0] == 0
+
+
+def test_lanes_follow_the_number_of_buckets_of_a_partition():
+    """A bucket is in one lane, also in a partition with a number of buckets of its own."""
+    settings = BucketSettings("SIMPLE", 16, ("id",), overrides=((r"p1", 3),))
+    keys = pa.array([f"k{n}" for n in range(300)])
+    lanes = lanes_of_buckets(settings, {}, pa.array(["p1"] * 300), keys, 64)
+    buckets = bucket_of_keys(keys, settings, "p1")
+    assert sorted(set(buckets.tolist())) == [0, 1, 2]
+    assert len({*zip(buckets.tolist(), lanes.tolist(), strict=True)}) == 3
 
 
 def test_lanes_follow_the_ranges_that_a_partition_has():

@@ -190,3 +190,15 @@ def test_plans_that_cannot_serve_are_refused(spark, tmp_path, changes, plan, mes
     with pytest.raises(hf.HudiError, match=message):
         hf.write(frame(spark, batch([1])), tmp_path / "t", options() | changes | {"hudi_fast.plan": plan})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_delete_with_a_global_index_does_not_go_by_partition(spark, tmp_path):
+    """A row to delete need not name the partition that its key is stored in."""
+    changed = options() | {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    hf.write(batch(range(20)), tmp_path / "t", changed)
+    gone = {**changed, "hoodie.datasource.write.operation": "delete"}
+    with pytest.raises(hf.ConfigError, match="use routed"):
+        hf.write(frame(spark, batch([1, 2], shift=1)), tmp_path / "t", gone | {"hudi_fast.plan": "fused"})
+    result = hf.write(frame(spark, batch([1, 2], shift=1)), tmp_path / "t", gone | {"hudi_fast.driver.max.bytes": "1"})
+    assert (result.plan, result.deletes) == ("routed", 2)
+    assert hf.HudiTable.open(tmp_path / "t").to_arrow(["id"]).num_rows == 18

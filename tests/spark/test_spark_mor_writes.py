@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
@@ -116,6 +117,17 @@ def test_keys_of_log_files_without_base_file_are_joined(spark: Any, tmp_path: Pa
     assert (result.plan, result.inserts, result.updates) == ("routed", 1, 1)
     rows = table_rows(tmp_path / "t")
     assert [rows[key][1:3] for key in ("k00001", "k00003", "k00007")] == [(6, "new1"), (5, "log3"), (6, "new7")]
+
+
+def test_a_key_of_log_files_is_joined_in_its_own_partition_alone(spark: Any, tmp_path: Path) -> None:
+    """The index is not global: the same key in another partition is another row."""
+    settings = {**make_logs_alone(tmp_path / "t", "9"), "hudi_fast.plan": "routed"}
+    elsewhere = plain_rows([1], ts=6, text="new")
+    elsewhere = elsewhere.set_column(elsewhere.schema.get_field_index("part"), "part", pa.array(["elsewhere"]))
+    result = hf.write(spark.createDataFrame(elsewhere), tmp_path / "t", settings)
+    assert (result.plan, result.inserts, result.updates) == ("routed", 1, 0)
+    stored = hf.HudiTable.open(tmp_path / "t").to_arrow(filter="id = 'k00001'")
+    assert sorted(stored["part"].to_pylist()) == ["elsewhere", "p1"]
 
 
 def test_partial_updates_by_spark_and_the_keys_that_they_miss(spark: Any, tmp_path: Path) -> None:
