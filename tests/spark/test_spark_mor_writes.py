@@ -119,13 +119,13 @@ def test_keys_of_log_files_without_base_file_are_joined(spark: Any, tmp_path: Pa
     assert [rows[key][1:3] for key in ("k00001", "k00003", "k00007")] == [(6, "new1"), (5, "log3"), (6, "new7")]
 
 
-def test_a_key_of_log_files_is_joined_in_its_own_partition_alone(spark: Any, tmp_path: Path) -> None:
+def test_a_key_of_log_files_in_another_partition_is_another_row(spark: Any, tmp_path: Path) -> None:
     """The index is not global: the same key in another partition is another row."""
     settings = {**make_logs_alone(tmp_path / "t", "9"), "hudi_fast.plan": "routed"}
-    elsewhere = plain_rows([1], ts=6, text="new")
-    elsewhere = elsewhere.set_column(elsewhere.schema.get_field_index("part"), "part", pa.array(["elsewhere"]))
-    result = hf.write(spark.createDataFrame(elsewhere), tmp_path / "t", settings)
-    assert (result.plan, result.inserts, result.updates) == ("routed", 1, 0)
+    rows = plain_rows([1, 7], ts=6, text="new")
+    rows = rows.set_column(rows.schema.get_field_index("part"), "part", pa.array(["elsewhere", "p1"]))
+    result = hf.write(spark.createDataFrame(rows), tmp_path / "t", settings)
+    assert (result.plan, result.inserts, result.updates) == ("routed", 2, 0)
     stored = hf.HudiTable.open(tmp_path / "t").to_arrow(filter="id = 'k00001'")
     assert sorted(stored["part"].to_pylist()) == ["elsewhere", "p1"]
 
