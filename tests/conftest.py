@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Number and seconds of the tests of each tier; the file of durations, if it is asked for."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     known: dict[str, dict[str, str]] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                seconds[report.nodeid] += report.duration  # type: ignore[assignment]
+                seconds[report.nodeid] += report.duration
                 known[report.nodeid] = dict(report.user_properties)
     terminalreporter.section("tests by tier")
     for line in summary((known[test]["tier"], taken) for test, taken in seconds.items()):

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["PROGRAMS", "ServerError", "build", "program"]
+__all__ = ["PROGRAMS", "ServerError", "build", "is_built", "program"]
 
 BUILD_SECONDS = 900.0
 PUSH_GATEWAY = "prometheus-pushgateway"
@@ -53,6 +53,11 @@ PROGRAMS: dict[str, tuple[Callable[[Path], None], str]] = {
 """How each program is made in a folder of its own, and its path below that folder."""
 
 
+def is_built(cache: Path, name: str) -> bool:
+    """Whether the program is there; a build that failed leaves its folder."""
+    return (cache / name / PROGRAMS[name][1]).exists()
+
+
 def program(cache: Path, name: str) -> Path:
     """The program.
 
@@ -60,7 +65,7 @@ def program(cache: Path, name: str) -> Path:
         ServerError: it has not been built.
     """
     path = cache / name / PROGRAMS[name][1]
-    if not path.exists():
+    if not is_built(cache, name):
         raise ServerError(f"{name} is not there: run `make built-servers`.")
     return path
 
@@ -71,10 +76,10 @@ def build(cache: Path, name: str) -> None:
     Raises:
         ServerError: its tool is not installed, or its registry cannot be reached.
     """
-    make, path = PROGRAMS[name]
-    place = cache / name
-    if (place / path).exists():
+    if is_built(cache, name):
         return
+    make, _ = PROGRAMS[name]
+    place = cache / name
     place.mkdir(parents=True, exist_ok=True)
     try:
         make(place)

@@ -24,7 +24,7 @@ from pathlib import Path
 import boto3
 import botocore.config
 
-from tests.servers.programs import ServerError, program
+from tests.servers.programs import ServerError, is_built, program
 
 __all__ = ["ACCESS_KEY", "REGION", "SECRET_KEY", "S3Server", "ServerError", "free_port", "start_s3"]
 
@@ -75,8 +75,8 @@ def start_s3(cache: Path, folder: Path, kind: str | None = None) -> Iterator[S3S
     Raises:
         ServerError: it cannot.
     """
-    built = (cache / "versitygw").exists()
-    binary = program(cache, "versitygw") if kind == "versitygw" or (kind is None and built) else None
+    takes_versitygw = kind == "versitygw" or (kind is None and is_built(cache, "versitygw"))
+    binary = program(cache, "versitygw") if takes_versitygw else None
     port = free_port()
     data = folder / "objects"
     data.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ modules of another kind when nothing else is left.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,11 +85,11 @@ def module_of(test: str) -> str:
 
 def lots_of(tests: Iterable[str], measured: Mapping[str, Measured]) -> list[Lot]:
     """The lots of some tests, the longest first."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     needs: dict[str, set[str]] = {}
     for test in tests:
         known = measured.get(test, Measured(OTHERS, frozenset()))
-        seconds[module_of(test)] += known.seconds  # type: ignore[assignment]
+        seconds[module_of(test)] += known.seconds
         needs.setdefault(module_of(test), set()).update(known.needs)
     lots = [Lot(name, next((need for need in COSTLY if need in needs[name]), PLAIN), seconds[name]) for name in needs]
     return sorted(lots, key=lambda lot: -lot.seconds)

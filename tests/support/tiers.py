@@ -14,7 +14,7 @@ first and with more in the second (:data:`PROFILES`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from typing import Literal
 
@@ -48,12 +48,10 @@ NEEDS = {
     "hudi_015": "peer",
     "azure": "server",
     "dynamodb": "server",
-    "gcs": "server",
     "glue_url": "server",
     "hdfs": "server",
     "hive_metastore": "server",
     "moto": "server",
-    "push_gateway": "server",
     "s3_server": "server",
     "secured_hdfs": "server",
     "zookeeper": "server",
@@ -132,8 +130,9 @@ def is_run(tier: Tier, marks: Collection[str], run: str) -> bool:
 
 def summary(seconds: Iterable[tuple[Tier, float]]) -> list[str]:
     """A line for each tier: number of tests, and the seconds that they took in all processes."""
-    numbers, sums = Counter[Tier](), Counter[Tier]()
+    numbers: Counter[Tier] = Counter()
+    sums: defaultdict[Tier, float] = defaultdict(float)
     for tier, taken in seconds:
         numbers[tier] += 1
-        sums[tier] += taken  # type: ignore[assignment]
+        sums[tier] += taken
     return [f"{tier:>6} {numbers[tier]:>6} tests {sums[tier]:>8.0f} s" for tier in TIERS if numbers[tier]]
