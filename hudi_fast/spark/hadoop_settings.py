@@ -76,7 +76,9 @@ def hdfs_settings(spark: Any, path: str) -> dict[str, str]:
 
 
 def is_default(hadoop: Any, key: str) -> bool:
-    """Whether a setting comes from Hadoop's own defaults, or is not there."""
+    """Whether a setting comes from Hadoop's own defaults, or is not there, such as after ``unset``."""
+    if hadoop.get(key) is None:
+        return True
     sources = hadoop.getPropertySources(key)
     return sources is None or set(list(sources)[-1:]) <= _DEFAULTS
 

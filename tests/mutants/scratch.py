@@ -5,8 +5,8 @@
     tracked files of the checkout ─► a copy ─► mutant applied ─► tests run there ─► file restored ─► the next mutant
     environments, artifacts ──────── links
 
-Kernels are a package of their own folder in the checkout. In a copy ``hudi_fast/kernels`` is a link to that folder:
-an editable installation would take them from the checkout.
+Kernels are a package of their own folder in the checkout. In a copy the package ``hudi_fast`` has a link to it: an
+editable installation would take them from the checkout.
 """
 
 from __future__ import annotations

@@ -13,17 +13,14 @@ from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.spark.catalogs import sync_defaults
 from tests.catalogs.conftest import HIVE, rides, trip_options
 from tests.servers.hive_entries import entries_at
+from tests.support.sessions import hadoop_settings
 
 
 def test_write_syncs_the_metastore_of_the_session(spark: Any, tmp_path: Path, hive_metastore: Any) -> None:
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    hadoop.set("hive.metastore.uris", hive_metastore.uri)
-    try:
-        rows = spark.createDataFrame(rides(("a", "Oslo"), ("b", "Rome")).to_pandas())
-        options = {**trip_options(), f"{HIVE}enable": "true", f"{HIVE}database": "from_spark"}
+    rows = spark.createDataFrame(rides(("a", "Oslo"), ("b", "Rome")).to_pandas())
+    options = {**trip_options(), f"{HIVE}enable": "true", f"{HIVE}database": "from_spark"}
+    with hadoop_settings(spark, {"hive.metastore.uris": hive_metastore.uri}):
         hf.write(rows, tmp_path, options)
-    finally:
-        hadoop.unset("hive.metastore.uris")
     entries = entries_at(hive_metastore.port, "from_spark")
     assert len(entries["trips"]["partitions"]) == 2
     assert entries["trips"]["table"]["parameters"]["spark.sql.create.version"] == spark.version

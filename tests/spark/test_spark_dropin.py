@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
+from tests.support.sessions import hadoop_settings
 
 TABLE = {
     "hoodie.table.name": "t",
@@ -256,15 +257,10 @@ def test_errors_come_as_they_are(fast, tmp_path):
 
 
 def test_a_path_of_another_file_system_is_not_taken_for_a_local_one(fast, saved):
-    settings = fast._jsc.hadoopConfiguration()
-    before = settings.get("fs.defaultFS")
-    settings.set("fs.defaultFS", "hdfs://127.0.0.1:1")
-    try:
+    with hadoop_settings(fast, {"fs.defaultFS": "hdfs://127.0.0.1:1"}):
         with pytest.raises(OSError, match=f"HDFS failed at hdfs://127.0.0.1:1{saved}"):
             fast.read.format("hudi").load(saved)
         assert hf.read(fast, f"file://{saved}").count() == 2
-    finally:
-        settings.set("fs.defaultFS", before)
 
 
 def test_the_warning_names_the_line_of_the_program(fast, saved):

@@ -11,17 +11,14 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.spark.storage import reached_by_spark, storage_of
 from tests.formats.test_formats_parquet_encryption import OWN, contents
+from tests.support.sessions import hadoop_settings
 from tests.support.small_tables import options
 
 
 @pytest.fixture
 def encrypting(spark: Any) -> Iterator[Any]:
-    hadoop = spark._jsc.hadoopConfiguration()
-    for name, value in OWN.items():
-        hadoop.set(name, value)
-    yield spark
-    for name in OWN:
-        hadoop.unset(name)
+    with hadoop_settings(spark, OWN):
+        yield spark
 
 
 def rows(spark: Any, ts: int) -> Any:
@@ -55,9 +52,5 @@ def test_settings_of_the_session_count_as_for_spark_s_own_files(spark: Any, tmp_
 
 def test_spark_scans_encrypted_files_itself_only_with_a_kms_client_in_java(encrypting: Any, tmp_path: Path) -> None:
     assert not reached_by_spark(encrypting, storage_of(encrypting, tmp_path))
-    hadoop = encrypting._jsc.hadoopConfiguration()
-    hadoop.set("parquet.encryption.kms.client.class", "com.example.Kms")
-    try:
+    with hadoop_settings(encrypting, {"parquet.encryption.kms.client.class": "com.example.Kms"}):
         assert reached_by_spark(encrypting, storage_of(encrypting, tmp_path))
-    finally:
-        hadoop.unset("parquet.encryption.kms.client.class")

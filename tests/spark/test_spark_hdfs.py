@@ -13,6 +13,7 @@ from hudi_fast.spark.hadoop_settings import hdfs_settings, is_default
 from hudi_fast.spark.storage import reached_by_spark, storage_of
 from tests.servers.hdfs import HdfsCluster
 from tests.spark.programs import run_program
+from tests.support.sessions import hadoop_settings
 from tests.support.small_tables import assert_tidy, options
 
 
@@ -25,7 +26,6 @@ def rows(spark: Any, start: int, ts: int) -> Any:
 @pytest.fixture
 def on_hdfs(spark: Any, hdfs: HdfsCluster) -> Iterator[Any]:
     """A session whose name service ``lake`` is the cluster."""
-    hadoop = spark._jsc.hadoopConfiguration()
     settings = {
         "fs.defaultFS": "hdfs://lake",
         "dfs.nameservices": "lake",
@@ -38,11 +38,8 @@ def on_hdfs(spark: Any, hdfs: HdfsCluster) -> Iterator[Any]:
         "dfs.client.failover.sleep.base.millis": "10",
         "dfs.replication": "1",
     }
-    for name, value in settings.items():
-        hadoop.set(name, value)
-    yield spark
-    for name in settings:
-        hadoop.unset(name)
+    with hadoop_settings(spark, settings):
+        yield spark
 
 
 def test_a_session_that_knows_hdfs_needs_to_be_told_nothing(on_hdfs: Any, hdfs: HdfsCluster) -> None:
@@ -68,6 +65,15 @@ def test_only_what_differs_from_hadoops_defaults_is_passed_on(on_hdfs: Any) -> N
     assert found["dfs.replication"] == "1"
     assert "dfs.blocksize" not in found
     assert is_default(on_hdfs._jsc.hadoopConfiguration(), "hadoop.security.authentication")
+
+
+def test_a_setting_that_a_program_has_unset_is_not_passed_on(spark: Any) -> None:
+    hadoop = spark._jsc.hadoopConfiguration()
+    with hadoop_settings(spark, {"dfs.replication": "2", "fs.defaultFS": "hdfs://lake"}):
+        hadoop.unset("dfs.replication")
+        hadoop.unset("fs.defaultFS")
+        assert hdfs_settings(spark, "hdfs://lake/t") == {}
+    assert hadoop.get("fs.defaultFS") == "file:///"
 
 
 def test_spark_connect_shows_what_the_session_was_told() -> None:

@@ -12,6 +12,7 @@ from hudi_fast.spark.storage import reached_by_spark, split_options, storage_of,
 from hudi_fast.storage.base import Storage
 from tests.servers.http_faults import http_faults
 from tests.servers.s3 import SECRET_KEY, S3Server
+from tests.support.sessions import hadoop_settings
 from tests.support.small_tables import assert_tidy, options
 
 
@@ -24,14 +25,10 @@ def rows(spark: Any, start: int, ts: int) -> Any:
 @pytest.fixture
 def told(spark: Any, s3_server: S3Server) -> Iterator[Any]:
     """A session that was told of the server as programs tell S3A."""
-    hadoop = spark._jsc.hadoopConfiguration()
     settings = {"endpoint": s3_server.url, "access.key": "not-this-one", "endpoint.region": "us-east-1"}
     settings |= {"secret.key": SECRET_KEY, f"bucket.{s3_server.bucket}.access.key": s3_server.options["access_key"]}
-    for name, value in settings.items():
-        hadoop.set(f"fs.s3a.{name}", value)
-    yield spark
-    for name in settings:
-        hadoop.unset(f"fs.s3a.{name}")
+    with hadoop_settings(spark, {f"fs.s3a.{name}": value for name, value in settings.items()}):
+        yield spark
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import hudi_fast as hf
 from hudi_fast.spark.session_settings import file_system_options
 from hudi_fast.spark.storage import prefixed, split_options, storage_of, storage_settings
 from tests.servers.s3 import S3Server
+from tests.support.sessions import hadoop_settings
 from tests.support.small_tables import options
 
 DEFAULT_REDACTION = "(?i)secret|password|token|access[.]?key"
@@ -23,17 +25,13 @@ class Session:
     """A session whose settings are taken back."""
 
     def __init__(self, spark: Any) -> None:
-        self.spark, self._names = spark, list[str]()
+        self.spark, self._given = spark, ExitStack()
 
     def set(self, settings: dict[str, str]) -> None:
-        hadoop = self.spark._jsc.hadoopConfiguration()
-        for name, value in settings.items():
-            hadoop.set(name, value)
-            self._names.append(name)
+        self._given.enter_context(hadoop_settings(self.spark, settings))
 
     def end(self) -> None:
-        for name in self._names:
-            self.spark._jsc.hadoopConfiguration().unset(name)
+        self._given.close()
 
 
 def characters(machine: Any, text: str) -> Any:

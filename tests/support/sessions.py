@@ -1,8 +1,9 @@
-"""Sessions, engines and services with injected parts."""
+"""Sessions, engines and services with injected parts; a Spark session with other settings for a while."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,28 @@ def session_of(
     """The session of a call on a table, in threads unless another backend is given."""
     storage = place if isinstance(place, Storage) else Storage(place)
     return TableSession(storage, Settings.from_options(options), backend or ThreadBackend(1))
+
+
+@contextmanager
+def hadoop_settings(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    """Hadoop settings of a session for a while.
+
+    All tests of a process share its session. ``unset`` also takes defaults of Hadoop's own files away, hence the
+    reload.
+    """
+    hadoop = spark._jsc.hadoopConfiguration()
+    before = {name: hadoop.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            hadoop.set(name, value)
+        yield
+    finally:
+        for name in before:
+            hadoop.unset(name)
+        hadoop.reloadConfiguration()
+        for name, value in before.items():
+            if hadoop.get(name) != value:
+                hadoop.set(name, value)
 
 
 def write_engine(
