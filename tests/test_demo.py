@@ -10,7 +10,7 @@ import pytest
 
 import hudi_fast as hf
 
-pytestmark = pytest.mark.smoke
+pytestmark = pytest.mark.slow
 
 DEMO = Path(__file__).parents[1] / "demo"
 
@@ -30,7 +30,6 @@ def told(tmp_path_factory):
     return done, path
 
 
-@pytest.mark.slow
 def test_without_java_it_says_so_and_does_everything_in_one_process(told):
     done, _ = told
     assert (done.returncode, done.stderr) == (0, "")

@@ -16,7 +16,6 @@ def texts(rows: Any) -> dict[str, str]:
     return dict(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
 
 
-@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("kind", ["MERGE_ON_READ"])
 def test_both_write_a_table_on_hdfs_in_turn(kind: str, hdfs: HdfsCluster, hudi_12: RealHudi) -> None:
     path, settings = hdfs.path(f"turns-{kind}"), {**options(), "hoodie.datasource.write.table.type": kind}
