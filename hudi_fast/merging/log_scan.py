@@ -16,7 +16,9 @@ from hudi_fast.errors import CorruptTableError, FileGoneError, UnsupportedFeatur
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
 from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.file_names import LogFile
+from hudi_fast.view.lost_content import require_content
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [
@@ -54,7 +56,7 @@ def slice_blocks(merge: SliceMerge, slice_: FileSlice) -> Iterator[LogBlock]:
         UnsupportedFeatureError: a block has an unknown type.
     """
     for log in slice_.log_files:
-        yield from log_blocks(merge.storage, log)
+        yield from log_blocks(merge.storage, log, merge.timeline)
 
 
 def filter_visible_blocks(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[LogBlock]:
@@ -104,16 +106,31 @@ def blocks_in_order(blocks: Iterable[LogBlock], is_visible: Callable[[LogBlock],
     return [block for instant in _in_order(by_instant) for block in by_instant[instant]]
 
 
-def log_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
+def log_blocks(storage: Storage, log: LogFile, timeline: Timeline | None = None) -> Iterator[LogBlock]:
     """All blocks of a log file, in file order.
+
+    Args:
+        storage: of the table.
+        log: the file.
+        timeline: the active timeline, to find out whether a block that is cut or missing is one of a completed write;
+            None to pass over such blocks.
 
     Raises:
         FileGoneError: the file no longer exists.
-        CorruptTableError: it is corrupt.
+        CorruptTableError: it is corrupt, or has lost blocks of a completed write.
         UnsupportedFeatureError: a block has an unknown type.
     """
+    held: set[str] = set()
+    is_cut = False
     try:
-        yield from scan_log_blocks(storage, log.path)
+        for block in scan_log_blocks(storage, log.path):
+            if block.kind is BlockType.CORRUPT:
+                is_cut = True
+            elif HeaderKey.INSTANT_TIME in block.headers:
+                held.add(block.instant)
+            yield block
+        if timeline is not None and (is_cut or not held):
+            require_content(storage, timeline, log.path, log.instant, held)
     except FileNotFoundError as error:
         raise FileGoneError(
             f"Table {storage.uri}: a log file was cleaned after its folder was listed. Read again.",

@@ -23,6 +23,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.view.listing import StorageLister
+from hudi_fast.view.lost_content import require_bodies
 from hudi_fast.view.moved_instants import require_whole
 from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
@@ -33,7 +34,11 @@ _LAYOUT_WITH_COMPLETION_TIMES = 2
 
 
 def open_state(
-    storage: Storage, as_of: str | None = None, use_metadata: bool = True, known: TableState | None = None
+    storage: Storage,
+    as_of: str | None = None,
+    use_metadata: bool = True,
+    known: TableState | None = None,
+    may_lack_bodies: bool = False,
 ) -> TableState:
     """Load the table's current or an earlier state.
 
@@ -42,6 +47,7 @@ def open_state(
         as_of: the newest visible requested time; None for now.
         use_metadata: whether to list files by the metadata table.
         known: an earlier current state that :func:`can_be_kept`; used if nothing has changed since.
+        may_lack_bodies: whether completed writes may have lost their bodies, as for rolling them back.
 
     Raises:
         TableNotFoundError: the table does not exist.
@@ -55,6 +61,8 @@ def open_state(
     if known is not None and state is known and _has_current_metadata(known):
         return known
     require_whole(state)
+    if not may_lack_bodies:
+        require_bodies(storage, state.timeline, as_of)
     table = open_metadata(storage, state.config, state.timeline) if use_metadata else None
     lister = StorageLister(storage) if table is None else MetadataLister(table)
     return replace(state, view=replace(state.view, lister=lister))

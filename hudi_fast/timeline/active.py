@@ -51,11 +51,15 @@ class Timeline:
         overlapped: before table version 8, which stores no completion times: requested times of completed compactions
             during which delta commits began, by the modification times of files.
         has_other_folder: before table version 8: the table has the folder of a later version's timeline, too.
+        folder: of its files.
+        without_body: completed writes whose file is empty.
     """
 
     instants: tuple[Instant, ...]
     overlapped: frozenset[str] = field(default=frozenset(), compare=False)
     has_other_folder: bool = field(default=False, compare=False)
+    folder: str = field(default="", compare=False)
+    without_body: tuple[Instant, ...] = ()
     _writes: dict[str, Instant] = field(init=False, repr=False, compare=False)
     _first_write: str | None = field(init=False, repr=False, compare=False)
     _first_regular_write: str | None = field(init=False, repr=False, compare=False)
@@ -169,13 +173,15 @@ class Timeline:
 def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """Read the active timeline with one listing; empty if its folder does not exist."""
     entries = storage.list_dir(config.timeline_folder)
-    found = [listed_instant(entry, config) for entry in entries if not entry.is_dir]
-    instants = _effective(i for i in found if i is not None)
+    found = [(entry, listed_instant(entry, config)) for entry in entries if not entry.is_dir]
+    instants, folder = _effective(i for _, i in found if i is not None), config.timeline_folder
+    empty = tuple(i for entry, i in found if i is not None and not entry.size and _is_completed_write(i))
     if config.layout_version > 1:
-        return Timeline(instants)
+        return Timeline(instants, folder=folder, without_body=empty)
     is_beside = any(entry.is_dir and entry.name == _LATER_FOLDER for entry in entries)
     times = {entry.name: entry.modified_ms for entry in entries}
-    return Timeline(instants, _overlapped(instants, times) if config.is_mor else frozenset(), is_beside)
+    overlapped = _overlapped(instants, times) if config.is_mor else frozenset()
+    return Timeline(instants, overlapped, is_beside, folder, empty)
 
 
 def listed_instant(entry: FileStat, config: TableConfig) -> Instant | None:
@@ -188,6 +194,10 @@ def listed_instant(entry: FileStat, config: TableConfig) -> Instant | None:
         return found
     completion = instant_from_ms(entry.modified_ms, config.timezone)
     return Instant(found.requested, found.action, found.state, completion, found.file_name)  # faster than `replace`
+
+
+def _is_completed_write(instant: Instant) -> bool:
+    return instant.state is State.COMPLETED and instant.action in WRITE_ACTIONS
 
 
 def _overlapped(instants: Sequence[Instant], times: Mapping[str, int]) -> frozenset[str]:

@@ -22,11 +22,11 @@ import contextlib
 from collections.abc import Container, Iterable, Iterator
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.storage.base import FileStat, Storage, check_relative
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instant import Instant, State, with_state
 from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest, decode_rollback_metadata, decode_rollback_plan
 from hudi_fast.timeline.restore_plans import decode_restore_metadata
 from hudi_fast.timeline.service_plans import decode_compaction_plan
@@ -89,7 +89,7 @@ def log_of(path: str) -> LogFile | None:
 def _files_of(storage: Storage, config: TableConfig, instant: Instant, restoring: bool) -> set[str]:
     """Files that the instant wrote, or may have written."""
     if instant.is_completed:
-        found = set(_named_by(_metadata_of(storage, config, instant)))
+        found = set(_files_of_completed(storage, config, instant))
     else:
         found = set(_files_of_pending(storage, config, instant))
     goes_whole = instant.is_completed or (restoring and instant.action == "compaction")
@@ -110,9 +110,11 @@ def _begins_at(path: str, instant: str) -> bool:
 # ---- completed
 
 
-def _metadata_of(storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
-    path = f"{config.timeline_folder}/{instant.file_name}"
-    return decode_commit_metadata(read_instant_body(storage, config, instant), path)
+def _files_of_completed(storage: Storage, config: TableConfig, instant: Instant) -> Iterable[str]:
+    body, path = read_instant_body(storage, config, instant), f"{config.timeline_folder}/{instant.file_name}"
+    if body:
+        return _named_by(decode_commit_metadata(body, path))
+    return _listed(storage, config, with_state(instant, State.INFLIGHT))  # the body is lost
 
 
 def _named_by(metadata: CommitMetadata) -> Iterator[str]:
@@ -153,7 +155,7 @@ def _updated_slices(storage: Storage, config: TableConfig, failed: Instant) -> f
     path = f"{config.timeline_folder}/{failed.file_name}"
     try:
         profile = decode_commit_metadata(read_instant_body(storage, config, failed), path)
-    except CorruptTableError:  # truncated: it had not begun
+    except (CorruptTableError, FileGoneError):  # truncated: it had not begun; a completed one may have lost it
         return frozenset()
     return frozenset((stat.partition_path, stat.file_id, stat.prev_commit) for stat in profile.write_stats())
 

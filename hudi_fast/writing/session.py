@@ -70,6 +70,8 @@ class TableSession:
         self._listeners: tuple[Listener, ...] | None = None
         self.last_write: Completed | None = None
         """The last write that this call completed."""
+        self.may_lack_bodies = False
+        """Whether completed writes may have lost their bodies: the call is to undo them."""
         self.is_recovered = False
         """Whether failed writes were rolled back since the lock was acquired."""
 
@@ -84,7 +86,8 @@ class TableSession:
             CorruptTableError: its configuration or timeline is damaged.
         """
         if self._state is None:
-            self._state = open_state(self.storage, known=None if self.is_private else last_state(self.storage))
+            known = None if self.is_private or self.may_lack_bodies else last_state(self.storage)
+            self._state = open_state(self.storage, known=known, may_lack_bodies=self.may_lack_bodies)
         return self._state
 
     @property

@@ -202,7 +202,7 @@ def _all_files(context: ProducerContext) -> Iterator[AddedFile]:
     for partition in context.view.lister.partitions():
         logs: dict[tuple[str, str], list[LogFile]] = {}
         for entry in context.view.lister.files(partition):
-            if not is_data_file(context.view, entry):
+            if not is_data_file(context, entry):
                 continue
             base, log = parse_base_file(entry), parse_log_file(entry)
             if base is not None:

@@ -301,7 +301,7 @@ def _with_completed(timeline: Timeline, instant: str) -> Timeline:
     others = [one for one in timeline.instants if one.requested != instant or one.action not in WRITE_ACTIONS]
     others = [one for one in others if one.requested != instant or one.action not in _PENDING_FORMS]
     done = Instant(instant, "commit", State.COMPLETED, _LAST)
-    return Timeline(tuple(sorted([*others, done], key=lambda one: (one.requested, one.action))))
+    return replace(timeline, instants=tuple(sorted([*others, done], key=lambda one: (one.requested, one.action))))
 
 
 _PENDING_FORMS = frozenset({"compaction", "logcompaction", "clustering"})

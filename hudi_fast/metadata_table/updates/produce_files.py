@@ -26,7 +26,7 @@ from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, Produc
 from hudi_fast.storage.base import FileStat
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
-from hudi_fast.view.slices import TableView
+from hudi_fast.view.lost_content import require_content
 
 __all__ = ["FilesOfChange", "FilesOfTable", "is_data_file"]
 
@@ -88,7 +88,7 @@ class FilesOfTable:
         with ThreadPoolExecutor(_THREADS) as pool:
             listed = list(pool.map(lister.files, partitions))
         files = {
-            partition: {entry.name: (entry.size, False) for entry in entries if is_data_file(self.context.view, entry)}
+            partition: {entry.name: (entry.size, False) for entry in entries if is_data_file(self.context, entry)}
             for partition, entries in zip(partitions, listed, strict=True)
         }
         yield _encoded(
@@ -96,10 +96,18 @@ class FilesOfTable:
         )
 
 
-def is_data_file(view: TableView, entry: FileStat) -> bool:
-    """Whether an entry of a partition folder is a data file or change log of a completed write."""
-    file = parse_base_file(entry) or parse_log_file(entry)
-    return file is not None and entry.size > 0 and view.timeline.is_completed_or_archived(file.instant)
+def is_data_file(context: ProducerContext, entry: FileStat) -> bool:
+    """Whether an entry of a partition folder is a data file or change log of a completed write.
+
+    Raises:
+        CorruptTableError: it is empty, although a completed write has written it.
+    """
+    file, timeline = parse_base_file(entry) or parse_log_file(entry), context.view.timeline
+    if file is None or not timeline.is_completed_or_archived(file.instant):
+        return False
+    if not entry.size:
+        require_content(context.storage, timeline, entry.path, file.instant)
+    return entry.size > 0
 
 
 def _encoded(

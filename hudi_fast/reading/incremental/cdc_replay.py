@@ -51,7 +51,8 @@ def replayed_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
     assert scan.rows.merge is not None
     assert scan.rows.merge_columns is not None
     merge, columns, shown = replace(scan.rows.merge, as_of=unit.instant), scan.rows.merge_columns, scan.rows.output
-    blocks = filter_visible_blocks(merge, (block for log in unit.logs for block in log_blocks(merge.storage, log)))
+    logged = (block for log in unit.logs for block in log_blocks(merge.storage, log, merge.timeline))
+    blocks = filter_visible_blocks(merge, logged)
     entries = fold(merge.rules, read_entries(merge, blocks, columns))
     if not entries.count:
         return

@@ -17,6 +17,7 @@ from hudi_fast.services.recovery.values import (
     SavepointResult,
 )
 from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["RecoveryVerbs"]
 
@@ -35,7 +36,7 @@ class RecoveryVerbs(ServiceVerbs):
             CommitConflictError: the table is being restored.
             ConfigError: the instant cannot be rolled back.
         """
-        return plan_of_rollback(self._session(options), instant)
+        return plan_of_rollback(self._undoing_session(options), instant)
 
     def rollback(
         self,
@@ -67,7 +68,7 @@ class RecoveryVerbs(ServiceVerbs):
             LockTimeoutError: another process runs the service.
         """
         check_plan(plan, PlannedRollback)
-        return run_rollback(self._session(options, spark), instant, plan)
+        return run_rollback(self._undoing_session(options, spark), instant, plan)
 
     def savepoint(
         self, instant: str | None = None, user: str = "", comment: str = "", options: Options | None = None
@@ -112,7 +113,7 @@ class RecoveryVerbs(ServiceVerbs):
         Raises:
             HudiError: as for :meth:`restore`.
         """
-        return plan_of_restore(self._session(options), savepoint)
+        return plan_of_restore(self._undoing_session(options), savepoint)
 
     def restore(
         self,
@@ -143,4 +144,10 @@ class RecoveryVerbs(ServiceVerbs):
             LockTimeoutError: another process writes or runs a service.
         """
         check_plan(plan, PlannedRestore)
-        return run_restore(self._session(options, spark), savepoint, plan)
+        return run_restore(self._undoing_session(options, spark), savepoint, plan)
+
+    def _undoing_session(self, options: Options | None, spark: Any = None) -> TableSession:
+        """A session that opens tables whose writes have lost their bodies."""
+        session = self._session(options, spark)
+        session.may_lack_bodies = True
+        return session

@@ -1,6 +1,6 @@
-"""Finds orphan files: data files that no commit lists, and files that a clean could not delete.
+"""Finds orphan files, files that a clean could not delete, and files that are shorter than their commit says.
 
-A file is named after an instant, and is an orphan when that instant
+An orphan file is one that no commit lists. A file is named after an instant, and is an orphan when that instant
 
 - was rolled back, or removed by a restore; the rollback may be archived, or
 - is on no timeline, although active timeline and archive reach back to it, or
@@ -27,6 +27,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_rollback_metadata, decode_savepoint
 from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.lost_content import written_sizes
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
 from hudi_fast.writing.rollback_plan import pending_rollbacks, undone_instants
@@ -51,6 +52,7 @@ class _Known:
         reaches: the oldest requested time in the archive; None when it is empty.
         read: paths that a snapshot reads.
         saved: paths that a savepoint protects; None when a savepoint is damaged, because it may protect any file.
+        sizes: for each path that a completed write names, the write and the least size of the file.
     """
 
     listed: frozenset[str]
@@ -62,10 +64,11 @@ class _Known:
     reaches: str | None
     read: frozenset[str]
     saved: frozenset[str] | None
+    sizes: Mapping[str, tuple[Instant, int]]
 
 
 def find_data_files(inspection: Inspection) -> Iterator[Finding]:
-    """Findings of the kinds ``orphan file`` and ``failed delete``.
+    """Findings of the kinds ``lost content``, ``orphan file`` and ``failed delete``.
 
     Raises:
         CorruptTableError: the timeline or the archive cannot be read.
@@ -76,6 +79,8 @@ def find_data_files(inspection: Inspection) -> Iterator[Finding]:
     listed_inside = _MetadataNames(inspection)
     for partition, entries in inspection.partitions.items():
         for entry in entries:
+            if entry.path in known.sizes and entry.size < known.sizes[entry.path][1]:
+                yield _lost(entry, *known.sizes[entry.path])
             file = parse_base_file(entry) or parse_log_file(entry)
             why = None if file is None else _why_orphan(inspection, known, entry, file)
             if file is None or why is None:
@@ -84,6 +89,18 @@ def find_data_files(inspection: Inspection) -> Iterator[Finding]:
             advice = f"{why} {doubt or 'It is deleted.'}"
             yield Finding("orphan file", file.instant, entry.path, entry.size, doubt is None, advice)
     yield from _failed_deletes(inspection, known, listed_inside)
+
+
+# ---- lost content
+
+
+def _lost(entry: FileStat, instant: Instant, size: int) -> Finding:
+    advice = (
+        f"The completed {instant.action} {instant.requested} says that it has {size} bytes: rows are lost, as in a "
+        "loss of power. Restore the file from a copy, or roll the write back if it is the newest, or restore the table "
+        "to a savepoint, and write the rows again."
+    )
+    return Finding("lost content", instant.requested, entry.path, entry.size, False, advice)
 
 
 # ---- orphans
@@ -223,6 +240,7 @@ def _known(inspection: Inspection) -> _Known:
         reaches,
         frozenset(read),
         saved,
+        written_sizes((one, commit) for one, commit in zip(writes, commits, strict=True) if commit is not None),
     )
 
 

@@ -15,6 +15,7 @@ from hudi_fast.reading.inspecting.results import HtmlResult
 __all__ = ["FINDING_KINDS", "Finding", "RepairPlan", "RepairResult"]
 
 FINDING_KINDS = (
+    "lost content",
     "orphan file",
     "failed delete",
     "failed write",

@@ -74,7 +74,7 @@ def find_instants(inspection: Inspection) -> Iterator[Finding]:
     restoring = inspection.timeline.pending_restore is not None
     for instant in inspection.timeline.instants:
         if instant.state is State.COMPLETED:
-            found = _completed(inspection, instant, with_files)
+            found = _completed(inspection, instant)
         else:
             found = _pending(inspection, instant, with_files, restoring)
         if found is not None:
@@ -202,18 +202,16 @@ def _without_plan(inspection: Inspection, instant: Instant, path: str, problem: 
 # ---- completed
 
 
-def _completed(inspection: Inspection, instant: Instant, with_files: set[str]) -> Finding | None:
+def _completed(inspection: Inspection, instant: Instant) -> Finding | None:
     file = inspection.files_of(instant).get(State.COMPLETED)
     if file is None:
         return None
     if instant.action in WRITE_ACTIONS:
-        if not file.size and instant.requested not in with_files:
-            return None  # a commit without files has an empty body
         if file.size and _reads(inspection, file, decode_commit_metadata):
             return None
         advice = (
-            "A completed write whose body is empty or truncated, although it has data files. Queries still read "
-            "them; restore the file, or roll the write back and write its rows again."
+            "A completed write whose body is empty or truncated, so that its files are unknown. Restore the file, or "
+            "roll the write back with services.rollback() or `hudi-fast rollback`, and write its rows again."
         )
     elif instant.action not in _BODIES or (file.size and _reads(inspection, file, _BODIES[instant.action])):
         return None

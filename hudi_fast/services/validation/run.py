@@ -39,7 +39,8 @@ from hudi_fast.services.validation.groups import (
     without_harmless,
 )
 from hudi_fast.services.validation.stats import StatsSeen
-from hudi_fast.view.table_state import TableState, load_state, table_schema
+from hudi_fast.view.lost_content import require_bodies, written_sizes
+from hudi_fast.view.table_state import TableState, commits_newest_first, load_state, table_schema
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
@@ -112,10 +113,11 @@ def validate_metadata(session: TableSession, partitions: Sequence[str] = (), mos
             f"The metadata table of {storage.uri} has no partition {unknown[0]!r}; it has "
             f"{', '.join(config.metadata_partitions) or 'none'}."
         )
+    require_bodies(storage, state.timeline)
+    found = _lost_content(state)
     if not config.metadata_partitions:
-        return _result([])
+        return _result(found)
     table, problem = examine_metadata(storage, config, state.timeline)
-    found: list[tuple[pa.Table, dict[str, object]]] = []
     if problem is not None:
         found.append(_untrusted(problem))
     if table is not None:
@@ -132,6 +134,19 @@ def _result(found: Iterable[tuple[pa.Table, dict[str, object]]]) -> ValidationRe
     pairs = list(found)
     differences = pa.concat_tables([DIFFERENCES.empty_table(), *(table for table, _ in pairs)])
     return ValidationResult(differences, pa.Table.from_pylist([row for _, row in pairs], SUMMARY))
+
+
+def _lost_content(state: TableState) -> list[tuple[pa.Table, dict[str, object]]]:
+    """Data files that are shorter than a completed write of the active timeline says."""
+    sizes = written_sizes(commits_newest_first(state))
+    folders = {path.rpartition("/")[0] for path in sizes}
+    entries = (entry for folder in sorted(folders) for entry in state.storage.list_dir(folder))
+    rows = [
+        difference("shorter than its commit says", one.path, str(sizes[one.path][1]), str(one.size))
+        for one in entries
+        if one.path in sizes and one.size < sizes[one.path][1]
+    ]
+    return [(_named("", rows), {"partition": "", "differences": len(rows)})] if rows else []
 
 
 def _untrusted(problem: str) -> tuple[pa.Table, dict[str, object]]:
