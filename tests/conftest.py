@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from hudi_fast.storage import local_sync
 from tests.locking.jvm_lock import peer_pyspark_jars
 from tests.peer.client import PROJECT, RealHudi, java_command
 from tests.servers.dynamodb import start_dynamodb
@@ -117,6 +118,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         own = {test: found for test, found in known.items() if found["tier"] in RUNS[config.getoption("--tier")]}
         measured = {test: Measured(seconds[test], frozenset(found["needs"].split())) for test, found in own.items()}
         write_durations(measured, Path(target))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def leave_files_to_the_system() -> Iterator[None]:
+    """No test cuts the power, so nothing waits for the disk; tests of that put their own function in the place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_sync, "to_disk", lambda name: None)
+        yield
 
 
 @pytest.fixture(scope="session")

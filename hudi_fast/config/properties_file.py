@@ -126,6 +126,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
         raise CommitConflictError(
             f"Another process is changing the properties of {storage.uri} (it created {BACKUP_PATH}); retry."
         ) from error
+    storage.sync()  # the backup, and what the new properties say of the table
     storage.delete_file(PROPERTIES_PATH)
     storage.write_bytes(PROPERTIES_PATH, _encode(updated, "Updated at"))
     if _read_valid(storage, PROPERTIES_PATH) != updated:
@@ -135,6 +136,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
             "old properties.",
             PROPERTIES_PATH,
         )
+    storage.sync()
     storage.delete_file(BACKUP_PATH)
     return updated
 
@@ -147,6 +149,7 @@ def _recover(storage: Storage) -> None:
     is_complete = main is not None and (CHECKSUM_KEY in main or main.keys() >= (backup or {}).keys())
     if backup is not None and not is_complete:
         storage.write_bytes(PROPERTIES_PATH, storage.read_bytes(BACKUP_PATH))
+        storage.sync()
     storage.delete_file(BACKUP_PATH)
 
 

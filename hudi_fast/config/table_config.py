@@ -18,7 +18,7 @@ from hudi_fast.config.merge_mode import MERGE_MODES, MERGE_PROPERTY_PREFIX, Merg
 from hudi_fast.config.new_table import NewTable, new_table_properties
 from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.storage.base import check_relative
+from hudi_fast.storage.relative_path import check_relative
 
 __all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_table_properties", "other_layout"]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hudi_fast.config.properties_file import create_properties
-from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.relative_path import check_relative
 
 __all__ = ["create_table_layout"]
 

@@ -195,6 +195,7 @@ class WriteOptions:
     partial_update: bool = option_field("hudi_fast.partial.update")
     merge_partial_updates: bool = option_field("hoodie.spark.sql.merge.into.partial.updates")
     threads: int = option_field("hudi_fast.threads")
+    syncs_files: bool = option_field("hudi_fast.fsync")
     driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
     rows_memory: int = option_field("hoodie.memory.merge.max.size")
     spill_folder: str | None = option_field("hoodie.memory.spillable.map.path")

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
-from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["DEFINITIONS_PATH", "IndexDefinition", "index_version", "load_definitions", "save_definitions"]

@@ -38,14 +38,15 @@ from hudi_fast.storage.folder_store import FolderStore, temporary_beside
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_entries import check_entries, local_entries
 from hudi_fast.storage.local_exchange import exchange_folders
-from hudi_fast.storage.local_store import link_file
+from hudi_fast.storage.local_store import LocalStore, link_file
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
 from hudi_fast.storage.option_names import StorageOptions, connection_options
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
 from hudi_fast.storage.refusals import refusal_of_text, refused
+from hudi_fast.storage.relative_path import fault_of
 from hudi_fast.storage.renewed import RenewedFiles
 
-__all__ = ["DELETED_AT_ONCE", "FileStat", "Storage", "check_relative"]
+__all__ = ["DELETED_AT_ONCE", "FileStat", "Storage"]
 
 DELETED_AT_ONCE = 1000
 """Files of one call to an object store's ``delete``; S3 deletes as many in one request."""
@@ -113,9 +114,21 @@ class Storage:
         place = open_place(self.uri, connection_options(self.options))
         self._files, self._store, self._folders = place.fs, place.store, place.folders
         self._root = place.root if root is None else root
+        self._syncs = True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.uri, self.options, self._root)
+        opened = type(self), (self.uri, self.options, self._root)
+        return opened if self._syncs else (_without_sync, (opened,))
+
+    def without_sync(self) -> Self:
+        """The same storage; when local files get on the disk is left to the operating system.
+
+        A loss of power may take what was acknowledged in the last half minute.
+        """
+        twin = self.rooted_at(self._root)
+        if isinstance(self._folders, LocalStore):
+            twin._syncs, twin._folders = False, self._folders.without_sync()
+        return twin
 
     def rooted_at(self, root: str) -> Self:
         """The same storage with its files under another root; messages and metadata keep the table's own path.
@@ -325,7 +338,9 @@ class Storage:
         store = self._objects()
         with_retries(lambda: store.put(target, data))
 
-    def create_exclusive(self, path: str, data: bytes, still_allowed: Callable[[], object] = lambda: None) -> None:
+    def create_exclusive(
+        self, path: str, data: bytes, still_allowed: Callable[[], object] = lambda: None, durable: bool = False
+    ) -> None:
         """Create a file with all its content, or raise ``FileExistsError`` and keep the existing one.
 
         Args:
@@ -333,6 +348,8 @@ class Storage:
             data: its content.
             still_allowed: called before each retry after an object store has asked to slow down, which may last longer
                 than a lock is known to be held; raises an error to end the attempts.
+            durable: whether the file is to survive a loss of power once the call returns. Object stores keep every file
+                that they have acknowledged.
 
         Raises:
             FileExistsError: the file exists.
@@ -342,7 +359,7 @@ class Storage:
         """
         target = self.fs_path(path)
         if self._folders is not None:
-            self._folders.create(target, data)
+            self._folders.create(target, data, durable)
         elif not create_confirmed(self._objects(), target, data, still_allowed):
             raise FileExistsError(f"{self.absolute(path)} already exists.")
 
@@ -380,6 +397,18 @@ class Storage:
                 self.delete_file(temporary)
             raise
 
+    def sync(self) -> None:
+        """Put all that this process has written here on the disk, so that a loss of power does not take it.
+
+        To be called before what refers to it becomes visible, and before what it replaces is deleted. Free if nothing
+        was written since.
+
+        Raises:
+            OSError: the disk did not take it.
+        """
+        if self._folders is not None:
+            self._folders.sync(self._root)
+
     def make_dir(self, path: str) -> None:
         """Create a folder and its parents; idempotent."""
         if self._folders is not None:
@@ -402,10 +431,14 @@ class Storage:
     def delete_files(self, paths: Sequence[str]) -> None:
         """Delete files in as few requests as possible; missing ones are ignored.
 
+        What was written in their place is on the disk before.
+
         Raises:
             OSError: some of them may be left.
         """
         if self._folders is not None:
+            if paths:
+                self.sync()
             for folder, names in _by_folder(paths).items():
                 inner = self.rooted_at(self.fs_path(folder))  # checks the folder once
                 for name in names:
@@ -474,6 +507,7 @@ class Storage:
         self._required("Two folders cannot be swapped")
         if not self.is_local:
             raise UnsupportedFeatureError(f"Two folders cannot be swapped: {self.uri} is not a local folder.")
+        other.sync()
         exchange_folders(self._root, other._root)
 
     # ---- internals
@@ -483,7 +517,7 @@ class Storage:
         return self._store
 
     def _require_inside(self, path: str) -> None:
-        fault = _fault(path)
+        fault = fault_of(path)
         if fault is None and self.is_local:
             long = any(len(part.encode(errors="replace")) > _MAX_NAME for part in path.split("/"))
             fault = f"has a part of more than {_MAX_NAME} bytes" if long else None
@@ -548,16 +582,9 @@ class Storage:
         return FileStat(relative, 0 if is_dir else int(info.size or 0), int(modified), is_dir)
 
 
-def check_relative(path: str) -> str:
-    """Return ``path`` if it stays below the base path; file names in a table are untrusted and may leave it.
-
-    Raises:
-        ConfigError: the path leaves the base path or is invalid.
-    """
-    fault = _fault(path)
-    if fault is not None:
-        raise ConfigError(f"The path {path!r} {fault}.")
-    return path
+def _without_sync(opened: tuple[type[Storage], tuple[Any, ...]]) -> Storage:
+    kind, arguments = opened
+    return kind(*arguments).without_sync()
 
 
 def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
@@ -567,16 +594,3 @@ def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
         folder, _, name = path.rpartition("/")
         found.setdefault(folder, []).append(name)
     return found
-
-
-def _fault(path: str) -> str | None:
-    """The reason why a path is invalid; backslashes count as separators, because other systems read tables too."""
-    if path.startswith("/") or ".." in path.replace("\\", "/").split("/"):
-        return "leaves the table's base path"
-    if "\0" in path:
-        return "holds a NUL character"
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return "is not UTF-8"
-    return None

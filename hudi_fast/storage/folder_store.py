@@ -6,6 +6,7 @@ temporary name beside the file and then put in place whole: exclusively, or over
 ::
 
     create     temporary file ─► in place, if nothing is there         timeline, markers, properties
+    sync       all of the above on the disk                            before a commit becomes visible
     replace    temporary file ─► in place, over what is there          files that change
     open_output                  the final name at once                data files, which a marker announces
 
@@ -40,8 +41,14 @@ class FolderStore(Protocol):
         """
         ...
 
-    def create(self, name: str, data: bytes) -> None:
+    def create(self, name: str, data: bytes, durable: bool = False) -> None:
         """Create a file with all its content, and missing folders above it.
+
+        Args:
+            name: of the file.
+            data: its content.
+            durable: whether the file is to survive a loss of power of this machine once the call returns. File systems
+                that other machines serve decide that themselves.
 
         Raises:
             FileExistsError: the file exists; it is unchanged.
@@ -60,6 +67,14 @@ class FolderStore(Protocol):
 
     def open_output(self, name: str) -> pa.NativeFile:
         """A stream into a new file, or over an existing one; creates missing folders above it."""
+        ...
+
+    def sync(self, root: str) -> None:
+        """Put what this process has written below a folder on the disk; nothing where other machines serve the files.
+
+        Raises:
+            OSError: the disk did not take it.
+        """
         ...
 
     def make_folder(self, name: str) -> None:

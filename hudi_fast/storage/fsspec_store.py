@@ -80,7 +80,10 @@ class FsspecStore:
         """See ``FolderStore``."""
         self._promises()
 
-    def create(self, name: str, data: bytes) -> None:
+    def sync(self, root: str) -> None:
+        """See ``FolderStore``."""
+
+    def create(self, name: str, data: bytes, durable: bool = False) -> None:
         """See ``FolderStore``."""
         promises = self._promises()
         self._make_parent(name)

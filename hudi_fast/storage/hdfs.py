@@ -145,7 +145,10 @@ class HdfsStore:
     def check_writable(self, root: str) -> None:
         """See ``FolderStore``."""
 
-    def create(self, name: str, data: bytes) -> None:
+    def sync(self, root: str) -> None:
+        """See ``FolderStore``."""
+
+    def create(self, name: str, data: bytes, durable: bool = False) -> None:
         """See ``FolderStore``."""
         with self._client.explained(name):
             if not data:

@@ -10,6 +10,7 @@ import os
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from hudi_fast.storage import local_sync
 from hudi_fast.storage.folder_store import temporary_beside
 
 __all__ = ["LocalStore", "delete_folder", "link_file"]
@@ -18,34 +19,60 @@ _TRIES = 20
 
 
 class LocalStore:
-    """A :class:`~hudi_fast.storage.folder_store.FolderStore` of the local file system."""
+    """A :class:`~hudi_fast.storage.folder_store.FolderStore` of the local file system.
+
+    Args:
+        files: the file system.
+        syncs: whether files survive a loss of power as ``FolderStore`` says.
+    """
 
     sets_times = True
 
-    def __init__(self, files: pafs.LocalFileSystem) -> None:
+    def __init__(self, files: pafs.LocalFileSystem, syncs: bool = True) -> None:
         self._files = files
+        self._syncs = syncs
+
+    def without_sync(self) -> LocalStore:
+        """The same, leaving to the operating system when files get on the disk."""
+        return LocalStore(self._files, False)
 
     def check_writable(self, root: str) -> None:
         """See ``FolderStore``."""
 
-    def create(self, name: str, data: bytes) -> None:
+    def create(self, name: str, data: bytes, durable: bool = False) -> None:
         """See ``FolderStore``."""
         temporary = self._write_temporary(name, data)
         try:
+            if durable and self._syncs:
+                local_sync.to_disk(temporary)
             os.link(temporary, name)
         finally:
             os.unlink(temporary)
         _drop_checksum_sidecar(name)
+        if durable and self._syncs:
+            local_sync.to_disk(os.path.dirname(name))
+        elif self._syncs and data:  # an empty file, such as a marker, is of no use after a loss of power
+            local_sync.note(name)
 
     def replace(self, name: str, data: bytes) -> None:
         """See ``FolderStore``."""
-        os.replace(self._write_temporary(name, data), name)
+        temporary = self._write_temporary(name, data)
+        if self._syncs and os.path.exists(name):  # the old content is the only one that is on the disk
+            local_sync.to_disk(temporary)
+        os.replace(temporary, name)
         _drop_checksum_sidecar(name)
+        if self._syncs:
+            local_sync.note(name)
 
     def open_output(self, name: str) -> pa.NativeFile:
         """See ``FolderStore``."""
         self._make_parent(name)
-        return self._files.open_output_stream(name)
+        return local_sync.NotedFile.create(name) if self._syncs else self._files.open_output_stream(name)
+
+    def sync(self, root: str) -> None:
+        """See ``FolderStore``."""
+        if self._syncs:
+            local_sync.sync(root)
 
     def make_folder(self, name: str) -> None:
         """See ``FolderStore``."""
@@ -66,6 +93,8 @@ class LocalStore:
 
     def move(self, source: str, target: str) -> None:
         """See ``FolderStore``."""
+        if self._syncs and os.path.isfile(source):
+            local_sync.to_disk(source)
         self._files.move(source, target)
         _drop_checksum_sidecar(target)
 

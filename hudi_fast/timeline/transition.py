@@ -45,7 +45,7 @@ def create_requested(storage: Storage, config: TableConfig, instant: Instant, bo
         CommitError: the file could not be written.
         CommitStateUnknownError: it is unknown whether the file was written.
     """
-    return _create(storage, config, with_state(instant, State.REQUESTED), body)
+    return _create(storage, config, with_state(instant, State.REQUESTED), body, durable=bool(body))
 
 
 def to_inflight(storage: Storage, config: TableConfig, instant: Instant, body: bytes = b"") -> Instant:
@@ -62,7 +62,12 @@ def to_inflight(storage: Storage, config: TableConfig, instant: Instant, body: b
 
 
 def complete(
-    storage: Storage, config: TableConfig, instant: Instant, body: bytes, completion_time: Callable[[], str]
+    storage: Storage,
+    config: TableConfig,
+    instant: Instant,
+    body: bytes,
+    completion_time: Callable[[], str],
+    durable: bool = True,
 ) -> Instant:
     """Complete an inflight instant, which makes it visible.
 
@@ -74,6 +79,8 @@ def complete(
         completion_time: returns the completion time and checks the table lock; called right before the file is
             created, and again, for the check, before each retry when storage asks to slow down. Layout 1 uses the
             modification time of the file instead.
+        durable: whether the instant, and all that was written before, is to survive a loss of power once the call
+            returns; False for a part of another instant that is.
 
     Returns:
         The completed instant, with completion time and file name.
@@ -87,13 +94,13 @@ def complete(
     _require(storage, config, with_state(instant, State.INFLIGHT))
     completion = completion_time()
     if config.layout_version < 2:
-        done = _create(storage, config, with_state(instant, State.COMPLETED), body, completion_time)
+        done = _create(storage, config, with_state(instant, State.COMPLETED), body, completion_time, durable)
         try:
             stat = storage.stat(_path(config, done))
         except OSError:  # the instant is completed; later readers get its completion time from the file
             stat = None
         return done if stat is None else replace(done, completion=instant_from_ms(stat.modified_ms, config.timezone))
-    return _create(storage, config, with_state(instant, State.COMPLETED, completion), body, completion_time)
+    return _create(storage, config, with_state(instant, State.COMPLETED, completion), body, completion_time, durable)
 
 
 def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
@@ -122,6 +129,7 @@ def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant
             found.append(parsed)
     order = (State.INFLIGHT, State.REQUESTED, State.COMPLETED)
     names = [_name(config, one) for one in sorted(found, key=lambda one: order.index(one.state))]
+    storage.sync()  # such as the archive, which has the instant now
     for name in names:
         storage.delete_file(f"{config.timeline_folder}/{name}")
     return names
@@ -150,15 +158,21 @@ def _create(
     instant: Instant,
     body: bytes,
     still_allowed: Callable[[], object] = lambda: None,
+    durable: bool = False,
 ) -> Instant:
-    """Create the file of the instant's state; after a storage error, determine whether the file was written."""
+    """Create the file of the instant's state; after a storage error, determine whether the file was written.
+
+    If it is to be durable, so is all that it refers to.
+    """
     name = instant_file_name(instant, config.layout_version)
     path = f"{config.timeline_folder}/{name}"
     what = (
         f"Table {storage.uri}: the {instant.state.name.lower()} file of {instant.action} {instant.requested} ({path})"
     )
     try:
-        storage.create_exclusive(path, body, still_allowed)
+        if durable:
+            storage.sync()
+        storage.create_exclusive(path, body, still_allowed, durable)
     except FileExistsError as error:
         raise CommitConflictError(f"{what} exists already: another writer created it. Retry the operation.") from error
     except OSError as error:

@@ -25,7 +25,8 @@ import time
 from collections.abc import Collection
 
 from hudi_fast.errors import CommitError, ConfigError, CorruptTableError
-from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.writing.write_memory import memory_of
 
 __all__ = [

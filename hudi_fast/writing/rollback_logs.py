@@ -16,7 +16,8 @@ import contextlib
 from collections.abc import Collection
 
 from hudi_fast.formats.log.writer import command_block
-from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.writing.markers import create_marker

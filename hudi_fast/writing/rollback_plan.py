@@ -23,7 +23,8 @@ from collections.abc import Container, Iterable, Iterator
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
-from hudi_fast.storage.base import FileStat, Storage, check_relative
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State, with_state

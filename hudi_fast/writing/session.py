@@ -56,7 +56,7 @@ class TableSession:
     """
 
     def __init__(self, storage: Storage, settings: Settings, backend: Backend, private: bool = False) -> None:
-        self.storage = storage
+        self.storage = storage if settings.write.syncs_files else storage.without_sync()
         self.settings = settings
         self.backend = backend
         self.is_private = private

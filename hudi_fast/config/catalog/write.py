@@ -440,6 +440,13 @@ ENGINE_OPTIONS = (
         "Upserts of stored rows: rows hold only the key, the ordering fields and the columns to set.",
     ),
     Option(
+        "hudi_fast.fsync",
+        Kind.BOOL,
+        True,
+        "Files of local tables are on the disk before their write is acknowledged. Without it, a loss of power may "
+        "take the writes of the last half minute.",
+    ),
+    Option(
         "hudi_fast.threads",
         Kind.INT,
         0,

@@ -131,7 +131,7 @@ def finish_delta_commit(
     metadata = CommitMetadata(by_partition, {"schema": commit_schema(schema)}, operation)
     body = encode_commit_metadata(metadata, config.layout_version)
     inflight = Instant(instant, _ACTION, State.INFLIGHT)
-    return complete(storage, config, inflight, body, lambda: clock.next_time(newest))
+    return complete(storage, config, inflight, body, lambda: clock.next_time(newest), durable=False)
 
 
 def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) -> GroupWriter:

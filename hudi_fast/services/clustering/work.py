@@ -16,7 +16,8 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.schema.history import SchemaHistory
-from hudi_fast.storage.base import FileStat, Storage, check_relative
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file

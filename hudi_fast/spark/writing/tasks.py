@@ -29,6 +29,7 @@ from hudi_fast.spark.arrow import is_local
 from hudi_fast.spark.job_errors import explained_job_errors, lack_of_memory, out_of_memory
 from hudi_fast.spark.writing.packed_ranges import PackedRanges
 from hudi_fast.storage.conditional import credentials_advice, has_expired
+from hudi_fast.storage.local_sync import sync
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
@@ -111,6 +112,7 @@ def answers(
         try:
             with contextlib.nullcontext() if plan is None else _with_markers(plan):
                 answer = _packed(work(iter(batches)))
+                sync("/")  # the driver cannot: its machine may be another
         except (HudiError, MemoryError, OSError) as error:
             failure = _failure(error, plan)
             if failure is None:

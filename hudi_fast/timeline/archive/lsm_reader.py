@@ -23,7 +23,8 @@ from typing import Any
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.parquet.base_file import ParquetReader, open_base_file
-from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.archive.instant import ArchivedInstant
 
