@@ -136,12 +136,13 @@ def _looked_at(change: _Change, condition: pc.Expression | None) -> list[str]:
 
 
 def _comparable(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
-    """The source with its join columns cast to the table's types."""
+    """The source with its join columns cast to the table's types; doubles beside a float are compared as doubles."""
+    keys = plan.config.record_key_fields
     check_columns([one for one, _ in spec.pairs], plan.schema.names, "on, columns of the table")
     check_columns([one for _, one in spec.pairs], source.column_names, "on, columns of the source")
     for one, other in spec.pairs:
         kind, column = plan.schema.field(one).type, source.column(other)
-        if column.type == kind:
+        if column.type == kind or (kind == pa.float32() and column.type == pa.float64() and one not in keys):
             continue
         try:
             cast = column.cast(kind)

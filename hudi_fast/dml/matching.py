@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -70,12 +71,20 @@ def beside(target: pa.Table, source: pa.Table, pairs: Pairs, spec: MergeSpec) ->
 
 def _joined(target: pa.Table, source: pa.Table, spec: MergeSpec) -> Iterator[Pairs]:
     keys = [f"key{number}" for number in range(len(spec.pairs))]
-    left = pa.table([target.column(one) for one, _ in spec.pairs], names=keys)
-    right = pa.table([source.column(one) for _, one in spec.pairs], names=keys)
+    left = pa.table([_as_compared(target.column(one)) for one, _ in spec.pairs], names=keys)
+    right = pa.table([_as_compared(source.column(one)) for _, one in spec.pairs], names=keys)
     left = left.append_column("target", pa.array(np.arange(target.num_rows)))
     right = right.append_column("source", pa.array(np.arange(source.num_rows)))
     found = left.join(right, keys, join_type="inner")
     yield Pairs(found.column("target").to_numpy(), found.column("source").to_numpy())
+
+
+def _as_compared(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column whose equal values have equal bits, by which Arrow joins: zero has two signs, and NaN many forms."""
+    if not pa.types.is_floating(column.type):
+        return column
+    numbers = pc.add(column.cast(pa.float64()), 0.0)  # a negative zero becomes zero
+    return pc.if_else(pc.is_nan(numbers), math.nan, numbers)
 
 
 def _crossed(targets: int, sources: int) -> Iterator[Pairs]:

@@ -2,24 +2,24 @@
 
 ::
 
-    pyarrow expression ─ its pickled form ─► calls, fields, literals ─► Condition ◄─ a Spark column, likewise
+    pyarrow expression ─► tree of calls, fields, literals ─► Condition ◄─ a Spark column, likewise
 
-The text of a pyarrow expression is ambiguous. Its pickled form is not: a record batch whose metadata lists calls,
-fields and positions of literals in order, and whose columns hold the literals and the options of functions. The format
-is internal to Arrow, so everything unknown in it, and every function without an entry here, becomes :class:`Anything`:
-an unknown condition, which keeps every file.
+An expression that cannot be read, and every function without an entry here, becomes :class:`Anything`: an unknown
+condition, which keeps every file.
 """
 
 from __future__ import annotations
 
-import ctypes
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from hudi_fast.reading.nan_order import on_safe_bounds
+from hudi_fast.reading.pickled_expressions import Call, Field, Literal, Node, tree_of
 
 __all__ = [
     "And",
@@ -31,6 +31,7 @@ __all__ = [
     "Constant",
     "Function",
     "In",
+    "IsNan",
     "IsNull",
     "Not",
     "Or",
@@ -126,6 +127,13 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
+class IsNan:
+    """Whether a number is NaN: null for a null, false for a number of a type without NaN."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
 class StartsWith:
     """Whether a string starts with ``prefix``.
 
@@ -159,7 +167,7 @@ class Or:
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Anything | Compare | In | IsNull | StartsWith | Not | And | Or
+Condition: TypeAlias = Anything | Compare | In | IsNull | IsNan | StartsWith | Not | And | Or
 
 _SIGNS = {
     "equal": "==",
@@ -182,27 +190,34 @@ class RowFilter:
         condition: used to skip files; :class:`Anything` where the expression is not understood.
         columns: top-level columns that the expression uses; possibly more, never fewer.
         may_pass_nan: whether a row may match that has NaN in one of these columns. Statistics ignore NaN.
+        on_safe_bounds: for the bounds of row groups that have none where they hold NaN; None if they decide nothing.
     """
 
     expression: pc.Expression
     condition: Condition
     columns: frozenset[str]
     may_pass_nan: bool
+    on_safe_bounds: pc.Expression | None = None
 
     @classmethod
     def of(cls, expression: pc.Expression, schema: pa.Schema) -> RowFilter:
         """Parse an expression over columns of ``schema``. One that is not understood uses all of them."""
-        raw = _raw_tree(expression)
-        if raw is None:
+        tree = tree_of(expression)
+        if tree is None:
             return cls(expression, Anything(), frozenset(schema.names), may_pass_nan=True)
-        condition = _condition(raw)
-        return cls(expression, condition, frozenset(_names(raw)), _may_pass_nan(condition))
+        condition, calls = _condition(tree.root), list(_calls(tree.root))
+        columns = frozenset(one.path[0] for call in calls for one in call.arguments if isinstance(one, Field))
+        if isinstance(tree.root, Field):
+            columns = frozenset(tree.root.path[:1])
+        nan_is_null = any(call.function == "is_null" and _options(call)["nan_is_null"] for call in calls)
+        safe = None if nan_is_null else on_safe_bounds(expression)
+        return cls(expression, condition, columns, _may_pass_nan(condition), safe)
 
 
 def parse_filter(expression: pc.Expression) -> Condition:
     """The condition of an expression; :class:`Anything` for unsupported expressions."""
-    raw = _raw_tree(expression)
-    return Anything() if raw is None else _condition(raw)
+    tree = tree_of(expression)
+    return Anything() if tree is None else _condition(tree.root)
 
 
 def _may_pass_nan(condition: Condition) -> bool:
@@ -211,19 +226,25 @@ def _may_pass_nan(condition: Condition) -> bool:
         case And() | Or():
             return any(_may_pass_nan(part) for part in condition.parts)
         case Compare(sign, left, right):
-            plain = isinstance(left, Column | Constant) and isinstance(right, Column | Constant)
-            return sign == "!=" or not plain or not columns_of(condition)
+            return sign == "!=" or not (_keeps_nan(left) and _keeps_nan(right)) or not columns_of(condition)
         case _:
             return True
 
 
-def _names(raw: _Raw) -> Iterator[str]:
-    """Top-level columns of a call tree."""
-    if isinstance(raw, Column):
-        yield raw.path[0]
-    elif isinstance(raw, _Call):
-        for argument in raw.arguments:
-            yield from _names(argument)
+def _keeps_nan(value: Value) -> bool:
+    return isinstance(
+        value.value if isinstance(value, Cast) and pa.types.is_floating(value.to) else value, Column | Constant
+    )
+
+
+def _calls(root: Node) -> Iterator[Call]:
+    """All calls of a tree, which is as deep as its longest chain of operators."""
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Call):
+            yield one
+            waiting.extend(one.arguments)
 
 
 def conjuncts(condition: Condition) -> Iterator[Condition]:
@@ -263,105 +284,44 @@ def like_condition(value: Value, pattern: str) -> Condition:
     return StartsWith(value, prefix, exact=rest == "%")
 
 
-# ---- Arrow's pickled form
-
-
-@dataclass(frozen=True)
-class _Call:
-    function: str
-    arguments: tuple[_Raw, ...]
-    options: pa.StructScalar | None
-
-
-_Raw: TypeAlias = _Call | Column | Constant
-
-
 class _Unknown(Exception):
-    """The pickled form is not supported."""
-
-
-def _raw_tree(expression: pc.Expression) -> _Raw | None:
-    try:
-        stream = expression.__reduce__()[1][0]
-        batch = pa.ipc.open_file(stream).get_batch(0)
-        words = _metadata_pairs(batch.schema)
-        root, end = _read(words, 0, batch)
-        return root if end == len(words) else None
-    except (_Unknown, pa.ArrowException, IndexError, KeyError, ValueError, TypeError, UnicodeDecodeError):
-        return None
-
-
-def _read(words: Sequence[tuple[str, str]], at: int, batch: pa.RecordBatch) -> tuple[_Raw, int]:
-    """The node that starts at ``at``, and the start of the next one."""
-    tag, text = words[at]
-    if tag == "field_ref":
-        return Column((text,)), at + 1
-    if tag == "literal":
-        return Constant(batch.column(int(text))[0]), at + 1
-    if tag == "nested_field_ref":
-        inside = words[at + 1 : at + 1 + int(text)]
-        if len(inside) != int(text) or any(each != "field_ref" for each, _ in inside):
-            raise _Unknown
-        return Column(tuple(name for _, name in inside)), at + 1 + int(text)
-    if tag != "call":
-        raise _Unknown
-    arguments: list[_Raw] = []
-    options = None
-    at += 1
-    while words[at][0] != "end":
-        if words[at][0] == "options":
-            options = batch.column(int(words[at][1]))[0]
-            at += 1
-        else:
-            argument, at = _read(words, at, batch)
-            arguments.append(argument)
-    if words[at][1] != text:
-        raise _Unknown
-    return _Call(text, tuple(arguments), options), at + 1
-
-
-def _metadata_pairs(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Key and value of each entry of a schema's metadata in order, with duplicate keys.
-
-    pyarrow returns a dict, which drops duplicates. The C data interface gives the bytes: the number of entries, then
-    for each the length and bytes of key and value, all numbers as int32.
-    """
-    capsule = schema.__arrow_c_schema__()
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    members = ctypes.cast(get(capsule, b"arrow_schema"), ctypes.POINTER(ctypes.c_void_p))
-    at = members[2]  # after the format and the name
-    if not at:
-        raise _Unknown
-    texts = []
-    count = ctypes.c_int32.from_address(at).value
-    at += 4
-    for _ in range(2 * count):
-        length = ctypes.c_int32.from_address(at).value
-        texts.append(ctypes.string_at(at + 4, length).decode())
-        at += 4 + length
-    return list(zip(texts[::2], texts[1::2], strict=True))
+    """A value or an option that is not supported."""
 
 
 # ---- meaning of calls
 
 
-def _condition(raw: _Raw) -> Condition:
-    if not isinstance(raw, _Call):
-        return Compare("==", _value(raw), _TRUE)
-    name, arguments = raw.function, raw.arguments
-    if name in ("and_kleene", "and", "and_", "or_kleene", "or", "or_") and len(arguments) == 2:
-        parts = tuple(_condition(part) for part in arguments)
-        return And(parts) if name.startswith("and") else Or(parts)
-    if name == "invert" and len(arguments) == 1:
-        return Not(_condition(arguments[0]))
+_JOINS = {"and_kleene": And, "and": And, "and_": And, "or_kleene": Or, "or": Or, "or_": Or}
+
+
+def _condition(node: Node) -> Condition:
+    if not isinstance(node, Call):
+        return Compare("==", _value(node), _TRUE)
+    if node.function in _JOINS and len(node.arguments) == 2:
+        join = _JOINS[node.function]
+        return join(tuple(_condition(part) for part in _chain(node, join)))
+    if node.function == "invert" and len(node.arguments) == 1:
+        return Not(_condition(node.arguments[0]))
     try:
-        return _leaf(raw)
+        return _leaf(node)
     except _Unknown:
         return Anything()
 
 
-def _leaf(call: _Call) -> Condition:
+def _chain(node: Call, join: type) -> list[Node]:
+    """The parts of a chain of ``and``, or of ``or``, from left to right."""
+    parts: list[Node] = []
+    waiting: list[Node] = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Call) and _JOINS.get(one.function) is join and len(one.arguments) == 2:
+            waiting.extend(reversed(one.arguments))
+        else:
+            parts.append(one)
+    return parts
+
+
+def _leaf(call: Call) -> Condition:
     name, arguments = call.function, call.arguments
     if name in _SIGNS and len(arguments) == 2:
         return Compare(_SIGNS[name], _value(arguments[0]), _value(arguments[1]))
@@ -371,6 +331,8 @@ def _leaf(call: _Call) -> Condition:
     options = _options(call)
     if name == "is_null":
         return IsNull(value, bool(options["nan_is_null"]))
+    if name == "is_nan":
+        return IsNan(value)
     if name == "is_valid":
         return Not(IsNull(value))
     if name == "is_in":
@@ -382,7 +344,7 @@ def _leaf(call: _Call) -> Condition:
     return Anything()
 
 
-def _is_in(value: Value, call: _Call) -> Condition:
+def _is_in(value: Value, call: Call) -> Condition:
     """Arrow's ``is_in``: 0 matches nulls like values, 1 leaves them out, 2 and 3 give null for them."""
     assert call.options is not None
     values = call.options["value_set"].values
@@ -396,20 +358,22 @@ def _is_in(value: Value, call: _Call) -> Condition:
     return In(value, values.drop_null(), null_is)
 
 
-def _value(raw: _Raw) -> Value:
-    if isinstance(raw, Column | Constant):
-        return raw
-    if len(raw.arguments) != 1:
+def _value(node: Node) -> Value:
+    if isinstance(node, Field):
+        return Column(node.path)
+    if isinstance(node, Literal):
+        return Constant(node.value)
+    if len(node.arguments) != 1:
         raise _Unknown
-    inner = _value(raw.arguments[0])
-    if raw.function == "cast":
-        if raw.options is None:
+    inner = _value(node.arguments[0])
+    if node.function == "cast":
+        if node.options is None:
             raise _Unknown
-        return Cast(inner, raw.options.type.field("to_type").type)
-    return Function(raw.function, inner, _options(raw))
+        return Cast(inner, node.options.type.field("to_type").type)
+    return Function(node.function, inner, _options(node))
 
 
-def _options(call: _Call) -> dict[str, Any]:
+def _options(call: Call) -> dict[str, Any]:
     """Options by name, without those that no function here uses."""
     if call.options is None:
         return {}

@@ -8,7 +8,8 @@
 
 duckdb and polars push columns and filters down into a ``pyarrow.dataset.Dataset``, so a scan is one. Arrow's own
 dataset code would read files directly and could not merge log files. Any such access fails with an error, since the
-file that Arrow finds cannot be opened (:class:`_NoFiles`).
+file that Arrow finds cannot be opened (:class:`_NoFiles`). Expressions that are pushed down compare NaN as the engines
+do that push them (:mod:`hudi_fast.reading.nan_order`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.reading.nan_order import as_engines_compare
 from hudi_fast.reading.rows import count_rows, first_rows
 from hudi_fast.reading.scan import (
     Filter,
@@ -154,6 +156,8 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
 
     def _both(self, filter_: Filter | None) -> pc.Expression | None:
         more = filter_of(filter_, self._state)
+        if isinstance(filter_, pc.Expression):
+            more = as_engines_compare(filter_, self._output)
         if more is None or self._filter is None:
             return self._filter if more is None else more
         return self._filter & more

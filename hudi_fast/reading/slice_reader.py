@@ -25,9 +25,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import LogBlock
 from hudi_fast.merging.log_scan import visible_blocks
@@ -82,6 +83,7 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
 
     Raises:
         CorruptTableError: one of its files cannot be read.
+        InvalidDataError: the filter cannot be computed for a row.
     """
     blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
     if (
@@ -232,21 +234,28 @@ def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | Non
         return None
     if scan.values_from_path and not filter_.columns.isdisjoint(scan.config.partition_fields):
         return None
-    if not _is_filterable(filter_, scan.schema, reader.schema):
-        return None
-    return matching_row_groups(*reader.location, filter_.expression)
+    condition = _condition_of_groups(filter_, scan.schema, reader)
+    return None if condition is None else matching_row_groups(*reader.location, condition)
 
 
-def _is_filterable(filter_: RowFilter, schema: pa.Schema, stored: pa.Schema) -> bool:
-    """Whether the file's statistics apply to the filter.
+def _condition_of_groups(filter_: RowFilter, schema: pa.Schema, reader: BaseFileReader) -> pc.Expression | None:
+    """The condition for the statistics of a file's row groups; None where they do not apply to the filter.
 
     Not if a column was widened since. If a column may hold NaN, which statistics ignore, only for filters made of
-    comparisons that NaN fails.
+    comparisons that NaN fails, and for files whose row groups with NaN have no bounds.
     """
+    stored = reader.schema
     names = [name for name in schema.names if name in filter_.columns and name in stored.names]
     if any(stored.field(name).type != schema.field(name).type for name in names):
-        return False
-    return not filter_.may_pass_nan or not any(pa.types.is_floating(stored.field(name).type) for name in names)
+        return None
+    if not filter_.may_pass_nan or not any(_may_hold_nan(stored.field(name).type) for name in names):
+        return filter_.expression
+    return filter_.on_safe_bounds if reader.has_nan_safe_bounds else None
+
+
+def _may_hold_nan(kind: pa.DataType) -> bool:
+    parts = (kind.field(at).type for at in range(kind.num_fields))
+    return bool(pa.types.is_floating(kind)) or any(_may_hold_nan(one) for one in parts)
 
 
 def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) -> Iterator[pa.RecordBatch]:
@@ -259,9 +268,17 @@ def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) 
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=scan.schema)
     if scan.filter is not None:
-        batch = batch.filter(scan.filter.expression)
+        batch = _filtered(batch, scan.filter.expression, scan.storage.uri)
     if batch.num_rows:
         yield batch.select(scan.output.names)
+
+
+def _filtered(batch: pa.RecordBatch, condition: pc.Expression, uri: str) -> pa.RecordBatch:
+    try:
+        return batch.filter(condition)
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InvalidDataError(f"The filter {condition} cannot be computed for a row of {uri}: {reason}.") from error
 
 
 def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> dict[str, pa.Scalar]:

@@ -100,7 +100,7 @@ def _with_hudi_type(column: pa.Field, metadata: Mapping[str, Any]) -> pa.Field:
 
 
 def _refuse_unknown_types(struct: Any) -> None:
-    """Refuse columns whose type has no Arrow form, such as intervals of months, by name."""
+    """Refuse columns whose type has no Arrow form, such as intervals of months or ``array()``, by name."""
     from pyspark.errors import PySparkTypeError
     from pyspark.sql.types import StructType
 
@@ -111,6 +111,12 @@ def _refuse_unknown_types(struct: Any) -> None:
             raise UnsupportedFeatureError(
                 f"Column {field.name!r} has Spark's type {field.dataType.simpleString()}, which a Hudi table cannot "
                 "hold; cast it to another type."
+            ) from error
+        except ValueError as error:  # Arrow's: void where there are no nulls
+            raise UnsupportedFeatureError(
+                f"Column {field.name!r} has Spark's type {field.dataType.simpleString()}, in which void is the type of "
+                "no value: array() and map() have no types of their own. Cast it to the column's type, for example "
+                "cast(array() as array<int>) or cast(map() as map<string,int>)."
             ) from error
 
 

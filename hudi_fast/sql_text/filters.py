@@ -4,17 +4,21 @@
 
     "fare > 5 and city in ('Oslo', 'Rome')" ─ sqlglot, Spark's grammar ─► tree ─► pyarrow.compute.Expression
 
-Values have SQL's semantics: a comparison with a null is not true, neither is its negation. A literal takes the type of
-the column beside it: ``day = '2024-01-31'`` works on dates and timestamps (in UTC, unless the text ends with an offset,
-or the column has no zone). Whatever is not known here is refused with its place, never ignored.
+Values have Spark's semantics: a comparison with a null is not true, neither is its negation; NaN equals NaN and is
+above every number; numbers are compared and computed in the types of :mod:`hudi_fast.sql_text.coercion`. A text takes
+the type of the column beside it: ``day = '2024-01-31'`` works on dates and timestamps (in UTC, unless the text ends
+with an offset, or the column has no zone). Whatever is not known here is refused with its place, never ignored.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import re
-from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, partial, reduce
 from operator import and_, or_
 from typing import Any, ClassVar
 
@@ -23,11 +27,23 @@ import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.sql_text.arithmetic import computed, negated
+from hudi_fast.sql_text.coercion import (
+    MOST_DIGITS,
+    Operand,
+    cast_literal,
+    cast_to,
+    cast_value,
+    common_type,
+    is_exact,
+    number_literal,
+)
+from hudi_fast.sql_text.comparing import OPPOSITE, compared, is_nan, joined, listed, unknown
 
 __all__ = ["sql_filter", "sql_value"]
 
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_OFFSET = re.compile(r"[Zz]$|[+-]\d\d:?\d\d$")
+_SHOWN = 100
 _TYPES = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),
@@ -51,42 +67,41 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Upper": pc.utf8_upper,
     "Trim": pc.utf8_trim_whitespace,
     "Length": pc.utf8_length,
-    "Abs": pc.abs,
+    "Abs": pc.abs_checked,
     "Year": pc.year,
     "Month": pc.month,
     "Day": pc.day,
-    "Coalesce": pc.coalesce,
 }
-_RESULTS = {"Length": pa.int32(), "Year": pa.int64(), "Month": pa.int64(), "Day": pa.int64()}
-"""Types of results that differ from that of the first argument."""
 
 _CONDITIONS = frozenset(
-    ("And", "Or", "Not", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NullSafeEQ", "Between", "In", "Is", "Like", "ILike")
+    (
+        "And",
+        "Or",
+        "Not",
+        "EQ",
+        "NEQ",
+        "LT",
+        "LTE",
+        "GT",
+        "GTE",
+        "NullSafeEQ",
+        "Between",
+        "In",
+        "Is",
+        "IsNan",
+        "Like",
+        "ILike",
+    )
 )
 """Nodes with a truth value."""
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "EQ": lambda left, right: left == right,
-    "NEQ": lambda left, right: left != right,
-    "LT": lambda left, right: left < right,
-    "LTE": lambda left, right: left <= right,
-    "GT": lambda left, right: left > right,
-    "GTE": lambda left, right: left >= right,
-}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "Add": lambda left, right: left + right,
-    "Sub": lambda left, right: left - right,
-    "Mul": lambda left, right: left * right,
-    "Div": lambda left, right: left / right,
-}
+_COMPARISONS = {"EQ": "==", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+_ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Mod"))
 
 _PARTS = ("this", "expression", "expressions", "low", "high", "to", "table", "db", "catalog")
 _BRANCHES = ("ifs", "true", "false", "default", "decimals", "start", "length", "replacement", "ignore_nulls")
 _KNOWN = frozenset((*_PARTS, *_BRANCHES, "negate", "quoted", "is_string", "safe", "kind"))
 """Attributes of sqlglot's nodes that are looked at, or that do not change the meaning here."""
-
-Typed = tuple[Any, pa.DataType]
-"""An expression and its type."""
 
 
 def sql_filter(text: str, schema: pa.Schema, alias: str = "") -> pc.Expression:
@@ -103,12 +118,13 @@ def sql_filter(text: str, schema: pa.Schema, alias: str = "") -> pc.Expression:
         UnsupportedFeatureError: a function or operator that has no counterpart here.
     """
     translation = _Translation(text, schema, alias)
-    tree = _parsed(text, "condition such as \"fare > 5 and city = 'Oslo'\"")
-    translation.check(tree)
-    found = translation.condition(tree)
+    with _depth(text):
+        tree = _parsed(text, "condition such as \"fare > 5 and city = 'Oslo'\"")
+        translation.check(tree)
+        found = translation.condition(tree)
     try:
         schema.empty_table().filter(found)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise translation.misfit(error) from None
     return found
 
@@ -126,11 +142,25 @@ def sql_value(text: str, schema: pa.Schema, alias: str = "") -> pc.Expression:
         UnsupportedFeatureError: a function or operator that has no counterpart here.
     """
     translation = _Translation(text, schema, alias)
-    tree = _parsed(text, 'value such as "fare * 1.1"')
-    translation.check(tree)
-    found = translation.value(tree)
+    with _depth(text):
+        tree = _parsed(text, 'value such as "fare * 1.1"')
+        translation.check(tree)
+        found = translation.value(tree)
     translation.type_of(found)
     return found
+
+
+@contextmanager
+def _depth(text: str) -> Iterator[None]:
+    """Refuse what is nested more deeply than Python's stack allows; chains of ``and`` and ``or`` are not nested."""
+    try:
+        yield
+    except RecursionError:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        raise ConfigError(
+            f"In {shown!r}: brackets, `not` or functions are nested too deeply. Write the condition with fewer levels, "
+            "or as a pyarrow.compute expression."
+        ) from None
 
 
 def _parsed(text: str, wanted: str) -> Any:
@@ -181,39 +211,50 @@ class _Translation:
                 if value and name not in _KNOWN:
                     raise self._unsupported(node, node.sql(dialect="spark"))
 
-    def condition(self, node: Any) -> Any:
-        """A node with a truth value."""
+    def condition(self, node: Any, truth: bool = True) -> Any:
+        """A node with a truth value, or its negation."""
         kind = type(node).__name__
         if kind == "Paren":
-            return self.condition(node.this)
-        if kind in ("And", "Or"):
-            return reduce(and_ if kind == "And" else or_, [self.condition(one) for one in (node.left, node.right)])
+            return self.condition(node.this, truth)
         if kind == "Not":
-            return ~self.condition(node.this)
-        if kind == "Boolean":
-            return pc.scalar(bool(node.this))
+            return self.condition(node.this, not truth)
+        if kind in ("And", "Or"):
+            parts = [self.condition(one, truth) for one in _chain(node)]
+            return joined(parts, and_ if (kind == "And") == truth else or_)
         if kind in _COMPARISONS:
-            return _COMPARISONS[kind](*self._alike(node.left, node.right))
-        made = self._special(kind, node)
-        if made is not None:
-            return made
-        value, type_ = self._value(node)
-        if not pa.types.is_boolean(type_):
-            raise self._wrong(node, f"expected a condition, found a value of type {type_}")
-        return value
+            sign = _COMPARISONS[kind]
+            return self._compared(node, node.left, sign if truth else OPPOSITE[sign], node.right)
+        if kind == "Between":
+            above = self._compared(node, node.this, ">=" if truth else "<", node.args["low"])
+            below = self._compared(node, node.this, "<=" if truth else ">", node.args["high"])
+            return above & below if truth else above | below
+        found = self._special(kind, node)
+        if found is None:
+            operand = self._operand(node)
+            if not pa.types.is_boolean(operand.type):
+                raise self._wrong(node, f"expected a condition, found a value of type {operand.type}")
+            found = operand.expression
+        return found if truth else ~found
+
+    def _compared(self, node: Any, left: Any, sign: str, right: Any) -> Any:
+        one, other = self._operand(left), self._operand(right)
+        return self._fitting(node, (one, other), lambda: compared(sign, one, other))
 
     def _special(self, kind: str, node: Any) -> Any:
         """Conditions that are no comparison of two values; None for others."""
+        if kind == "Boolean":
+            return pc.scalar(bool(node.this))
         if kind == "NullSafeEQ":
-            left, right = self._alike(node.left, node.right)
-            return pc.coalesce(left == right, left.is_null() & right.is_null())
-        if kind == "Between":
-            above, below = self._alike(node.this, node.args["low"]), self._alike(node.this, node.args["high"])
-            return (above[0] >= above[1]) & (below[0] <= below[1])
+            return self._null_safe(node)
         if kind == "In":
             return self._in(node)
         if kind == "Is":
             return self._is(node)
+        if kind == "IsNan":
+            value = self._operand(node.this)
+            if not pa.types.is_floating(value.type):
+                return pc.scalar(False)
+            return value.expression.is_valid() & is_nan(value)
         if kind in ("Like", "ILike"):
             return self._like(node, node.expression, None)
         if kind == "Escape":
@@ -225,26 +266,32 @@ class _Translation:
             return match(self._text_of(node.this), self._literal_text(node.expression))
         return None
 
+    def _null_safe(self, node: Any) -> Any:
+        one, other = self._operand(node.left), self._operand(node.right)
+        known = [each.expression.is_valid() for each in (one, other) if each.literal is None]
+        if any(each.literal is not None and not each.literal.is_valid for each in (one, other)):
+            return one.expression.is_null() & other.expression.is_null()
+        same = joined([*known, self._compared(node, node.left, "==", node.right)], and_)
+        return same if len(known) < 2 else same | (one.expression.is_null() & other.expression.is_null())
+
     def _in(self, node: Any) -> Any:
-        value, type_ = self._value(node.this)
         if not node.expressions:
             raise self._unsupported(node, "IN with a query")
-        found = [self._literal(one, type_) for one in node.expressions if type(one).__name__ != "Null"]
-        same = all(one.type == type_ for one in found)
-        known = value.isin(pa.array([one.as_py() for one in found], type_ if same else None))
-        # SQL: unknown for a null, and for a value that is not among others if there is a null among them.
-        unknown = pc.scalar(None).cast(pa.bool_())
-        if len(found) < len(node.expressions):
-            return pc.if_else(known, True, unknown)
-        return pc.if_else(value.is_valid(), known, unknown)
+        value, values = self._operand(node.this), [self._operand(one) for one in node.expressions]
+        if any(one.literal is None for one in values):  # each of them may be null
+            parts = [self._compared(node, node.this, "==", one) for one in node.expressions]
+            return joined(parts, or_)
+        given = [one for one in values if one.literal is not None and one.literal.is_valid]
+        found = self._fitting(node, (value, *given), lambda: listed(value, given))
+        # SQL: unknown for a value that is not among others if there is a null among them.
+        return found if len(given) == len(values) else found | unknown()
 
     def _is(self, node: Any) -> Any:
         if type(node.expression).__name__ == "Null":
-            return self._value(node.this)[0].is_null()
+            return self._operand(node.this).expression.is_null()
         if type(node.expression).__name__ != "Boolean":
             raise self._unsupported(node, "this form of IS")
-        wanted = self.condition(node.this)
-        return pc.coalesce(wanted if node.expression.this else ~wanted, pc.scalar(False))
+        return pc.coalesce(self.condition(node.this, bool(node.expression.this)), pc.scalar(False))
 
     def _like(self, node: Any, pattern: Any, escape: Any) -> Any:
         if escape is not None and self._literal_text(escape) != "\\":
@@ -257,9 +304,7 @@ class _Translation:
 
     def value(self, node: Any) -> Any:
         """A node with any value."""
-        if type(node).__name__ in _CONDITIONS:
-            return self.condition(node)
-        return self._value(node)[0]
+        return self._operand(node).expression
 
     def type_of(self, expression: Any) -> pa.DataType:
         """The type of an expression over the columns."""
@@ -270,72 +315,70 @@ class _Translation:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise self.misfit(error) from None
 
-    def _alike(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """Two values; a literal takes the type of the other one."""
-        if _is_literal(left) and not _is_literal(right):
-            value, type_ = self._value(right)
-            return pc.scalar(self._literal(left, type_)), value
-        value, type_ = self._value(left)
-        if _is_literal(right):
-            return value, pc.scalar(self._literal(right, type_))
-        return value, self._value(right)[0]
-
-    def _value(self, node: Any) -> Typed:
+    def _operand(self, node: Any) -> Operand:
         kind = type(node).__name__
         if kind == "Paren":
-            return self._value(node.this)
+            return self._operand(node.this)
+        if kind in _CONDITIONS:
+            return Operand(self.condition(node), pa.bool_())
         if kind in ("Column", "Dot"):
             return self._column(node)
         if _is_literal(node):
-            found = self._literal(node, None)
-            return pc.scalar(found), found.type
+            return Operand.of(self._literal(node))
         if kind == "Neg":
-            value, type_ = self._value(node.this)
-            return pc.negate(value), type_
+            value = self._operand(node.this)
+            if value.literal is not None and value.literal.is_valid:
+                return Operand.of(pa.scalar(-value.literal.as_py(), value.type))
+            return negated(value)
         if kind in _ARITHMETIC:
-            return self._arithmetic(kind, node)
+            left, right = self._operand(node.left), self._operand(node.right)
+            if kind == "Mod" and not all(pa.types.is_integer(one.type) for one in (left, right)):
+                raise self._unsupported(node, "% of numbers that are not whole")
+            return self._fitting(node, (left, right), lambda: computed(kind, left, right))
+        if kind in ("Case", "If", "Coalesce", "Greatest", "Least"):
+            return self._one_of(kind, node)
         made = self._made(kind, node)
-        if made is not None:
-            return made, self.type_of(made)
+        if made is None:
+            raise self._unsupported(node, node.sql(dialect="spark"))
+        return Operand(made, self.type_of(made))
+
+    def _one_of(self, kind: str, node: Any) -> Operand:
+        """Functions whose result is one of their arguments, which get one type."""
+        if kind in ("Case", "If"):
+            return self._case(node, [node] if kind == "If" else node.args["ifs"])
+        type_, values = self._same(node, [node.this, *node.expressions])
+        if kind == "Coalesce":
+            return Operand(pc.coalesce(*(one.expression for one in values)), type_)
+        join = pc.max_element_wise if kind == "Greatest" else pc.min_element_wise
+        found = join(*(one.expression for one in values), skip_nulls=True)
+        if pa.types.is_floating(type_) and kind == "Greatest":  # Arrow takes NaN for none of the values
+            any_nan = joined([one.expression.is_valid() & is_nan(one) for one in values], or_)
+            found = pc.if_else(any_nan, pa.scalar(math.nan, type_), found)
+        return Operand(found, type_)
+
+    def _made(self, kind: str, node: Any) -> Any:
+        """Functions with a type of their own; None for others."""
         if kind in ("Cast", "TryCast"):
-            (value, before), type_ = self._value(node.this), self._type(node)
-            if pa.types.is_floating(before) and pa.types.is_integer(type_):
-                value = pc.trunc(value)  # as Spark
-            return value.cast(type_), type_
+            return self._cast(node)
         if kind == "TsOrDsToDate":
-            value, type_ = self._value(node.this)
-            return (value, type_) if pa.types.is_date(type_) else (value.cast(pa.date32()), pa.date32())
+            return cast_to(self._operand(node.this), pa.date32()).expression
         if kind in _FUNCTIONS:
             if node.args.get("expression"):
                 raise self._unsupported(node, node.sql(dialect="spark"))
-            values = [self._value(one) for one in (node.this, *node.expressions)]
-            return _FUNCTIONS[kind](*(one for one, _ in values)), _RESULTS.get(kind, values[0][1])
-        raise self._unsupported(node, node.sql(dialect="spark"))
-
-    def _made(self, kind: str, node: Any) -> Any:
-        """Functions whose arguments have forms of their own; None for others."""
-        if kind in ("If", "Case"):
-            return self._case(node, [node] if kind == "If" else node.args["ifs"])
+            return _FUNCTIONS[kind](*(self.value(one) for one in (node.this, *node.expressions)))
         if kind in ("Concat", "DPipe"):
             parts = node.expressions if kind == "Concat" else [node.left, node.right]
-            texts = [self._value(one)[0].cast(pa.string()) for one in parts]
+            texts = [self.value(one).cast(pa.string()) for one in parts]
             return pc.binary_join_element_wise(*texts, pa.scalar(""), null_handling="emit_null")
-        if kind in ("Greatest", "Least"):
-            join = pc.max_element_wise if kind == "Greatest" else pc.min_element_wise
-            return join(*self._same([node.this, *node.expressions]), skip_nulls=True)
         if kind == "Nullif":
-            left, right = self._alike(node.this, node.expression)
-            return pc.if_else(pc.coalesce(left == right, pc.scalar(False)), self._null(left), left)
-        if kind == "Mod":
-            left, right = self._alike(node.left, node.right)
-            if not pa.types.is_integer(self.type_of(left)):
-                raise self._unsupported(node, "% of numbers that are not whole")
-            return left - pc.divide(left, right) * right
+            same = pc.coalesce(self._compared(node, node.this, "==", node.expression), pc.scalar(False))
+            value = self._operand(node.this)
+            return pc.if_else(same, pa.scalar(None, value.type), value.expression)
         if kind == "Round":
             digits = self._whole(node.args["decimals"]) if node.args.get("decimals") else 0
-            return pc.round(self._value(node.this)[0], digits, round_mode="half_towards_infinity")
+            return pc.round(self.value(node.this), digits, round_mode="half_towards_infinity")
         if kind in ("Floor", "Ceil"):
-            rounded = (pc.floor if kind == "Floor" else pc.ceil)(self._value(node.this)[0])
+            rounded = (pc.floor if kind == "Floor" else pc.ceil)(self.value(node.this))
             return rounded.cast(pa.int64())
         if kind in ("Substring", "Left"):
             start = self._whole(node.args["start"]) if kind == "Substring" else 1
@@ -352,46 +395,66 @@ class _Translation:
             return pc.scalar(pa.scalar(now, pa.timestamp("us", "UTC")) if "Time" in kind else pa.scalar(now.date()))
         return None
 
-    def _case(self, node: Any, branches: Sequence[Any]) -> Any:
+    def _cast(self, node: Any) -> Any:
+        value, type_ = self._operand(node.this), self._type(node)
+        found = value.expression
+        if pa.types.is_integer(type_) and (pa.types.is_floating(value.type) or pa.types.is_decimal(value.type)):
+            found = pc.trunc(found)  # as Spark
+        return cast_value(found, value.type, type_)
+
+    def _case(self, node: Any, branches: Sequence[Any]) -> Operand:
         """``CASE`` and ``if``: the value of the first branch whose condition is true."""
         last = node.args.get("false") if len(branches) == 1 and branches[0] is node else node.args.get("default")
         subject = None if branches[0] is node else node.this
-        values = self._same([*(one.args["true"] for one in branches), *([] if last is None else [last])])
-        found = values.pop() if last is not None else self._null(values[0])
+        given = [*(one.args["true"] for one in branches), *([] if last is None else [last])]
+        type_, operands = self._same(node, given)
+        values = [one.expression for one in operands]
+        found = values.pop() if last is not None else pc.scalar(pa.scalar(None, type_))
         for branch, value in zip(reversed(branches), reversed(values), strict=True):
             if subject is None:
                 holds = self.condition(branch.this)
             else:
-                left, right = self._alike(subject, branch.this)
-                holds = left == right
+                holds = self._compared(node, subject, "==", branch.this)
             found = pc.if_else(pc.coalesce(holds, pc.scalar(False)), value, found)
-        return found
+        return Operand(found, type_)
 
-    def _same(self, nodes: Sequence[Any]) -> list[Any]:
-        """Values; literals take the type of the first that is none."""
-        first = next((one for one in nodes if not _is_literal(one)), None)
-        if first is None:
-            return [self.value(one) for one in nodes]
-        type_ = self._value(first)[1] if type(first).__name__ not in _CONDITIONS else pa.bool_()
-        return [pc.scalar(self._literal(one, type_)) if _is_literal(one) else self.value(one) for one in nodes]
+    def _same(self, node: Any, nodes: Sequence[Any]) -> tuple[pa.DataType, list[Operand]]:
+        """The type of values that may stand for each other, and the values in it."""
+        values = [self._operand(one) for one in nodes]
+        kinds = [replace(one, literal=None) if is_exact(one.type) else one for one in values]  # not its own few digits
+        whole = reduce(partial(self._wider, node), kinds).type
+        return whole, [self._fitting(node, (one,), partial(cast_to, one, whole)) for one in values]
 
-    def _null(self, like: Any) -> Any:
-        return pc.scalar(pa.scalar(None, self.type_of(like)))
+    def _wider(self, node: Any, left: Operand, right: Operand) -> Operand:
+        """An operand of the type that two others have in common: one of them, or one without a value."""
+        kind = self._fitting(node, (left, right), lambda: common_type(left, right))
+        return next((one for one in (left, right) if one.type == kind), Operand(None, kind))
+
+    def _fitting(self, node: Any, operands: Sequence[Operand], made: Callable[[], Any]) -> Any:
+        """What is made of operands.
+
+        Raises:
+            ConfigError: nothing, since their types do not fit.
+        """
+        try:
+            found = made()
+        except (ValueError, ArithmeticError, pa.ArrowException):
+            found = None
+        if found is not None:
+            return found
+        literal = next((one.literal.as_py() for one in reversed(operands) if one.literal is not None), None)
+        kinds = [one.type for one in operands if one.literal is None]
+        if literal is not None and kinds:
+            raise self._wrong(node, f"a value of type {kinds[0]} cannot be compared with {literal!r}")
+        raise self._wrong(node, f"the types do not fit ({' and '.join(str(one.type) for one in operands)})")
 
     def _whole(self, node: Any) -> int:
-        value = self._literal(node, None).as_py() if _is_literal(node) else None
+        value = self._literal(node).as_py() if _is_literal(node) else None
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._unsupported(node, "an argument that is not a whole number")
         return value
 
-    def _arithmetic(self, kind: str, node: Any) -> Typed:
-        left, right = self._alike(node.left, node.right)
-        type_ = self._value(node.right if _is_literal(node.left) else node.left)[1]
-        if kind == "Div" and pa.types.is_integer(type_):  # SQL's division has fractions
-            left, right, type_ = left.cast(pa.float64()), right.cast(pa.float64()), pa.float64()
-        return _ARITHMETIC[kind](left, right), type_
-
-    def _column(self, node: Any) -> Typed:
+    def _column(self, node: Any) -> Operand:
         parts = self._parts([one.name for one in node.parts], node)
         path: list[str] = []
         kind: pa.DataType = pa.struct(list(self._schema))
@@ -405,7 +468,7 @@ class _Translation:
                 )
             path.append(name)
             kind = kind.field(name).type
-        return pc.field(*path), kind
+        return Operand(pc.field(*path), kind)
 
     def _parts(self, parts: list[str], node: Any) -> list[str]:
         """The name of a column of the schema, then those of fields in it."""
@@ -424,13 +487,13 @@ class _Translation:
         return parts
 
     def _text_of(self, node: Any) -> Any:
-        value, type_ = self._value(node)
-        if not (pa.types.is_string(type_) or pa.types.is_large_string(type_)):
-            raise self._wrong(node, f"expected text, found a value of type {type_}")
-        return value
+        value = self._operand(node)
+        if not (pa.types.is_string(value.type) or pa.types.is_large_string(value.type)):
+            raise self._wrong(node, f"expected text, found a value of type {value.type}")
+        return value.expression
 
     def _literal_text(self, node: Any) -> str:
-        if type(node).__name__ != "Literal" or not node.is_string:
+        if type(node).__name__ != "RawString" and (type(node).__name__ != "Literal" or not node.is_string):
             raise self._unsupported(node, "a pattern that is not a literal")
         return str(node.this)
 
@@ -447,42 +510,38 @@ class _Translation:
         to = node.args["to"]
         name = getattr(to.this, "name", str(to.this))
         if name == "DECIMAL":
-            digits = [int(one.name) for one in to.expressions] or [10]
-            return pa.decimal128(digits[0], digits[1] if len(digits) > 1 else 0)
+            given = [one.name for one in to.expressions] or ["10"]
+            digits, scale = (int(one) if one.isdecimal() else 0 for one in (given[0], [*given, "0"][1]))
+            if not max(1, scale) <= digits <= MOST_DIGITS or not all(one.isdecimal() for one in given):
+                raise self._wrong(node, f"{to.sql(dialect='spark')} is not a type: a decimal has 1 to 38 digits")
+            return pa.decimal128(digits, scale)
         if name not in _TYPES:
             raise self._unsupported(node, f"the type {to.sql(dialect='spark')}")
         return _TYPES[name]
 
-    def _literal(self, node: Any, type_: pa.DataType | None) -> pa.Scalar:
-        """A literal in a type; None for its own type."""
+    def _literal(self, node: Any) -> pa.Scalar:
+        """A literal in its own type."""
         kind = type(node).__name__
         if kind == "Null":
-            return pa.scalar(None, type_)
-        if kind in ("Cast", "TryCast"):  # date '2024-01-31', 5L
-            return self._cast(node, self._literal(node.this, None).as_py(), self._type(node))
-        sign = "-" if kind == "Neg" else ""
-        bare = node.this if kind == "Neg" else node
+            return pa.scalar(None)
         if kind == "Boolean":
-            return self._cast(node, bool(bare.this), type_)
-        if bare.is_string:
-            return self._cast(node, str(bare.this), type_)
-        text = f"{sign}{bare.this}"
+            return pa.scalar(bool(node.this))
+        if kind in ("Cast", "TryCast"):  # date '2024-01-31', 5L
+            value, type_ = self._literal(node.this), self._type(node)
+            try:
+                return cast_literal(value, type_)
+            except (ValueError, ArithmeticError, pa.ArrowException):
+                raise self._wrong(node, f"{value.as_py()!r} is not a value of type {type_}") from None
+        bare = node.this if kind == "Neg" else node
+        if kind == "RawString" or bare.is_string:
+            return pa.scalar(str(bare.this))
+        text = f"{'-' if kind == 'Neg' else ''}{bare.this}"
         if not _NUMBER.fullmatch(text):
             raise self._wrong(node, f"{text!r} is not a number")
-        whole = re.fullmatch(r"-?\d+", text) is not None
-        if type_ is not None and pa.types.is_decimal(type_):
-            from decimal import Decimal
-
-            return pa.scalar(Decimal(text))
-        if type_ is not None and pa.types.is_integer(type_) and not whole:
-            return pa.scalar(float(text))
-        return self._cast(node, int(text) if whole else float(text), type_)
-
-    def _cast(self, node: Any, value: Any, type_: pa.DataType | None) -> pa.Scalar:
         try:
-            return pa.scalar(value) if type_ is None else _to_type(value, type_)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):
-            raise self._wrong(node, f"a value of type {type_} cannot be compared with {value!r}") from None
+            return number_literal(text)
+        except ValueError:
+            raise self._wrong(node, f"the number {text} has more digits than a decimal, 38") from None
 
     # ---- errors
 
@@ -515,17 +574,17 @@ def _is_literal(node: Any) -> bool:
     kind = type(node).__name__
     if kind in ("Neg", "Cast", "TryCast"):
         return type(node.this).__name__ == "Literal"
-    return kind in ("Literal", "Boolean", "Null")
+    return kind in ("Literal", "RawString", "Boolean", "Null")
 
 
-def _to_type(value: Any, type_: pa.DataType) -> pa.Scalar:
-    """``value`` as a scalar of a type; pyarrow's errors if it does not fit."""
-    if isinstance(value, bool) != pa.types.is_boolean(type_):
-        raise pa.ArrowInvalid("a boolean needs a boolean column")
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number != (pa.types.is_integer(type_) or pa.types.is_floating(type_)) and not isinstance(value, bool):
-        raise pa.ArrowInvalid("a number needs a numeric column")
-    if isinstance(value, str) and pa.types.is_timestamp(type_) and type_.tz is not None and not _OFFSET.search(value):
-        # Text without an offset is UTC, like the values of the column.
-        return pa.scalar(value).cast(pa.timestamp(type_.unit)).cast(type_)
-    return pa.scalar(value).cast(type_)
+def _chain(node: Any) -> list[Any]:
+    """The parts of a chain of ``and``, or of ``or``, from left to right."""
+    parts, waiting = [], [node]
+    while waiting:
+        one = waiting.pop()
+        inner = one.unnest()
+        if type(inner) is type(node):
+            waiting += [inner.right, inner.left]
+        else:
+            parts.append(one)
+    return parts

@@ -94,7 +94,8 @@ def test_several_literals_and_options_in_one_expression_are_told_apart() -> None
             And((Compare("==", NODE_A, constant(1)), StartsWith(NODE_C, "x"))),
             And(
                 (
-                    And((StartsWith(NODE_C, "y"), Compare("==", NODE_A, constant(2)))),
+                    StartsWith(NODE_C, "y"),
+                    Compare("==", NODE_A, constant(2)),
                     Not(Compare("==", Column(("b",)), constant("z"))),
                 )
             ),

@@ -9,7 +9,8 @@ it is *true*. ``not`` asks whether its part can be false; a comparison with null
 three-valued logic with null for "unknown", which keeps the rows. Comparisons are evaluated as expressions on the bounds
 in the columns' own types, so Arrow casts both sides as it does for rows.
 
-Bounds ignore NaN: on a floating-point column ``!=`` and a negated comparison can always be true.
+Bounds ignore NaN: on a floating-point column ``!=`` and a negated comparison can always be true. Whether a value may be
+NaN is known only of bounds that are unknown where there is one (``excludes_nan``).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from hudi_fast.reading.conditions import (
     Condition,
     Constant,
     In,
+    IsNan,
     IsNull,
     Not,
     Or,
@@ -55,12 +57,14 @@ class Bounds:
         high: upper bound; null: unknown.
         has_null: whether there may be nulls; null: unknown.
         has_value: whether there may be values that are not null; null: unknown.
+        excludes_nan: whether no value is NaN where the bounds are known.
     """
 
     low: pa.Array
     high: pa.Array
     has_null: pa.Array
     has_value: pa.Array
+    excludes_nan: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class _Side:
     has_null: pc.Expression
     has_value: pc.Expression
     kind: pa.DataType
+    excludes_nan: bool = False
 
     @property
     def may_be_nan(self) -> bool:
@@ -95,6 +100,7 @@ class _Answers:
         self.rows = rows
         self.numbers = {column: number for number, column in enumerate(bounds)}
         self.kinds = {column: one.low.type for column, one in bounds.items()}
+        self.excludes_nan = {column: one.excludes_nan for column, one in bounds.items()}
         arrays: dict[str, pa.Array] = {"": pa.nulls(rows)}
         for column, number in self.numbers.items():
             one = bounds[column]
@@ -120,6 +126,8 @@ class _Answers:
                 return self._evaluate(self._in(condition, truth))
             case IsNull():
                 return self._evaluate(self._is_null(condition, truth))
+            case IsNan():
+                return self._evaluate(self._is_nan(condition, truth))
             case StartsWith():
                 return self._evaluate(self._starts_with(condition, truth))
             case _:
@@ -179,6 +187,16 @@ class _Answers:
         nan = pc.scalar(pa.scalar(None, pa.bool_())) if node.or_nan and side.may_be_nan else pc.scalar(False)
         return side.has_null | nan
 
+    def _is_nan(self, node: IsNan, truth: bool) -> pc.Expression | None:
+        side = self._side(node.value)
+        if side is None or isinstance(node.value, Constant):
+            return None
+        if not truth:
+            return side.has_value
+        if not side.may_be_nan:
+            return pc.scalar(False)
+        return side.low.is_null() & pc.scalar(pa.scalar(None, pa.bool_())) if side.excludes_nan else None
+
     def _starts_with(self, node: StartsWith, truth: bool) -> pc.Expression | None:
         side = self._side(node.value)
         if side is None or isinstance(node.value, Constant) or not pa.types.is_string(side.kind):
@@ -197,13 +215,14 @@ class _Answers:
         if isinstance(value, Column) and value in self.numbers:
             number = self.numbers[value]
             low, high, null, has = (pc.field(f"{name}{number}") for name in ("low", "high", "null", "value"))
-            return _Side(low, high, null, has, self.kinds[value])
+            return _Side(low, high, null, has, self.kinds[value], self.excludes_nan[value])
         if isinstance(value, Cast):
             inner = self._side(value.value)
             if inner is None or not _keeps_order(inner.kind, value.to):
                 return None
             low, high = inner.low.cast(value.to), inner.high.cast(value.to)
-            return _Side(low, high, inner.has_null, inner.has_value, value.to)
+            safe = inner.excludes_nan or not inner.may_be_nan
+            return _Side(low, high, inner.has_null, inner.has_value, value.to, safe)
         return None
 
     @staticmethod

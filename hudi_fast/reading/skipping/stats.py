@@ -9,7 +9,7 @@ A bound that may be wrong becomes unknown. This holds for
 
 * a file without a record, and a column without minimum and maximum: it may be all null, or have no statistics;
 * floating-point bounds that are NaN, or with zero between them: a Parquet file drops its bounds when one is NaN, and
-  Hudi then uses zero for both and merges them with those of other files;
+  Hudi then uses zero for both and merges them with those of other files, so bounds that remain exclude NaN;
 * bytes, also of columns that are now text: Hudi compares them as signed numbers;
 * strings for which the orders of UTF-16 and UTF-8 differ at the bound;
 * long maximum strings, which may be truncated;
@@ -24,7 +24,7 @@ another from the log, so a single file proves nothing about two columns. Sources
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,8 @@ def partition_bounds(
             reliable.has_null,
             pc.or_kleene(reliable.has_value, pa.scalar(None, pa.bool_())),
         )
-        bounds[one.column] = Bounds(*(pc.if_else(complete, part, pa.scalar(None, part.type)) for part in parts))
+        known = (pc.if_else(complete, part, pa.scalar(None, part.type)) for part in parts)
+        bounds[one.column] = Bounds(*known, excludes_nan=True)
     return bounds
 
 
@@ -222,7 +223,7 @@ def _reliable(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool
     counted = pc.if_else(pc.or_kleene(deleted, pc.less(nulls, 0)).fill_null(True), no_bool, pc.greater(nulls, 0))
     empty = pc.and_(pc.equal(values, 0), pc.equal(nulls, 0)).fill_null(False)
     has_value = pc.if_else(pc.and_(empty, pc.invert(deleted)), False, pc.if_else(low.is_valid(), True, no_bool))
-    return Bounds(low, high, pc.if_else(column.nested, no_bool, counted), has_value)
+    return Bounds(low, high, pc.if_else(column.nested, no_bool, counted), has_value, excludes_nan=True)
 
 
 def _as_written(bounds: Bounds, column: StatsColumn, files: _Files) -> Bounds:
@@ -232,8 +233,10 @@ def _as_written(bounds: Bounds, column: StatsColumn, files: _Files) -> Bounds:
     if not any(changed):
         return bounds
     unknown = pa.array(changed)
-    parts = (bounds.low, bounds.high, bounds.has_null, bounds.has_value)
-    return Bounds(*(pc.if_else(unknown, pa.scalar(None, part.type), part) for part in parts))
+    parts = {name: getattr(bounds, name) for name in ("low", "high", "has_null", "has_value")}
+    return replace(
+        bounds, **{name: pc.if_else(unknown, pa.scalar(None, part.type), part) for name, part in parts.items()}
+    )
 
 
 def _unreliable(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> pa.Array:
@@ -313,7 +316,7 @@ def _by_slice(files: Bounds, slices: npt.NDArray[np.int64], count: int) -> Bound
     ends = rows.group_by("slice").aggregate([("low", "min", strict), ("high", "max", strict)])
     place = pc.index_in(pa.array(np.arange(count)), value_set=_one(ends, "slice"))
     has = [_any(part, slices, count) for part in (files.has_null, files.has_value)]
-    return Bounds(_one(ends, "low_min").take(place), _one(ends, "high_max").take(place), *has)
+    return Bounds(_one(ends, "low_min").take(place), _one(ends, "high_max").take(place), *has, excludes_nan=True)
 
 
 def _any(parts: pa.Array, slices: npt.NDArray[np.int64], count: int) -> pa.Array:

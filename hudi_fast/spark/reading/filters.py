@@ -132,7 +132,7 @@ def spark_condition(node: Any) -> Condition:
     """The condition of a Catalyst expression, a Java object; :class:`Anything` if it is not supported."""
     kind = _name(node)
     if kind in ("And", "Or"):
-        parts = (spark_condition(node.left()), spark_condition(node.right()))
+        parts = tuple(spark_condition(part) for part in _chain(kind, node))
         return And(parts) if kind == "And" else Or(parts)
     if kind == "Not":
         return Not(spark_condition(node.child()))
@@ -140,6 +140,18 @@ def spark_condition(node: Any) -> Condition:
         return _leaf(kind, node)
     except _Unknown:
         return Anything()
+
+
+def _chain(kind: str, node: Any) -> list[Any]:
+    """The parts of a chain of ``and``, or of ``or``, from left to right."""
+    parts, waiting = [], [node]
+    while waiting:
+        one = waiting.pop()
+        if _name(one) == kind:
+            waiting += [one.right(), one.left()]
+        else:
+            parts.append(one)
+    return parts
 
 
 def _leaf(kind: str, node: Any) -> Condition:

@@ -1,0 +1,156 @@
+"""NaN in expressions: as SQL engines compare it, and as the bounds of Parquet tell of it.
+
+Spark, duckdb and polars take NaN for equal to itself and greater than every number. Arrow's comparisons with NaN are
+all false but ``!=``. polars hands its conditions to a dataset as expressions of Arrow, with its own meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.acero as acero
+import pyarrow.compute as pc
+
+from hudi_fast.reading.pickled_expressions import Call, Field, Literal, Node, Tree, expression_of, tree_of
+
+__all__ = ["as_engines_compare", "on_safe_bounds"]
+
+_TURNED = {"equal": "equal", "not_equal": "not_equal", "less": "greater", "less_equal": "greater_equal"}
+_TURNED |= {other: one for one, other in _TURNED.items()}
+
+
+def as_engines_compare(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
+    """An expression whose comparisons have the answers of SQL engines where Arrow evaluates it.
+
+    Args:
+        expression: of an engine.
+        schema: the columns that it names.
+    """
+    tree = tree_of(expression)
+    if tree is None:
+        return expression
+
+    def replaced(call: Call) -> Node:
+        if call.function in _TURNED and len(call.arguments) == 2 and _is_floating(call.arguments, tree, schema):
+            return _compared(call.function, *call.arguments)
+        if call.function == "is_in" and len(call.arguments) == 1 and _is_floating(call.arguments, tree, schema):
+            return _listed(call)
+        return call
+
+    root = _mapped(tree.root, replaced)
+    return expression if root is tree.root else expression_of(Tree(root, tree.batch))
+
+
+def on_safe_bounds(expression: pc.Expression) -> pc.Expression:
+    """An expression that is true for bounds of a row group wherever ``expression`` may be true for one of its rows.
+
+    For files whose row groups have no bounds where they hold NaN: of a group with bounds, no value is NaN.
+    """
+    tree = tree_of(expression)
+    if tree is None:
+        return expression
+    tree, infinity = tree.with_literal(pa.scalar(math.inf))
+
+    def replaced(call: Call) -> Node:
+        # Unlike is_nan, Arrow decides this by bounds, and leaves it open without them.
+        return Call("greater", (*call.arguments, infinity)) if call.function == "is_nan" else call
+
+    root = _mapped(tree.root, replaced)
+    return expression if root is tree.root else expression_of(Tree(root, tree.batch))
+
+
+def _compared(function: str, left: Node, right: Node) -> Node:
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        return _compared(_TURNED[function], right, left)
+    if not isinstance(right, Literal):
+        return _both(function, left, right)
+    plain = Call(function, (left, right))
+    nan = Call("is_nan", (left,))
+    if not right.value.is_valid:
+        return plain
+    if not math.isnan(right.value.as_py()):
+        return Call("or_kleene", (plain, nan)) if function in ("greater", "greater_equal") else plain
+    if function in ("equal", "greater_equal"):
+        return nan
+    if function in ("not_equal", "less"):
+        return Call("invert", (nan,))
+    # At most NaN is every value, above it is none; for a null, both are null.
+    whole = Call("or_kleene", (nan, Call("invert", (nan,))))
+    return whole if function == "less_equal" else Call("invert", (whole,))
+
+
+def _both(function: str, left: Node, right: Node) -> Node:
+    """A comparison of two values, each of which may be NaN."""
+    if function in ("greater", "greater_equal"):
+        return _both(_TURNED[function], right, left)
+    plain = Call(function, (left, right))
+    one, other = Call("is_nan", (left,)), Call("is_nan", (right,))
+    if function == "equal":
+        return Call("or_kleene", (plain, Call("and_kleene", (one, other))))
+    if function == "not_equal":
+        return Call("and_kleene", (plain, Call("invert", (Call("and_kleene", (one, other)),))))
+    if function == "less":
+        return Call("or_kleene", (plain, Call("and_kleene", (Call("invert", (one,)), other))))
+    return Call("or_kleene", (plain, Call("and_kleene", (other, Call("is_valid", (left,))))))
+
+
+def _listed(call: Call) -> Node:
+    """``is_in`` by value: Arrow looks for the same bits, and zero has two signs."""
+    assert call.options is not None
+    (value,) = call.arguments
+    if 0.0 not in call.options["value_set"].values.to_pylist():
+        return call
+    is_zero = Call("equal", (value, Call("negate", (value,))))
+    return Call("or_kleene", (call, Call("and_kleene", (is_zero, Call("is_valid", (value,))))))
+
+
+def _mapped(root: Node, function: Callable[[Call], Node]) -> Node:
+    """The tree with each call replaced, arguments first; itself if none is.
+
+    A chain of operators is as deep as it is long, so this is not recursive.
+    """
+    done: list[Node] = []
+    waiting: list[tuple[Node, bool]] = [(root, False)]
+    while waiting:
+        node, complete = waiting.pop()
+        if not isinstance(node, Call):
+            done.append(node)
+        elif not complete:
+            waiting.append((node, True))
+            waiting.extend((one, False) for one in reversed(node.arguments))
+        else:
+            count = len(node.arguments)
+            arguments = tuple(done[len(done) - count :])
+            del done[len(done) - count :]
+            same = all(one is other for one, other in zip(arguments, node.arguments, strict=True))
+            done.append(function(node if same else replace(node, arguments=arguments)))
+    return done[0]
+
+
+def _is_floating(nodes: tuple[Node, ...], tree: Tree, schema: pa.Schema) -> bool:
+    """Whether one of the values is a float or a double, and the others at least numbers."""
+    kinds = [_type(one, tree, schema) for one in nodes]
+    numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    known = all(kind is not None and any(is_kind(kind) for is_kind in numbers) for kind in kinds)
+    return known and any(pa.types.is_floating(kind) for kind in kinds)
+
+
+def _type(node: Node, tree: Tree, schema: pa.Schema) -> pa.DataType | None:
+    if isinstance(node, Literal):
+        return node.value.type
+    if isinstance(node, Field):
+        kind: pa.DataType = pa.struct(list(schema))
+        for name in node.path:
+            if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+                return None
+            kind = kind.field(name).type
+        return kind
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(schema.empty_table()))
+    options = acero.ProjectNodeOptions([expression_of(Tree(node, tree.batch))], ["it"])
+    try:
+        return acero.Declaration("project", options, [source]).to_table(use_threads=False).schema.field("it").type
+    except pa.ArrowException:
+        return None  # the expression does not fit the columns, which its reader says
