@@ -291,7 +291,14 @@ class _Unknown(Exception):
 # ---- meaning of calls
 
 
-_JOINS = {"and_kleene": And, "and": And, "and_": And, "or_kleene": Or, "or": Or, "or_": Or}
+_JOINS: Mapping[str, type[And] | type[Or]] = {
+    "and_kleene": And,
+    "and": And,
+    "and_": And,
+    "or_kleene": Or,
+    "or": Or,
+    "or_": Or,
+}
 
 
 def _condition(node: Node) -> Condition:
@@ -308,7 +315,7 @@ def _condition(node: Node) -> Condition:
         return Anything()
 
 
-def _chain(node: Call, join: type) -> list[Node]:
+def _chain(node: Call, join: type[And] | type[Or]) -> list[Node]:
     """The parts of a chain of ``and``, or of ``or``, from left to right."""
     parts: list[Node] = []
     waiting: list[Node] = [node]

@@ -334,7 +334,8 @@ class _Translation:
             left, right = self._operand(node.left), self._operand(node.right)
             if kind == "Mod" and not all(pa.types.is_integer(one.type) for one in (left, right)):
                 raise self._unsupported(node, "% of numbers that are not whole")
-            return self._fitting(node, (left, right), lambda: computed(kind, left, right))
+            found: Operand = self._fitting(node, (left, right), lambda: computed(kind, left, right))
+            return found
         if kind in ("Case", "If", "Coalesce", "Greatest", "Least"):
             return self._one_of(kind, node)
         made = self._made(kind, node)

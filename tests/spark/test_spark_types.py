@@ -166,3 +166,16 @@ def test_interval_columns_are_refused_by_name(spark, tmp_path):
     rows = spark.range(3).selectExpr("concat('k', id) as id", "make_dt_interval(id) as span")
     with pytest.raises(hf.UnsupportedFeatureError, match="'span'"):
         hf.write(rows, tmp_path / "t", {**OPTIONS, "hoodie.datasource.write.partitionpath.field": ""})
+
+
+def test_arrays_and_maps_without_a_type_are_refused_by_name(spark, tmp_path):
+    settings = {**OPTIONS, "hoodie.datasource.write.partitionpath.field": ""}
+    for made, advice in {
+        "array()": "array<int>",
+        "map()": "map<string,int>",
+        "struct(array() as a)": "array<int>",
+    }.items():
+        rows = spark.range(3).selectExpr("concat('k', id) as id", "1 as ts", f"{made} as empty")
+        with pytest.raises(hf.UnsupportedFeatureError, match=rf"'empty'.*void.*{advice}"):
+            hf.write(rows, tmp_path / "t", settings)
+    assert not (tmp_path / "t").exists()

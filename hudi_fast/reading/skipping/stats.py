@@ -162,8 +162,8 @@ def partition_bounds(
             reliable.has_null,
             pc.or_kleene(reliable.has_value, pa.scalar(None, pa.bool_())),
         )
-        known = (pc.if_else(complete, part, pa.scalar(None, part.type)) for part in parts)
-        bounds[one.column] = Bounds(*known, excludes_nan=True)
+        low, high, *has = (pc.if_else(complete, part, pa.scalar(None, part.type)) for part in parts)
+        bounds[one.column] = Bounds(low, high, has[0], has[1], excludes_nan=True)
     return bounds
 
 
@@ -316,7 +316,9 @@ def _by_slice(files: Bounds, slices: npt.NDArray[np.int64], count: int) -> Bound
     ends = rows.group_by("slice").aggregate([("low", "min", strict), ("high", "max", strict)])
     place = pc.index_in(pa.array(np.arange(count)), value_set=_one(ends, "slice"))
     has = [_any(part, slices, count) for part in (files.has_null, files.has_value)]
-    return Bounds(_one(ends, "low_min").take(place), _one(ends, "high_max").take(place), *has, excludes_nan=True)
+    return Bounds(
+        _one(ends, "low_min").take(place), _one(ends, "high_max").take(place), has[0], has[1], excludes_nan=True
+    )
 
 
 def _any(parts: pa.Array, slices: npt.NDArray[np.int64], count: int) -> pa.Array:
