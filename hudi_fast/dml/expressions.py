@@ -140,6 +140,8 @@ def _as_type(column: pa.ChunkedArray, kind: pa.DataType, name: str, where: str) 
     if column.type == kind:
         return column
     try:
+        if pa.types.is_decimal(column.type) and pa.types.is_decimal(kind) and column.type.scale > kind.scale:
+            column = pc.round(column, kind.scale, round_mode="half_towards_infinity")  # as Spark assigns
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise InvalidDataError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyarrow.compute import field
 
 from hudi_fast.dml.expressions import check_condition, evaluate, mentioned, parse_value, true_of
 from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.sql_text.filters import sql_value
 
 ROWS = pa.table(
     {"target.fare": [1.0, None, 3.0], "source.note": ["a", "b", None], "target._hoodie_record_key": ["1"] * 3}
@@ -101,3 +103,12 @@ def test_columns_that_an_expression_names_are_found() -> None:
 def test_nothing_to_compute_is_a_table_of_no_columns() -> None:
     made = evaluate(ROWS, {}, {}, "on")
     assert (made.num_rows, made.num_columns) == (3, 0)
+
+
+def test_a_decimal_is_rounded_to_the_digits_of_its_column() -> None:
+    prices = pa.table({"price": pa.array([Decimal("1.25"), Decimal("-1.25"), Decimal("9.99"), None])})
+    computed = {"price": sql_value("price * 1.1", prices.schema)}
+    found = evaluate(prices, computed, {"price": pa.decimal128(5, 2)}, "set")["price"].to_pylist()
+    assert found == [Decimal("1.38"), Decimal("-1.38"), Decimal("10.99"), None]
+    with pytest.raises(InvalidDataError, match="'price'"):
+        evaluate(prices, computed, {"price": pa.decimal128(3, 2)}, "set")
