@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         SetComment,
         SetNullable,
     )
+    from hudi_fast.schema.changes import SchemaChange
     from hudi_fast.services.clustering.plan import ScheduledClustering
     from hudi_fast.services.clustering.work import ClusteringResult
     from hudi_fast.services.compaction.plan import ScheduledCompaction
@@ -99,6 +100,7 @@ __all__ = [
     "SaveMode",
     "ScheduledClustering",
     "ScheduledCompaction",
+    "SchemaChange",
     "SchemaMismatchError",
     "ServiceTakenError",
     "SetComment",
@@ -144,6 +146,7 @@ _MODULES = {
     "RepairResult": "hudi_fast.services.repairing.findings",
     "ScheduledClustering": "hudi_fast.services.clustering.plan",
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
+    "SchemaChange": "hudi_fast.schema.changes",
     "WritePreview": "hudi_fast.writing.preview",
     "WriteResult": "hudi_fast.writing.flow",
     "accelerate": "hudi_fast.spark.dropin.accelerate",

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.events import warn
 from hudi_fast.formats.parquet.base_file import open_base_file
+from hudi_fast.schema.assignment import is_assignable
+from hudi_fast.schema.changes import schema_changes
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.schema.promotion import can_promote
 from hudi_fast.storage.base import FileStat, Storage
@@ -120,17 +123,36 @@ def folder_schema(source: SourceFolder, from_folders: Sequence[str]) -> pa.Schem
         known[schema] = None
         for field in schema:
             kind = columns.get(field.name, field.type)
-            if can_promote(kind, field.type):
+            if _widens(kind, field.type):
                 columns[field.name] = field.type
                 first.setdefault(field.name, path)
-            elif not can_promote(field.type, kind):
+            elif not _widens(field.type, kind):
                 raise SchemaMismatchError(
                     f"The column {field.name!r} is {kind} in {first[field.name]} and {field.type} in {path} of "
                     f"{source.storage.uri}; neither type holds the other's values."
                 )
+    _warn_of_widened(source, known, pa.schema(columns))
     for name in from_folders:
         columns.setdefault(name, pa.string())
     return pa.schema([pa.field(name, kind) for name, kind in columns.items()])
+
+
+def _widens(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    return can_promote(narrow, wide) and is_assignable(wide, narrow)
+
+
+def _warn_of_widened(source: SourceFolder, stored: Iterable[pa.Schema], common: pa.Schema) -> None:
+    """Tell which columns are not what all files have: text instead of numbers, or numbers that are rounded."""
+    told: set[str] = set()
+    for schema in stored:
+        own = pa.schema([common.field(name) for name in schema.names])
+        for one in schema_changes(schema, own, refuses_missing=False):
+            if one.warning and one.column not in told:
+                told.add(one.column)
+                warn(
+                    f"The column {one.column!r} is {one.before} in some files of {source.storage.uri} and {one.after} "
+                    f"in others; it becomes {one.after} in the table: {one.warning}."
+                )
 
 
 def _stored_schema(storage: Storage, path: str) -> pa.Schema:

@@ -193,6 +193,7 @@ class WriteOptions:
     # engine
     plan: str = option_field("hudi_fast.plan")
     partial_update: bool = option_field("hudi_fast.partial.update")
+    allow_rounding: bool = option_field("hudi_fast.allow.rounding")
     merge_partial_updates: bool = option_field("hoodie.spark.sql.merge.into.partial.updates")
     threads: int = option_field("hudi_fast.threads")
     syncs_files: bool = option_field("hudi_fast.fsync")

@@ -149,4 +149,4 @@ def values_of(values: Mapping[str, Any], rows: pa.Table, schema: pa.Schema, clau
     expressions = {
         name: parse_value(value, rows.column_names, f"{where}, column {name!r}") for name, value in values.items()
     }
-    return evaluate(rows, expressions, {name: schema.field(name).type for name in values}, where)
+    return evaluate(rows, expressions, {name: schema.field(name).type for name in values}, where, assigns=True)

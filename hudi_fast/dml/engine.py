@@ -45,7 +45,7 @@ class DmlEngine:
         self._unset = unset
         self._inner: Engine | None = None
 
-    def input_schema(self) -> pa.Schema:
+    def input_schema(self, state: TableState) -> pa.Schema:
         """The data columns and the action column."""
         return dml_schema(self._columns)
 

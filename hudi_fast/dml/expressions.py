@@ -21,6 +21,7 @@ import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.schema.assignment import require_assignable
 
 __all__ = ["check_condition", "evaluate", "is_literal", "literal_value", "mentioned", "parse_value", "true_of"]
 
@@ -101,7 +102,11 @@ def true_of(condition: pc.Expression | None, rows: pa.Table, where: str) -> npt.
 
 
 def evaluate(
-    rows: pa.Table, expressions: Mapping[str, pc.Expression], types: Mapping[str, pa.DataType], where: str
+    rows: pa.Table,
+    expressions: Mapping[str, pc.Expression],
+    types: Mapping[str, pa.DataType],
+    where: str,
+    assigns: bool = False,
 ) -> pa.Table:
     """The values of expressions for each row, in the order of the rows.
 
@@ -110,10 +115,12 @@ def evaluate(
         expressions: by the name of the result.
         types: of the results.
         where: the clause, for messages.
+        assigns: whether the values are for columns of the table.
 
     Raises:
         ConfigError: an expression names an unknown column, or its operands do not allow the operation.
         InvalidDataError: a value does not fit the type.
+        SchemaMismatchError: the column would give the value another meaning.
     """
     if not expressions:
         return rows.select([])
@@ -127,6 +134,8 @@ def evaluate(
             reason = f"{reason.partition(' in ')[0]}; {_meant(reason, rows.column_names)}"
             raise ConfigError(f"{where}: {reason}") from error
         raise InvalidDataError(f"{where}: {reason}") from error
+    for name in expressions if assigns else ():
+        require_assignable(types[name], computed.column(name).type, name, where)
     return pa.table({name: _as_type(computed.column(name), types[name], name, where) for name in expressions})
 
 

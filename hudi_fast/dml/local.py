@@ -28,6 +28,7 @@ from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.merging.gather import gather
+from hudi_fast.schema.assignment import require_assignable
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, PATH, UPDATE, UPSERT
 from hudi_fast.writing.plan import WritePlan
@@ -144,6 +145,7 @@ def _comparable(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
         kind, column = plan.schema.field(one).type, source.column(other)
         if column.type == kind or (kind == pa.float32() and column.type == pa.float64() and one not in keys):
             continue
+        require_assignable(kind, column.type, one, f"on, compared with {other!r} of the source")
         try:
             cast = column.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

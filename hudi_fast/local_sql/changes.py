@@ -18,6 +18,7 @@ from hudi_fast.local_sql.names import Tables
 from hudi_fast.local_sql.queries import column_order, constant, query
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
+from hudi_fast.schema.assignment import require_assignable
 from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
 from hudi_fast.table import HudiTable
@@ -144,12 +145,14 @@ class _Columns:
 
         Raises:
             InvalidDataError: a value does not fit its column.
+            SchemaMismatchError: its column would give a value another meaning.
         """
         found = {}
         for field in self._schema:
             if field.name not in rows.column_names:
                 found[field.name] = pa.nulls(rows.num_rows, field.type)
                 continue
+            require_assignable(field.type, rows.column(field.name).type, field.name, f"INSERT INTO {table}")
             try:
                 found[field.name] = rows.column(field.name).cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:

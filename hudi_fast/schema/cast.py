@@ -8,7 +8,8 @@ Values follow Java, as Apache Hudi reads the same files with it:
 
 - a float becomes the double with the same shortest decimal text (1.1f -> 1.1d, not 1.10000002384...), as in
   HoodieAvroUtils.rewritePrimaryType and Hudi's Spark reader (1.2.0);
-- whole numbers become the nearest float or double;
+- whole numbers become the nearest float or double as stored files are read; as rows are written only if the option
+  ``hudi_fast.allow.rounding`` says so, else a number that would be rounded is refused;
 - the text of a float or double is that of Java's ``toString`` (JDK 19 and later: always the shortest digits).
 
 After an ALTER, a stored type may differ from the current one in a way that no write could widen. :func:`read_cast` has
@@ -35,13 +36,14 @@ Convert = Callable[[pa.Array], pa.Array]
 _MAX_DIGITS = 38
 
 
-def leaf_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
+def leaf_cast(source: pa.DataType, target: pa.DataType, path: str, rounds: bool = True) -> Convert | None:
     """The function that converts arrays of ``source`` to ``target``; None if the types do not convert.
 
     Args:
         source: any Arrow type that has a storable form; not nested, dictionary or run-end encoded.
         target: a storable type, not nested.
         path: the column, for messages.
+        rounds: whether an integer may become the nearest float or double.
 
     The function raises ``pyarrow.ArrowInvalid`` for values that do not fit (a timestamp that would lose digits).
 
@@ -55,7 +57,7 @@ def leaf_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | 
         return partial(_cast, target=target)
     if not can_promote(storable, target):
         return None
-    promote = _promotion(storable, target)
+    promote = _promotion(storable, target, rounds)
     return promote if storable == source else partial(_in_two, storable=storable, step=promote)
 
 
@@ -129,13 +131,14 @@ def _java_scientific(text: str, kind: pa.DataType) -> str:
     return f"{'-' if sign else ''}{digits[0]}.{rest}E{number.adjusted()}"
 
 
-def _promotion(source: pa.DataType, target: pa.DataType) -> Convert:
+def _promotion(source: pa.DataType, target: pa.DataType, rounds: bool) -> Convert:
     if target == pa.string() and source != pa.binary():
         return java_number_text
     if source == pa.float32() and target == pa.float64():
         return _double_of_same_text
-    rounds = pa.types.is_integer(source) and pa.types.is_floating(target)
-    return partial(_cast, target=target, safe=not rounds)
+    if pa.types.is_integer(source) and pa.types.is_floating(target):
+        return partial(_cast, target=target, safe=False) if rounds else partial(_exact, target=target)
+    return partial(_cast, target=target)
 
 
 def _double_of_same_text(values: pa.Array) -> pa.Array:
@@ -144,6 +147,13 @@ def _double_of_same_text(values: pa.Array) -> pa.Array:
 
 def _cast(values: pa.Array, target: pa.DataType, safe: bool = True) -> pa.Array:
     return pc.cast(values, target, safe=safe)
+
+
+def _exact(values: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        return pc.cast(values, target)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"{error}; hudi_fast.allow.rounding=true stores the nearest {target}") from error
 
 
 def _in_two(values: pa.Array, storable: pa.DataType, step: Convert) -> pa.Array:

@@ -84,17 +84,17 @@ class ConformPlan:
         return pa.Table.from_arrays([_chunks(each, rows, first_row) for each in self.columns], schema=self.target)
 
 
-def conform(batch: Rows, target: pa.Schema, first_row: int = 0) -> Rows:
+def conform(batch: Rows, target: pa.Schema, first_row: int = 0, rounds: bool = True) -> Rows:
     """Convert ``batch`` to ``target``: :func:`plan_conform` and :meth:`ConformPlan.apply` in one.
 
     Raises:
         SchemaMismatchError: see :func:`plan_conform`.
         InvalidDataError: see :meth:`ConformPlan.apply`.
     """
-    return plan_conform(batch.schema, target).apply(batch, first_row)
+    return plan_conform(batch.schema, target, rounds).apply(batch, first_row)
 
 
-def plan_conform(source: pa.Schema, target: pa.Schema) -> ConformPlan:
+def plan_conform(source: pa.Schema, target: pa.Schema, rounds: bool = True) -> ConformPlan:
     """Compare two schemas and plan the conversion.
 
     Columns are matched by exact name. Source columns that the target does not have are dropped. Target columns that
@@ -103,13 +103,14 @@ def plan_conform(source: pa.Schema, target: pa.Schema) -> ConformPlan:
     Args:
         source: schema of the batches; any Arrow types.
         target: storable types (``normalize``); its metadata is dropped.
+        rounds: whether an integer may become the nearest float or double, as stored ones do when they are read.
 
     Raises:
         SchemaMismatchError: types that do not convert, absent columns that do not allow nulls, duplicate names in the
             source; the message lists all of them.
     """
     problems: list[str] = []
-    columns = _plan_fields(list(source), list(target), "", problems)
+    columns = _plan_fields(list(source), list(target), "", _Planning(rounds, problems))
     if problems:
         listed = "\n".join(f"  - {each}" for each in problems)
         raise SchemaMismatchError(f"The rows do not fit the table's schema ({len(problems)} problem(s)):\n{listed}")
@@ -119,8 +120,16 @@ def plan_conform(source: pa.Schema, target: pa.Schema) -> ConformPlan:
 # ---- planning
 
 
+@dataclass(frozen=True, slots=True)
+class _Planning:
+    """``rounds``: whether integers may become the nearest float; ``problems`` collects messages."""
+
+    rounds: bool
+    problems: list[str]
+
+
 def _plan_fields(
-    sources: list[pa.Field], targets: list[pa.Field], path: str, problems: list[str]
+    sources: list[pa.Field], targets: list[pa.Field], path: str, planning: _Planning
 ) -> tuple[Column, ...]:
     positions: dict[str, int] = {}
     twice: set[str] = set()
@@ -132,22 +141,22 @@ def _plan_fields(
         where = f"{path}.{target.name}" if path else target.name
         position = positions.get(target.name, -1)
         if target.name in twice:
-            problems.append(f"column {where!r} occurs more than once in the rows")
+            planning.problems.append(f"column {where!r} occurs more than once in the rows")
         elif position >= 0:
-            columns.append(_plan_field(sources[position], target, position, where, problems))
+            columns.append(_plan_field(sources[position], target, position, where, planning))
         elif target.nullable:
             columns.append(Column(where, bare_type(target.type), False, -1, None))
         else:
-            problems.append(f"column {where!r} ({target.type}, not null) is absent from the rows")
+            planning.problems.append(f"column {where!r} ({target.type}, not null) is absent from the rows")
     return tuple(columns)
 
 
-def _plan_field(source: pa.Field, target: pa.Field, position: int, path: str, problems: list[str]) -> Column:
-    convert = _plan_type(source.type, target.type, path, problems)
+def _plan_field(source: pa.Field, target: pa.Field, position: int, path: str, planning: _Planning) -> Column:
+    convert = _plan_type(source.type, target.type, path, planning)
     return Column(path, bare_type(target.type), not target.nullable, position, convert)
 
 
-def _plan_type(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:
+def _plan_type(source: pa.DataType, target: pa.DataType, path: str, planning: _Planning) -> Convert | None:
     """The conversion; None if none is needed, or if none exists (then ``problems`` gets a message)."""
     if source == target:
         return None
@@ -155,22 +164,22 @@ def _plan_type(source: pa.DataType, target: pa.DataType, path: str, problems: li
     if pa.types.is_null(source):
         return partial(all_null, target=kind)
     if pa.types.is_dictionary(source) or pa.types.is_run_end_encoded(source):
-        return partial(convert_encoded, inner=_plan_type(source.value_type, target, path, problems))
+        return partial(convert_encoded, inner=_plan_type(source.value_type, target, path, planning))
     if pa.types.is_struct(source) and pa.types.is_struct(target):
-        return partial(convert_struct, columns=_plan_fields(list(source), list(target), path, problems), target=kind)
+        return partial(convert_struct, columns=_plan_fields(list(source), list(target), path, planning), target=kind)
     if pa.types.is_map(source) and pa.types.is_map(target):
-        key = _plan_field(source.key_field, target.key_field, 0, f"{path}.key", problems)
-        value = _plan_field(source.item_field, target.item_field, 1, f"{path}.value", problems)
+        key = _plan_field(source.key_field, target.key_field, 0, f"{path}.key", planning)
+        value = _plan_field(source.item_field, target.item_field, 1, f"{path}.value", planning)
         return partial(convert_map, key=key, value=value, target=kind)
     if is_vector(target):
-        return _plan_vector(source, target, path, problems)
+        return _plan_vector(source, target, path, planning)
     if _is_any_list(source) and pa.types.is_list(target):
-        element = _plan_field(source.value_field, target.value_field, 0, f"{path}.element", problems)
+        element = _plan_field(source.value_field, target.value_field, 0, f"{path}.element", planning)
         return partial(convert_list, element=element, target=kind)
-    return _plan_leaf(source, target, path, problems)
+    return _plan_leaf(source, target, path, planning)
 
 
-def _plan_vector(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:
+def _plan_vector(source: pa.DataType, target: pa.DataType, path: str, planning: _Planning) -> Convert | None:
     """Vectors as files store them, or lists of as many numbers."""
     if source == pa.binary(vector_width(target)):
         return partial(unpacked, target=target)
@@ -179,23 +188,25 @@ def _plan_vector(source: pa.DataType, target: pa.DataType, path: str, problems: 
     )
     if numbers:
         return partial(convert_vectors, path=path, target=target)
-    problems.append(
+    planning.problems.append(
         f"column {path!r} is {source} in the rows and {target} in the table, which accepts lists of numbers"
     )
     return None
 
 
-def _plan_leaf(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:
+def _plan_leaf(source: pa.DataType, target: pa.DataType, path: str, planning: _Planning) -> Convert | None:
     convert = None
     if not pa.types.is_nested(source) and not pa.types.is_nested(target):
         try:
-            convert = leaf_cast(source, target, path)
+            convert = leaf_cast(source, target, path, planning.rounds)
         except HudiError as error:
-            problems.append(str(error))
+            planning.problems.append(str(error))
             return None
     if convert is None:
         taken = ", or ".join((str(target), *sources_of(target)))
-        problems.append(f"column {path!r} is {source} in the rows and {target} in the table, which accepts {taken}")
+        planning.problems.append(
+            f"column {path!r} is {source} in the rows and {target} in the table, which accepts {taken}"
+        )
     return convert
 
 

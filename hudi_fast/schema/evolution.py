@@ -3,8 +3,8 @@
 One recursive merge of two schemas collects all problems, then raises them together. For each column, and for the fields
 of structs likewise:
 
-1. in both: the table's type if the incoming one can be promoted to it (rows are widened), else the incoming type if
-   the table's can be promoted to that (old files are widened on read), else a problem. Nullable if either is.
+1. in both: the type that :mod:`hudi_fast.schema.assignment` gives for the pair, or a problem. Nullable if either is.
+   Fields of record key, partition path and ordering never change their meaning: see :class:`EvolutionRules`.
 2. only in the table: rejected, kept as nullable, or dropped, as the rules define (:func:`_missing_policy`).
 3. only incoming: added after the table's columns; must be nullable, because stored rows have no value for it.
 
@@ -18,17 +18,21 @@ be read otherwise. And reconciling never drops a column, as Hudi documents that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 import pyarrow as pa
 
 from hudi_fast.errors import SchemaMismatchError
 from hudi_fast.formats.avro.schema import without_meta
+from hudi_fast.schema.assignment import Outcome, cast_to_write, keeps_text, outcome_of
 from hudi_fast.schema.normalize import bare_schema, normalize_input_schema
-from hudi_fast.schema.promotion import can_promote, is_value_checked, promotions_of, sources_of
 
-__all__ = ["EvolutionRules", "deduce_writer_schema"]
+__all__ = ["ALLOW_ROUNDING", "ORDERING", "EvolutionRules", "deduce_writer_schema", "require_fit"]
+
+ALLOW_ROUNDING = "hudi_fast.allow.rounding"
+ORDERING = "ordering"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,10 @@ class EvolutionRules:
             columns, so the incoming schema may lack them; the result then lacks them too.
         has_history: the table has a schema history: only an ALTER drops columns; columns that may be missing are kept
             as nullable ones.
+        allow_rounding: ``hudi_fast.allow.rounding``: integers may become floating-point numbers that round some of
+            them.
+        roles: ``record key``, ``partition path`` or ``ordering`` by the dotted name of a field. Such a field may only
+            become a wider number; the text of a key's or path's values may not change.
     """
 
     reconcile: bool = False
@@ -56,6 +64,13 @@ class EvolutionRules:
     partition_fields: tuple[str, ...] = ()
     drop_partition_columns: bool = False
     has_history: bool = False
+    allow_rounding: bool = False
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def refuses_missing(self) -> bool:
+        """Whether rows must have all columns of the table."""
+        return _missing_policy(self) is _MissingPolicy.REFUSE
 
 
 class _MissingPolicy(Enum):
@@ -86,18 +101,33 @@ def deduce_writer_schema(table: pa.Schema | None, incoming: pa.Schema, rules: Ev
     given = normalize_input_schema(incoming, table)
     if table is None:
         return given
-    merge = _Merge(_missing_policy(rules), [])
+    merge = _Merge(rules, _missing_policy(rules), [])
     own = bare_schema(without_meta(table))
     names = set(given.names)
     if rules.drop_partition_columns:
         own = pa.schema([each for each in own if each.name in names or each.name not in rules.partition_fields])
     fields = _merge_fields(merge, list(own), list(given), "")
-    if merge.problems:
-        listed = "\n".join(f"  - {each}" for each in merge.problems)
-        raise SchemaMismatchError(
-            f"The incoming schema cannot become the table's schema ({len(merge.problems)} problem(s)):\n{listed}"
-        )
+    merge.raise_problems("The incoming schema cannot become the table's schema")
     return pa.schema(fields)
+
+
+def require_fit(table: pa.Schema, incoming: pa.Schema, rules: EvolutionRules) -> None:
+    """Refuse rows that would change a column's type, for writes that change no column.
+
+    Args:
+        table: the table's schema, with or without meta columns.
+        incoming: schema of the rows, any Arrow types; only columns that both have are compared.
+        rules: allowed differences.
+
+    Raises:
+        SchemaMismatchError: lists all columns of another type.
+        UnsupportedFeatureError: incoming types that Hudi cannot hold.
+    """
+    own = [each for each in without_meta(table) if each.name in incoming.names]
+    given = normalize_input_schema(pa.schema([each for each in incoming if each.name in table.names]), table)
+    merge = _Merge(rules, _MissingPolicy.KEEP, [], fixed=True)
+    _merge_fields(merge, list(bare_schema(pa.schema(own))), list(given), "")
+    merge.raise_problems("The rows do not fit the table's columns")
 
 
 def _missing_policy(rules: EvolutionRules) -> _MissingPolicy:
@@ -110,10 +140,26 @@ def _missing_policy(rules: EvolutionRules) -> _MissingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """One merge of two schemas; ``problems`` collects messages."""
+    """One merge of two schemas; ``problems`` collects messages. ``fixed``: no column may change."""
 
+    rules: EvolutionRules
     missing: _MissingPolicy
     problems: list[str]
+    fixed: bool = False
+
+    def raise_problems(self, what: str) -> None:
+        if self.problems:
+            listed = "\n".join(f"  - {each}" for each in self.problems)
+            raise SchemaMismatchError(f"{what} ({len(self.problems)} problem(s)):\n{listed}")
+
+    def may_change(self, table: pa.DataType, incoming: pa.DataType, path: str) -> bool:
+        """Whether the column takes the rows' type."""
+        outcome, role = outcome_of(table, incoming), self.rules.roles.get(path)
+        if self.fixed:
+            return False
+        if outcome is Outcome.COLUMN:
+            return role is None or role == ORDERING or keeps_text(table, incoming)
+        return role is None and (outcome is Outcome.TEXT or (outcome is Outcome.ROUNDED and self.rules.allow_rounding))
 
 
 def _merge_fields(merge: _Merge, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
@@ -133,6 +179,9 @@ def _merge_fields(merge: _Merge, table: list[pa.Field], incoming: list[pa.Field]
             merged.append(column.with_nullable(True))
         elif merge.missing is _MissingPolicy.REFUSE and column.name.lower() not in clashing:
             merge.problems.append(_missing_text(where, column.type))
+    if merge.fixed:
+        merge.problems.extend(f"the table has no field {_join(path, each.name)!r}: leave it out" for each in new)
+        return merged
     for column in new:
         if not column.nullable and column.name.lower() not in clashing:
             merge.problems.append(
@@ -152,11 +201,11 @@ def _merge_types(merge: _Merge, table: pa.DataType, incoming: pa.DataType, path:
         return pa.list_(_merge_part(merge, table.value_field, incoming.value_field, f"{path}.element"))
     if pa.types.is_map(table) and pa.types.is_map(incoming):
         return pa.map_(table.key_type, _merge_part(merge, table.item_field, incoming.item_field, f"{path}.value"))
-    if can_promote(incoming, table) or is_value_checked(incoming, table):
+    if outcome_of(table, incoming).keeps_column:
         return table
-    if can_promote(table, incoming):
+    if merge.may_change(table, incoming, path):
         return incoming
-    merge.problems.append(_type_text(path, table, incoming))
+    merge.problems.append(_type_text(merge, path, table, incoming))
     return table
 
 
@@ -190,13 +239,19 @@ def _missing_text(path: str, kind: pa.DataType) -> str:
     )
 
 
-def _type_text(path: str, table: pa.DataType, incoming: pa.DataType) -> str:
-    narrower, wider = sources_of(table), promotions_of(table)
-    allowed = [f"{table} itself"]
-    if narrower:
-        allowed.append(f"types that can be stored as it ({', '.join(narrower)})")
-    if wider:
-        allowed.append(f"types that it can be widened to ({', '.join(wider)})")
+def _type_text(merge: _Merge, path: str, table: pa.DataType, incoming: pa.DataType) -> str:
+    role, outcome = merge.rules.roles.get(path), outcome_of(table, incoming)
+    reason = ""
+    if outcome is Outcome.ROUNDED and not merge.fixed and role is None:
+        reason = f"; as {incoming} the column would round large integers, which {ALLOW_ROUNDING}=true allows"
+    elif outcome in (Outcome.TEXT, Outcome.COLUMN, Outcome.ROUNDED):
+        kept = "this write changes no column" if role is None else f"{_an(role)} field keeps its type"
+        reason = f"; {kept}"
     return (
-        f"column {path!r} is {table} in the table and {incoming} in the incoming schema; allowed: {'; '.join(allowed)}"
+        f"column {path!r} is {table} in the table and {incoming} in the incoming schema{reason}: "
+        f"{cast_to_write(table, incoming, path)}"
     )
+
+
+def _an(role: str) -> str:
+    return f"an {role}" if role[0] in "aeiou" else f"a {role}"

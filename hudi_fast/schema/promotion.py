@@ -1,4 +1,6 @@
-"""Allowed type changes of schema-on-write evolution, over storable types.
+"""How stored values of one type are read as another, over storable types.
+
+Whether a write may change a column this way is another question: :mod:`hudi_fast.schema.assignment` answers it.
 
 :func:`can_promote` uses a table for scalar types and recursion for nested ones. Data written with the *from* type can
 then be read as the *to* type without loss, except float digits. A struct may gain nullable fields and lose none; a
@@ -16,7 +18,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-__all__ = ["can_alter", "can_promote", "is_projection", "is_value_checked", "promotions_of", "sources_of"]
+__all__ = ["can_alter", "can_promote", "is_projection", "is_value_checked", "sources_of"]
 
 _NUMBERS_AND_TEXT = (pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string())
 
@@ -90,14 +92,6 @@ def is_projection(incoming: pa.Schema, table: pa.Schema) -> bool:
     Columns that ``incoming`` lacks must be nullable in ``table``.
     """
     return _fields_fit(list(incoming), list(table))
-
-
-def promotions_of(from_type: pa.DataType) -> tuple[str, ...]:
-    """The types that a scalar type can be promoted to, as text for messages; empty without any."""
-    if pa.types.is_decimal128(from_type):
-        return ("a decimal with as many digits or more on both sides of the point",)
-    names = [str(each) for each in _PLAIN.get(from_type, ())]
-    return (*names, "timestamp") if from_type == pa.int64() else tuple(names)
 
 
 def sources_of(to_type: pa.DataType) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.spark.writing.columns import key_text, partition_text
 from hudi_fast.spark.writing.dml_rows import ChangeShape
 from hudi_fast.spark.writing.engine import SparkEngine
+from hudi_fast.spark.writing.zones import require_castable
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, PATH, UPDATE, UPSERT
@@ -239,6 +240,10 @@ def _upserted(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
     given = source.alias(spec.aliases[1])
     values = assigned(spec.of_kind(NOT_MATCHED)[0], plan.config, plan.schema.names, source.columns, spec)
     kinds = {field.name: field.dataType for field in spark_schema(plan.schema).fields}
+    types = {field.name: field.dataType for field in source.schema.fields}
+    sources = {name: values[name].partition(".")[2] for name in plan.schema.names}
+    taken = {name: types[one] for name, one in sources.items() if one in types}
+    require_castable(taken, plan.schema, "when matched update, when not matched insert")
     with session_conf(source.sparkSession, _ANSI):
         columns = [F.col(_quoted(values[name])).cast(kinds[name]).alias(name) for name in plan.schema.names]
         return given.select(*columns, F.lit(UPSERT).cast("tinyint").alias(ACTION))
@@ -367,6 +372,9 @@ def _computed(change: _Change, names: list[str]) -> Any:
 def _typed(change: _Change, raw: Any, names: list[str]) -> Any:
     spec, plan = change.spec, change.plan
     kinds = {field.name: field.dataType for field in spark_schema(plan.schema).fields}
+    for number, sets in change.values.items():
+        given = {name: raw.schema[f"{_NEW}{number}_{name}"].dataType for name in sets}
+        require_castable(given, plan.schema, f"when {spec.clauses[number].kind} {spec.clauses[number].effect}")
     inserts = [number for number, clause in enumerate(spec.clauses) if clause.effect == "insert"]
     is_insert = F.col(_CLAUSE).isin(inserts) if inserts else F.lit(False)
     defaults = column_defaults(pinned_state(plan)) if inserts else {}

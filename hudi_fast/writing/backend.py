@@ -32,8 +32,13 @@ Unit = TypeVar("Unit")
 class Engine(Protocol):
     """Moves the rows of one write, and of its retries after conflicts, to the functions that write them."""
 
-    def input_schema(self) -> pa.Schema:
-        """Columns of the incoming rows."""
+    def input_schema(self, state: TableState) -> pa.Schema:
+        """Columns of the incoming rows.
+
+        Args:
+            state: the table. An engine with a time zone gives timestamps the kind that they have in the table, with
+                zone or without.
+        """
         ...
 
     def prepare(self, plan: WritePlan) -> None:

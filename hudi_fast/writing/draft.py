@@ -15,7 +15,7 @@ from hudi_fast.config.merge_mode import DEFAULT_PAYLOAD
 from hudi_fast.config.option_conflicts import check_against_table, effective_operation
 from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
 from hudi_fast.formats.lance.package import lance_files
 from hudi_fast.formats.lance.types import map_columns
@@ -39,11 +39,9 @@ from hudi_fast.merging.rules import (
 )
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.dotted import find_dotted
-from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.history import schema_at
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.schema.internal_types import internal_schema
-from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.storage.concurrency import most_threads
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
@@ -67,6 +65,7 @@ from hudi_fast.writing.plan import (
     WritePlan,
     stored_keys,
 )
+from hudi_fast.writing.reconcile import DELETES, changed_columns, known_columns, reconciled
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, stored_columns
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
@@ -75,7 +74,6 @@ __all__ = ["draft_files", "draft_plan"]
 _WITHOUT_KEYS = frozenset({"files", "column_stats", "partition_stats"})
 """Partitions of the metadata table without record keys."""
 
-_DELETES = frozenset({"delete", "delete_partition"})
 _TAGGED = frozenset({"upsert", "delete"})
 _SORT_KEY = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 _RECORD_SIZE = "hoodie.copyonwrite.record.size.estimate"
@@ -113,11 +111,10 @@ def draft_plan(
     if operation in _TAGGED and not config.record_key_fields and RECORD_KEY in incoming.names:
         keys = stored_keys(keys)
     rules = _rules(state, options, merger or options.merger)
-    partial = None
+    known, partial = known_columns(state, incoming), None
     if options.partial_update:
-        known = _known_columns(state, incoming)
         partial = partial_columns(config, options, operation, rules, known, incoming)
-    schema = known if partial is not None else _schema(state, options, incoming, operation)
+    schema = reconciled(state, options, known, incoming, operation, partial is not None)
     _check_formats(state, options, schema)
     if not options.partitions_to_delete:
         _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, is_dml)
@@ -135,6 +132,8 @@ def draft_plan(
         sorts_by_key=options.bulk_insert_sort_suffix_record_key,
         partial=partial,
         is_dml=is_dml,
+        rounds=options.allow_rounding,
+        schema_changes=() if known is None else changed_columns(state, options, known, schema),
         allows_clustering_updates=options.allows_clustering_updates,
     )
 
@@ -165,7 +164,7 @@ def draft_files(
     known = table_schema(state)
     if known is None:
         raise ConfigError(f"{state.storage.uri} has no commit yet, so there are no files to work on.")
-    schema = known if not state.config.drop_partition_columns else _known_columns(state, known)
+    schema = known if not state.config.drop_partition_columns else known_columns(state, known)
     assert schema is not None
     _check_formats(state, options, schema)
     return FilePlan(
@@ -370,48 +369,17 @@ def _refuse(state: TableState, problems: Mapping[str, bool]) -> None:
         raise UnsupportedFeatureError(f"Writing to {state.storage.uri} is not supported: it needs {'; '.join(found)}.")
 
 
-def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, operation: str) -> pa.Schema:
-    known = _known_columns(state, incoming)
-    if operation in _DELETES:
-        if known is None:
-            raise ConfigError(f"There is nothing to delete: {state.storage.uri} has no commit yet.")
-        return known
-    rules = EvolutionRules(
-        options.reconcile_schema,
-        options.schema_validate,
-        options.allow_column_drop,
-        options.set_null_for_missing_columns,
-        state.config.partition_fields,
-        state.config.drop_partition_columns,
-        state.view.history is not None,
-    )
-    try:
-        return deduce_writer_schema(known, incoming, rules)
-    except SchemaMismatchError as error:
-        raise SchemaMismatchError(f"{error}\nTable {state.config.name} ({state.storage.uri}) is as before.") from error
-
-
-def _known_columns(state: TableState, incoming: pa.Schema) -> pa.Schema | None:
-    """The table's columns. Columns stored only in the path get their types from the incoming rows."""
-    known = table_schema(state)
-    if known is None or not state.config.drop_partition_columns:
-        return known
-    given = normalize_input_schema(incoming, known)
-    named = [given.field(name).with_nullable(True) for name in state.config.partition_fields if name in given.names]
-    return pa.schema([*_without(known, state.config.partition_fields), *named])
-
-
 def _check_columns(
     config: TableConfig, keys: KeyConfig, schema: pa.Schema, incoming: pa.Schema, operation: str, changes: bool
 ) -> None:
     """Check that key, partition and ordering columns exist; nested names are looked up by their first part."""
     found_again = RECORD_KEY in keys.record_key_fields
-    looked_up = incoming if operation in _DELETES or found_again else schema
+    looked_up = incoming if operation in DELETES or found_again else schema
     partitioned = () if keys.kind in ("NON_PARTITION", "GLOBAL_DELETE") else keys.partition_fields
     roles = [("partition path", partitioned)]
     if operation != "delete_partition":
         roles.append(("record key", keys.record_key_fields))
-    if operation not in _DELETES:
+    if operation not in DELETES:
         roles.append(("ordering", config.ordering_fields))
     for role, names in roles:
         missing = [name for name in names if name.split(".")[0] not in looked_up.names]

@@ -43,8 +43,10 @@ from hudi_fast.index.consistent import HashingMetadata
 from hudi_fast.index.record_index import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
 from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.schema.changes import SchemaChange
 from hudi_fast.timeline.announced_changes import announce, apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine, PlannedEngine
 from hudi_fast.writing.bucket_ranges import change_counts, confirm_ranges, renewed_ranges, save_ranges
 from hudi_fast.writing.conflicts.checks import (
@@ -109,6 +111,7 @@ class WriteResult(HtmlResult):
         plan: physical plan: ``local``, ``spilled``, ``driver``, ``broadcast``, ``fused``, ``routed``, ``bucketed`` or
             ``direct``.
         reason: why that plan was chosen.
+        schema_changes: the columns of the table that it added, dropped, or gave another type.
     """
 
     instant: str
@@ -121,6 +124,7 @@ class WriteResult(HtmlResult):
     seconds: float
     plan: str
     reason: str
+    schema_changes: tuple[SchemaChange, ...] = ()
 
 
 def run_write(session: TableSession, engine: Engine, mode: str) -> WriteResult:
@@ -181,7 +185,7 @@ def _write_once(session: TableSession, engine: Engine, mode: str) -> WriteResult
             )
     session.set_state(target.new_state())
     with session.phase("prepare", "writing"):
-        engine.prepare(draft_plan(session.state, options, engine.input_schema()))
+        engine.prepare(_drafted(session.state, options, engine))
     session.changed()
     try:
         create_table(target, options)
@@ -221,10 +225,26 @@ def _draft(session: TableSession, engine: Engine, new: Target | None) -> WritePl
     options = session.settings.write
     if new is not None:
         session.set_state(new.new_state())
-    plan = draft_plan(session.state, options, engine.input_schema())
+    plan = _drafted(session.state, options, engine)
     check_mode(plan, options)
     engine.prepare(plan)
+    _warn_of_changes(plan)
     return plan
+
+
+def _warn_of_changes(plan: WritePlan) -> None:
+    told = [
+        f"column {one.column!r}, {'new' if one.before is None else one.before} -> {one.after}: {one.warning}."
+        for one in plan.schema_changes
+        if one.warning
+    ]
+    if told:
+        listed = "\n".join(f"  - {each}" for each in told)
+        warn(f"This write changes columns of table {plan.config.name} ({plan.storage.uri}) for good:\n{listed}")
+
+
+def _drafted(state: TableState, options: WriteOptions, engine: Engine) -> WritePlan:
+    return draft_plan(state, options, engine.input_schema(state))
 
 
 def write_at(session: TableSession, engine: Engine, requested: str) -> WriteResult:
@@ -285,10 +305,11 @@ def _write_in(
         if state.timeline == drafted.timeline:
             plan = replace(plan, table=replace(plan.table, config=state.config, view=state.view))
         else:
-            plan = draft_plan(state, options, engine.input_schema())
+            plan = _drafted(state, options, engine)
             engine.prepare(plan)
         plan, outcome, instant = _execute(transaction, pinned, plan, engine)
-    return _result(instant, plan.operation, outcome.stats if instant else [], started, outcome)
+    result = _result(instant, plan.operation, outcome.stats if instant else [], started, outcome)
+    return replace(result, schema_changes=plan.schema_changes if instant else ())
 
 
 def _execute(

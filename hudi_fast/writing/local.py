@@ -18,6 +18,7 @@ from hudi_fast.events import phase
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
@@ -52,7 +53,7 @@ class LocalEngine:
         self._incoming: Incoming | None = None
         self._prepared_for: object = None
 
-    def input_schema(self) -> pa.Schema:
+    def input_schema(self, state: TableState) -> pa.Schema:
         """Columns of the source."""
         return self.source.schema
 

@@ -31,7 +31,7 @@ class PartitionDeletion:
         self._choose = choose
         self._schema = table_schema(state) or pa.schema([])
 
-    def input_schema(self) -> pa.Schema:
+    def input_schema(self, state: TableState) -> pa.Schema:
         """The table's columns."""
         return self._schema
 

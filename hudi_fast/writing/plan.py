@@ -29,6 +29,7 @@ from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.merging.spooled_rows import SpooledRows, take_rows
+from hudi_fast.schema.changes import SchemaChange
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -275,6 +276,8 @@ class WritePlan(FilePlan):
         sort_columns: for ``bulk_insert``: the user's sort columns.
         sorts_by_key: whether the record key follows the sort columns.
         partial: the columns of a partial update; None for whole rows.
+        rounds: whether integers that become floating-point numbers may be rounded.
+        schema_changes: of the table's columns, by this write.
         is_dml: whether rows are computed from stored rows (:mod:`hudi_fast.writing.dml_rows`).
         unset: columns whose values updated rows keep.
         allows_clustering_updates: whether rows in a pending clustering may change.
@@ -293,6 +296,8 @@ class WritePlan(FilePlan):
     sorts_by_key: bool = False
     partial: PartialColumns | None = None
     is_dml: bool = False
+    rounds: bool = False
+    schema_changes: tuple[SchemaChange, ...] = ()
     unset: frozenset[str] = frozenset()
     allows_clustering_updates: bool = False
     early: EarlyDetection | None = None

@@ -69,7 +69,7 @@ def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunk
     """
     if plan.operation == "delete":
         return _prepare_deletes(plan, table, first_row)
-    rows = conform(table, plan.row_schema, first_row)
+    rows = conform(table, plan.row_schema, first_row, plan.rounds)
     if joins_chunks:
         rows = rows.combine_chunks()
     placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
@@ -97,7 +97,7 @@ def spooled_form(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
         SchemaMismatchError: a column cannot be cast.
     """
     given = [field.with_nullable(True) for field in plan.input_schema if field.name in batch.schema.names]
-    made = conform(batch.select([field.name for field in given]), pa.schema(given))
+    made = conform(batch.select([field.name for field in given]), pa.schema(given), rounds=plan.rounds)
     converted = dict(zip(made.schema.names, made.columns, strict=True))
     columns = [converted.get(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -170,7 +170,7 @@ def _prepare_deletes(plan: WritePlan, table: pa.Table, first_row: int) -> Incomi
             f"A delete needs the record key and partition columns; {missing} are missing from {table.column_names}."
         )
     needed = [field for field in plan.input_schema if field.name in table.column_names]
-    keyed = conform(table.select([field.name for field in needed]), pa.schema(needed), first_row)
+    keyed = conform(table.select([field.name for field in needed]), pa.schema(needed), first_row, plan.rounds)
     return Incoming(
         rows=keyed.select([]),
         keys=single_chunk(record_keys(plan.key_config, keyed, first_row=first_row)),
@@ -183,7 +183,7 @@ def _prepare_deletes(plan: WritePlan, table: pa.Table, first_row: int) -> Incomi
 def _prepare_partitions(plan: WritePlan, table: pa.Table) -> Incoming:
     """Rows that only name partitions to delete."""
     needed = pa.schema([field for field in plan.schema if field.name in table.column_names])
-    keyed = conform(table.select(needed.names), needed)
+    keyed = conform(table.select(needed.names), needed, rounds=plan.rounds)
     paths = _partition_array(plan.key_config, keyed) if table.num_columns else pa.array([], _PATHS)
     return Incoming(keyed.select([]), pa.nulls(keyed.num_rows, pa.string()), paths, None, ())
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow.compute import field
 
+import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.assignments import assigned, partial_columns_of, values_of
 from hudi_fast.dml.statement import MATCHED, NOT_MATCHED, Clause, MergeSpec
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, SchemaMismatchError
+from hudi_fast.schema.assignment import Outcome, outcome_of
+from tests.support.small_tables import listing
 
 NAMES = ["id", "part", "ts", "fare"]
 ON_ID = MergeSpec(pairs=(("id", "key"),))
@@ -86,3 +94,51 @@ def test_values_have_the_types_of_the_table() -> None:
     made = values_of({"fare": "source.fare", "ts": field("target.ts") + 1}, rows, schema, update())
     assert made.schema == pa.schema({"fare": pa.float64(), "ts": pa.int32()})
     assert made.to_pydict() == {"fare": [1.5, None], "ts": [2, 3]}
+
+
+SAMPLES: dict[pa.DataType, Any] = {
+    pa.bool_(): True,
+    pa.int32(): 1,
+    pa.int64(): 1,
+    pa.float64(): 1.0,
+    pa.string(): "1",
+    pa.date32(): dt.date(2024, 1, 1),
+    pa.time64("us"): dt.time(1),
+    pa.timestamp("us", "UTC"): dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+    pa.timestamp("us"): dt.datetime(2024, 1, 1),
+    pa.decimal128(5, 2): Decimal("1.00"),
+}
+OTHER_MEANING = [
+    pair for pair in product(SAMPLES, SAMPLES) if outcome_of(*pair) in (Outcome.NEVER, Outcome.ZONED)
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_updates_and_merges_refuse_values_that_columns_would_give_another_meaning(tmp_path: Path) -> None:
+    columns = {f"c{number}": pa.array([value], kind) for number, (kind, value) in enumerate(SAMPLES.items())}
+    names = dict(zip(SAMPLES, columns, strict=True))
+    rows = pa.table({"id": ["a"], "ts": [1], **columns})
+    keyed = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.precombine.field": "ts"}
+    hf.write(rows, tmp_path / "t", {"hoodie.table.name": "t", **keyed})
+    table = hf.HudiTable.open(tmp_path / "t")
+    held = listing(tmp_path / "t")
+    for kind, value in OTHER_MEANING:
+        said = (
+            rf"column '{names[kind]}' is {re.escape(str(kind))} in the table and the value is {re.escape(str(value))}"
+        )
+        with pytest.raises(SchemaMismatchError, match=f"when matched update.*{said}"):
+            table.merge(rows).on("id").when_matched_update({names[kind]: f"source.{names[value]}"}).execute()
+        with pytest.raises(SchemaMismatchError, match=said):
+            table.update(None, {names[kind]: names[value]})
+        with pytest.raises(SchemaMismatchError, match=said):
+            hf.sql(f"UPDATE t SET {names[kind]} = {names[value]}", {"t": table})
+    moments = names[pa.timestamp("us", "UTC")], names[pa.timestamp("us")]
+    for literal in (5, SAMPLES[pa.timestamp("us")]):
+        with pytest.raises(SchemaMismatchError, match=f"column '{moments[0]}' is timestamp"):
+            table.update(None, {moments[0]: literal})
+    with pytest.raises(SchemaMismatchError, match=f"INSERT INTO t: column '{moments[0]}'.*assume_timezone"):
+        hf.sql(f"INSERT INTO t (id, ts, {moments[0]}) SELECT 'b', 1, {moments[1]} FROM t", {"t": table})
+    source = pa.table({moments[0]: columns[moments[1]]})
+    with pytest.raises(SchemaMismatchError, match=f"on, compared with '{moments[0]}' of the source: column"):
+        table.merge(source).on(moments[0]).when_matched_delete().execute()
+    assert listing(tmp_path / "t") == held

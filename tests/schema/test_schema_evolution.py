@@ -49,8 +49,7 @@ def merged_type(table, incoming):
         (pa.decimal128(10, 2), pa.decimal128(12, 3), pa.decimal128(12, 3)),
         (pa.decimal128(12, 3), pa.decimal128(10, 2), pa.decimal128(12, 3)),
         (UTC_MILLIS, UTC_MICROS, UTC_MILLIS),
-        (UTC_MICROS, pa.timestamp("ns"), UTC_MICROS),
-        (UTC_MICROS, pa.int64(), UTC_MICROS),
+        (UTC_MICROS, pa.timestamp("ns", "Asia/Tokyo"), UTC_MICROS),
         (pa.time32("ms"), pa.time64("us"), pa.time32("ms")),
         (pa.int32(), pa.null(), pa.int32()),
         (pa.list_(pa.int32()), pa.list_(pa.int64()), pa.list_(pa.int64())),
@@ -73,6 +72,10 @@ def test_the_wider_type_wins_and_the_table_where_either_would_do(table, incoming
         (pa.int32(), pa.date32()),
         (pa.date32(), pa.string()),
         (pa.date32(), UTC_MICROS),
+        (UTC_MICROS, pa.timestamp("us")),
+        (UTC_MICROS, pa.int64()),
+        (pa.int64(), UTC_MICROS),
+        (pa.int64(), pa.float32()),
         (pa.decimal128(10, 2), pa.decimal128(9, 3)),
         (pa.decimal128(10, 2), pa.float64()),
         (pa.binary(4), pa.binary(5)),
@@ -180,7 +183,7 @@ def test_all_problems_are_told_at_once_with_what_is_allowed():
     said = str(caught.value)
     assert all(f"'{name}'" in said for name in ("ID", "qty", "name", "new"))
     assert "int32 in the table and bool in the incoming schema" in said
-    assert "int64, float, double, string" in said
+    assert "column.cast(pa.int32()), or CAST(qty AS INT)" in said
     assert "hoodie.write.set.null.for.missing.columns=true" in said
 
 

@@ -42,6 +42,7 @@ def table_options(kind: str) -> dict[str, Any]:
         "hoodie.datasource.write.table.type": kind,
         "hoodie.compact.inline": False,
         "hoodie.metadata.enable": False,
+        "hudi_fast.allow.rounding": True,
     }
 
 

@@ -447,6 +447,12 @@ ENGINE_OPTIONS = (
         "take the writes of the last half minute.",
     ),
     Option(
+        "hudi_fast.allow.rounding",
+        Kind.BOOL,
+        False,
+        "Integers may meet floating-point numbers that round some of them, in rows or in a column, as in Apache Hudi.",
+    ),
+    Option(
         "hudi_fast.threads",
         Kind.INT,
         0,

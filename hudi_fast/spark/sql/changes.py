@@ -35,6 +35,7 @@ from hudi_fast.spark.sql.queries import Tables
 from hudi_fast.spark.sql.reading import constant, original_sql
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.spark.writing.zones import require_castable
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, Update
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.open_session import open_session
@@ -108,6 +109,8 @@ def insert_frame(
     missing = [name for name in frame.columns if name not in table.types]
     if missing:
         raise ConfigError(f"INSERT INTO {entry}: the table has no columns {missing}; it has {list(table.types)}.")
+    given = {field.name: field.dataType for field in frame.schema.fields if field.name in table.types}
+    require_castable(given, table.table.schema, f"INSERT INTO {entry}")
     with session_conf(spark, _ANSI):
         typed = frame.select(
             *(

@@ -21,6 +21,7 @@ from hudi_fast.errors import ConfigError, TableNotFoundError
 from hudi_fast.spark.streaming.checkpoints import Checkpoint, checkpoint_metadata, find_checkpoint
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
@@ -103,8 +104,8 @@ class _ExactlyOnceEngine:
         self._engine = engine
         self._batch = batch
 
-    def input_schema(self) -> pa.Schema:
-        return self._engine.input_schema()
+    def input_schema(self, state: TableState) -> pa.Schema:
+        return self._engine.input_schema(state)
 
     def prepare(self, plan: WritePlan) -> None:
         """Called under the table's lock; for a new table before its lock exists."""

@@ -45,6 +45,8 @@ from hudi_fast.spark.writing.fused import TASK_BYTES, run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.workload import count_changes, count_rows, task_count
+from hudi_fast.spark.writing.zones import in_table_kinds
+from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
@@ -119,16 +121,15 @@ class SparkEngine:
         self._row_size: float | None = None
         self._too_large = ""
 
-    def input_schema(self) -> pa.Schema:
-        """Columns of the DataFrame, in Python's types."""
-        return arrow_schema(self._source)
+    def input_schema(self, state: TableState) -> pa.Schema:
+        """Columns of the DataFrame, in Python's types, with the table's kinds of timestamps."""
+        return arrow_schema(in_table_kinds(self._source, table_schema(state)))
 
     def prepare(self, plan: WritePlan) -> None:
         """Choose the physical plan; rows collected on the driver are checked here, others by the tasks."""
         if self._choice is None:
-            wanted = columns_for(plan, self._source.columns)
-            if wanted != self._source.columns:
-                self._df = self._source.select(*[f"`{name}`" for name in wanted])
+            wanted, rows = columns_for(plan, self._source.columns), in_table_kinds(self._source, plan.schema)
+            self._df = rows if wanted == rows.columns else rows.select(*[f"`{name}`" for name in wanted])
             with explained_job_errors(self._df.sparkSession, plan.storage.uri):
                 self._choice = self._choose(plan)
         if self._local is not None:

@@ -22,6 +22,7 @@ from hudi_fast.arrow_input import RowStream
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merging.freed_memory import return_freed_bytes
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.local import LocalEngine, lookup_threads, write_incoming
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
@@ -56,7 +57,7 @@ class SpillingEngine:
         self._partitions: LocalEngine | None = None
         self._prepared_for: object = None
 
-    def input_schema(self) -> pa.Schema:
+    def input_schema(self, state: TableState) -> pa.Schema:
         """Columns of the stream."""
         return self._rows.schema
 
