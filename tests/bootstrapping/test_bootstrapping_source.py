@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.bootstrapping.source import SourcePartition, folder_schema, list_source, named_fields
-from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, HudiWarning, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
 
 
@@ -73,6 +73,30 @@ def test_types_that_do_not_go_together_are_named_with_their_files(tmp_path: Path
     put(tmp_path, "1.parquet", a=pa.array([1]))
     put(tmp_path, "2.parquet", a=pa.array([True]))
     with pytest.raises(SchemaMismatchError, match=r"'a'.*1\.parquet.*2\.parquet"):
+        folder_schema(list_source(Storage(tmp_path)), [])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (pa.array([1]), pa.array([1.5]), "'a' is int64 in some .* and double in others.*rounds large integers"),
+        (pa.array(["x"]), pa.array([1.5]), "'a' is double in some .* and string in others.*'a' as text"),
+    ],
+)
+def test_a_column_that_loses_something_in_the_common_type_is_told(
+    one: pa.Array, other: pa.Array, said: str, tmp_path: Path
+) -> None:
+    put(tmp_path, "1.parquet", a=one)
+    put(tmp_path, "2.parquet", a=other)
+    with pytest.warns(HudiWarning, match=said):
+        folder_schema(list_source(Storage(tmp_path)), [])
+
+
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_numbers_of_one_file_do_not_become_moments_of_another(zone: str | None, tmp_path: Path) -> None:
+    put(tmp_path, "1.parquet", a=pa.array([1]))
+    put(tmp_path, "2.parquet", a=pa.array([1], pa.timestamp("us", zone)))
+    with pytest.raises(SchemaMismatchError, match=r"'a' is int64 in .*1\.parquet and timestamp"):
         folder_schema(list_source(Storage(tmp_path)), [])
 
 
