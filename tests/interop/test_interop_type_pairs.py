@@ -45,6 +45,12 @@ ONLY_HUDI = {
     ("long", "double"): "a double rounds; hudi_fast.allow.rounding",
     ("long", "instant"): "stored numbers would become moments of an unknown unit",
     ("long", "local"): "stored numbers would become moments of an unknown unit",
+    **{
+        (column, kind): "Hudi casts the rows, and rounds; the user may do so"
+        for column in ("decimal", "wider")
+        for kind in ("int", "long", "float", "double", "string")
+    },
+    **{("string", kind): "the rows would become text" for kind in ("decimal", "wider", "date")},
 }
 """Pairs (column, rows) that Hudi 1.2.0 takes and hudi_fast refuses, with the reason."""
 SOME = [("long", "double"), ("long", "instant"), ("instant", "long"), ("instant", "local"), ("local", "instant")]
