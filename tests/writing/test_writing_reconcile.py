@@ -116,6 +116,7 @@ def test_a_stream_and_an_upsert_over_old_files_are_stored_alike(kind: str, tmp_p
     check(path, [old.take([0]), new.take([0]), back])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_columns_become_text_with_a_warning(operation: str, tmp_path: Path) -> None:
     before, after = sides(TEXT)
@@ -131,6 +132,7 @@ def test_columns_become_text_with_a_warning(operation: str, tmp_path: Path) -> N
     check(path, [new] if operation == "insert_overwrite_table" else [old, new])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_columns_round_with_the_option_and_a_warning(operation: str, tmp_path: Path) -> None:
     before, after = sides(ROUNDED)
@@ -159,6 +161,7 @@ def writes_of(operation: str, new: pa.Table, path: Path) -> None:
     hf.write(new, path, options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", [*OPERATIONS, "partial", "plan"])
 def test_all_other_pairs_are_refused_at_once_and_nothing_is_written(operation: str, tmp_path: Path) -> None:
     before, after = sides(REFUSED)
