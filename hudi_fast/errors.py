@@ -17,6 +17,7 @@
     │   │   └── ServiceTakenError   another process executes the service or has completed it: do not retry
     │   └── CommitStateUnknownError it is unknown whether the write became visible: check before you retry
     ├── StorageAccessError          the store refuses access (also a PermissionError): fix credentials, rights, address
+    ├── StorageUnreachableError     no answer came from the store (also an OSError): fix network, address, proxy
     └── LockError                   the table lock could not be acquired or was lost
         └── LockTimeoutError        the lock was not acquired in time: wait, or find the holder
 
@@ -42,6 +43,7 @@ __all__ = [
     "SchemaMismatchError",
     "ServiceTakenError",
     "StorageAccessError",
+    "StorageUnreachableError",
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
@@ -169,6 +171,22 @@ class CatalogError(HudiError):
 
 class StorageAccessError(HudiError, PermissionError):
     """The store refuses an access: wrong credentials, a missing permission or bucket, a proxy in between."""
+
+
+class StorageUnreachableError(HudiError, OSError):
+    """No answer came from the store; it is unknown whether it did what was asked.
+
+    Args:
+        message: names the store, the address, and what to check.
+        seconds: how long the storage options wait for an answer; None if they do not say.
+    """
+
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.seconds)
 
 
 class LockError(HudiError):

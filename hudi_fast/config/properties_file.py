@@ -19,7 +19,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from hudi_fast.config.properties import format_properties, parse_properties
-from hudi_fast.errors import CommitConflictError, CorruptTableError, TableExistsError, TableNotFoundError
+from hudi_fast.errors import (
+    CommitConflictError,
+    CorruptTableError,
+    StorageAccessError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from hudi_fast.storage.base import Storage
 
 __all__ = [
@@ -57,6 +63,7 @@ def load_properties(storage: Storage) -> dict[str, str]:
     Raises:
         TableNotFoundError: neither file exists, and the timeline has no instants.
         CorruptTableError: a file cannot be decoded, or the table has instants but no properties.
+        StorageAccessError: a file may not be read.
     """
     problem: CorruptTableError | None = None
     for attempt in range(_ATTEMPTS):
@@ -69,6 +76,10 @@ def load_properties(storage: Storage) -> dict[str, str]:
                 continue
             except CorruptTableError as error:
                 problem = problem or error
+            except StorageAccessError:
+                raise
+            except PermissionError as error:
+                raise _forbidden(storage, path, error) from error
         if problem is None and not storage.exists(".hoodie"):
             break
     if problem is not None:
@@ -85,6 +96,13 @@ def load_properties(storage: Storage) -> dict[str, str]:
             PROPERTIES_PATH,
         )
     raise TableNotFoundError(f"No Hudi table at {storage.uri}: expected {PROPERTIES_PATH}. Create it or fix the path.")
+
+
+def _forbidden(storage: Storage, path: str, error: PermissionError) -> StorageAccessError:
+    return StorageAccessError(
+        f"{storage.absolute(path)} cannot be read: {error.strerror or error}. This user needs the right to read the "
+        "files of the table."
+    )
 
 
 def create_properties(storage: Storage, props: Mapping[str, str]) -> None:
@@ -166,6 +184,13 @@ def _read_valid(storage: Storage, path: str) -> dict[str, str]:
         props = parse_properties(body.decode("iso-8859-1"))
     except CorruptTableError as error:
         raise CorruptTableError(f"Table {storage.uri}: {error}", path) from error
+    if not props:
+        found_instead = "comments only" if body.strip() else f"{len(body)} bytes"
+        raise CorruptTableError(
+            f"The properties of {storage.uri} are empty: expected lines of key=value, found {found_instead}. A "
+            "writer or a copy was interrupted; restore the file from a copy of the table.",
+            path,
+        )
     found = props.get(CHECKSUM_KEY)
     if found is None and not body.endswith(b"\n"):
         raise CorruptTableError(f"The properties of {storage.uri} end in the middle of a line; restore the file.", path)

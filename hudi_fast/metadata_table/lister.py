@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import HudiError, StorageAccessError
+from hudi_fast.errors import HudiError, StorageAccessError, StorageUnreachableError
 from hudi_fast.events import warn
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.layout import PartitionKind
@@ -160,7 +160,7 @@ class MetadataLister:
             if self._folders is None:
                 try:
                     return find()
-                except StorageAccessError:
+                except (StorageAccessError, StorageUnreachableError):
                     raise
                 except (HudiError, FileNotFoundError) as error:
                     self._folders = StorageLister(self.table.data_storage)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError, HudiError, StorageAccessError
+from hudi_fast.errors import CorruptTableError, HudiError, StorageAccessError, StorageUnreachableError
 from hudi_fast.events import warn
 from hudi_fast.formats.hfile.cache import BlockCache
 from hudi_fast.metadata_table.definitions import IndexDefinition, index_version, load_definitions
@@ -134,7 +134,7 @@ class MetadataTable:
             return "it is being built" if partition in self.building else "the table does not have it"
         try:
             self.groups(partition)
-        except StorageAccessError:
+        except (StorageAccessError, StorageUnreachableError):
             raise
         except HudiError as error:
             return str(error)
@@ -272,7 +272,7 @@ def examine_metadata(
         )
         if problem is None and (unusable := table.unusable(PartitionKind.FILES)) is not None:
             problem = f"its partition files cannot be read: {unusable}"
-    except StorageAccessError:
+    except (StorageAccessError, StorageUnreachableError):
         raise
     except (HudiError, FileNotFoundError, NotADirectoryError) as error:
         problem = str(error)

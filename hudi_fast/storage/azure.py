@@ -10,26 +10,35 @@ replace   ``If-Match: <ETag>``    201 replaced, 412 it has changed, 404 it does 
 Requests use the blob endpoint for all paths: both endpoints have the same files. In accounts with a hierarchical
 namespace, pyarrow deletes, because it handles non-empty folders. The client does not retry.
 
+pyarrow's file system reads and lists. Some of its calls end the process where they get no token or cannot parse an
+address (pyarrow 26), so options are checked before it is made, and a call that raises asks for a token first.
+
 Source: Azure Storage, "Specifying conditional headers"; AzureStorageLockClient, Hudi 1.2.0.
 """
 
 from __future__ import annotations
 
+import base64
+import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
-from hudi_fast.storage.option_names import checked_options
-from hudi_fast.storage.refusals import NO_ANSWER, refusal_code, refused
+from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, timeout_of
+from hudi_fast.storage.refusals import NO_CREDENTIALS, refusal_code, refused
+from hudi_fast.storage.renewed import RenewedFiles
+from hudi_fast.storage.servers import Server
 
 __all__ = ["AzureOptions", "AzureStore"]
 
@@ -46,6 +55,14 @@ _NAMES = {
     "endpoint_url": "endpoint azure_storage_endpoint",
     "timeout": "request_timeout",
 }
+
+_NAME = re.compile(r"[A-Za-z0-9-]+")
+_TENANT = re.compile(r"[A-Za-z0-9.-]+")
+_TOKEN_SECONDS = 240
+"""After this a new file system asks for a token: Azure's clients renew one in its last five minutes."""
+
+_NO_TOKEN = "AuthenticationException"
+"""In messages of pyarrow."""
 
 Result = TypeVar("Result")
 
@@ -72,7 +89,7 @@ class AzureOptions:
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     endpoint_url: str | None = None
-    timeout: float = 20.0
+    timeout: float = TIMEOUT
 
     @classmethod
     def of(cls, options: Mapping[str, Any], account: str | None) -> AzureOptions:
@@ -94,14 +111,44 @@ class AzureOptions:
             )
         if "account_key" in given and "sas_token" in given:
             raise ConfigError("Set only one of the storage options account_key and sas_token.")
-        try:
-            given["timeout"] = float(given.get("timeout", "20"))
-        except ValueError:
-            raise ConfigError("The storage option timeout must be a number of seconds.") from None
+        if "endpoint_url" in given:
+            given["endpoint_url"] = checked_url(given["endpoint_url"], "endpoint_url")
+        given["timeout"] = timeout_of(given)
+        _check_credentials(given)
         return cls(**given)
 
+    @property
+    def uses_tokens(self) -> bool:
+        """Whether requests need a token, which a server or a program of the machine gives."""
+        return self.account_key is None and self.sas_token is None
+
+    def server(self) -> Server:
+        """The server of these options."""
+        url = self.endpoint_url or f"https://{self.account_name}.blob.core.windows.net"
+        return Server(
+            "Azure Blob Storage", (url,), self.timeout, "the name of the account, and endpoint_url and the proxy if set"
+        )
+
+    def files(self) -> RenewedFiles:
+        """File systems for reads and streams: the first when the server has answered, others while tokens are new."""
+        if not self.uses_tokens:
+            return RenewedFiles(lambda: None, lambda _: self.file_system(), self.server().require_answer)
+        return RenewedFiles(
+            lambda: time.monotonic() // _TOKEN_SECONDS, lambda _: self._with_token(), self.server().require_answer
+        )
+
+    def _with_token(self) -> pafs.FileSystem:
+        """A file system that has a token; without one, most of its calls end the process."""
+        made = self.file_system()
+        try:
+            made.get_file_info("hudi-fast/token")
+        except (OSError, pa.ArrowException) as error:
+            if _NO_TOKEN in str(error):
+                raise refused("use", f"the account {self.account_name}", NO_CREDENTIALS, _TOKEN_SOURCES) from error
+        return made
+
     def file_system(self) -> pafs.FileSystem:
-        """The file system for reads and streams."""
+        """The file system for reads and streams; see :meth:`files`."""
         more: dict[str, Any] = {}
         if self.endpoint_url:
             endpoint = urlsplit(self.endpoint_url)
@@ -146,11 +193,11 @@ class AzureOptions:
 class AzureStore:
     """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
 
-    ``files`` is its file system, which knows whether the account has real folders.
+    ``files`` has its file system, which knows whether the account has real folders.
     """
 
-    def __init__(self, options: AzureOptions, files: pafs.FileSystem) -> None:
-        self._options = options
+    def __init__(self, options: AzureOptions, files: RenewedFiles) -> None:
+        self._options, self._host = options, options.server()
         self._files = files
         self._made: Any = None
         self._lock = threading.Lock()
@@ -196,7 +243,7 @@ class AzureStore:
 
     def has_folder(self, name: str) -> bool:
         """See ``ObjectStore``; content counts, because an account with real folders creates those of a blob."""
-        return bool(self._files.get_file_info(name).type != pafs.FileType.NotFound)
+        return bool(self._files().get_file_info(name).type != pafs.FileType.NotFound)
 
     def drop_folder(self, name: str) -> None:
         """See ``ObjectStore``."""
@@ -204,7 +251,7 @@ class AzureStore:
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
         if name.endswith("/") and not self._options.sas_token:
-            self._files.create_dir(name.rstrip("/"), recursive=True)
+            self._files().create_dir(name.rstrip("/"), recursive=True)
             return
         # pyarrow looks at the container before it creates a folder; no signature of a container permits that.
         folder = {"metadata": {"hdi_isfolder": "true"}} if name.endswith("/") else {}
@@ -227,8 +274,8 @@ class AzureStore:
         with ThreadPoolExecutor(min(_THREADS, len(files) or 1)) as pool:
             list(pool.map(one, files))
         for folder in (name.rstrip("/") for name in names if name.endswith("/")):
-            if self._files.get_file_info(folder).type == pafs.FileType.Directory:
-                self._files.delete_dir(folder)
+            if self._files().get_file_info(folder).type == pafs.FileType.Directory:
+                self._files().delete_dir(folder)
 
     def _upload(self, name: str, data: bytes, **condition: Any) -> str:
         return _quoted(self._blob(name).upload_blob(data, overwrite=True, **condition)["etag"])
@@ -244,9 +291,13 @@ class AzureStore:
         """The result of a request; None for errors with one of ``none_codes``."""
         core = import_extra("azure.core.exceptions", "azure", "Azure")
         try:
-            return request()
+            found = request()
+            self._host.answered()
+            return found
         except core.AzureError as error:
             status, code = int(getattr(error, "status_code", None) or 0), str(getattr(error, "error_code", "") or "")
+            if status:
+                self._host.answered()
             if code in none_codes or (not code and status == 404 and "BlobNotFound" in none_codes):
                 return None
             if status == 412 and "ConditionNotMet" in none_codes:
@@ -255,10 +306,45 @@ class AzureStore:
             if status == 429 or code == "ServerBusy":
                 raise ThrottledError(text) from None
             failed = "Unauthorized" if isinstance(error, core.ClientAuthenticationError) else ""
+            if failed and not status and self._options.uses_tokens:
+                raise refused(what, f"abfs://{name}", NO_CREDENTIALS, _TOKEN_SOURCES) from None
             refusal = refusal_code(code) or refusal_code(failed) or refusal_code(str(status))
             if refusal is not None:
                 raise refused(what, f"abfs://{name}", refusal, code) from None
-            raise OSError(text if status else text + NO_ANSWER) from None
+            if not status:
+                raise self._host.unreachable(f"{what} abfs://{name}", type(error).__name__) from None
+            raise OSError(text) from None
+
+
+_TOKEN_SOURCES = "no token came from client_id and client_secret, the environment, a managed identity or the Azure CLI"
+
+
+def _check_credentials(given: Mapping[str, Any]) -> None:
+    """Refuse what Azure's clients refuse with errors of their own, or do not survive. Messages contain no secrets.
+
+    Raises:
+        ConfigError: an option is invalid, or options are incomplete.
+    """
+    if not _NAME.fullmatch(given["account_name"]):
+        raise ConfigError(f"{given['account_name']!r} is not the name of a storage account: letters and digits.")
+    if "account_key" in given:
+        try:
+            base64.b64decode(given["account_key"], validate=True)
+        except ValueError:
+            raise ConfigError("The storage option account_key must be in base64, as Azure shows it.") from None
+    application = [name for name in ("tenant_id", "client_id", "client_secret") if name in given]
+    if application not in ([], ["client_id"]) and len(application) < 3:
+        raise ConfigError(
+            f"An application of Azure needs tenant_id, client_id and client_secret; only {application} are set. A "
+            "managed identity needs client_id only."
+        )
+    if "tenant_id" in given and not _TENANT.fullmatch(given["tenant_id"]):
+        raise ConfigError("The storage option tenant_id must be the id or a domain of a tenant.")
+    has_secret = "account_key" in given or "sas_token" in given
+    if not has_secret and given.get("endpoint_url", "https:").startswith("http:"):
+        raise ConfigError(
+            "An endpoint_url with http:// needs account_key or sas_token: tokens are sent over https only."
+        )
 
 
 def _quoted(etag: Any) -> str:

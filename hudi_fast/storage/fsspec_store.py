@@ -19,7 +19,7 @@ import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +28,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import (
+    ConfigError,
+    HudiError,
+    StorageAccessError,
+    StorageUnreachableError,
+    UnsupportedFeatureError,
+)
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.folder_store import temporary_beside
 
@@ -206,17 +212,50 @@ class FsspecStore:
 
 
 class FsspecFiles(pafs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no types
-    """Reads and lists files; without listings that fsspec remembers, and with times under all their names."""
+    """Reads and lists files; without listings that fsspec remembers, and with times under all their names.
+
+    Args:
+        fs: the file system.
+        scheme: of the table's path, for messages.
+    """
+
+    def __init__(self, fs: Any, scheme: str) -> None:
+        super().__init__(fs)
+        self._scheme = scheme
 
     def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
         """See :class:`pyarrow.fs.FileSystemHandler`."""
-        self.fs.invalidate_cache()
-        return list(super().get_file_info(paths))
+        with self._explained(paths[0] if paths else ""):
+            self.fs.invalidate_cache()
+            return list(super().get_file_info(paths))
 
     def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
         """See :class:`pyarrow.fs.FileSystemHandler`."""
-        self.fs.invalidate_cache()
-        return list(super().get_file_info_selector(selector))
+        with self._explained(selector.base_dir):
+            self.fs.invalidate_cache()
+            return list(super().get_file_info_selector(selector))
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """See :class:`pyarrow.fs.FileSystemHandler`."""
+        with self._explained(path):
+            return super().open_input_file(path)
+
+    @contextlib.contextmanager
+    def _explained(self, path: str) -> Iterator[None]:
+        """Raise errors of servers, for which file systems have classes of their own, as those of hudi_fast."""
+        where = path if "://" in path else f"{self._scheme}://{path}"
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, HudiError):
+            raise
+        except PermissionError as error:
+            raise StorageAccessError(f"{where} cannot be accessed: {error}. Check storage_options.") from error
+        except OSError as error:
+            if type(error) is OSError and error.errno is not None:
+                raise
+            raise _unanswered(where, error) from error
+        except Exception as error:
+            raise _unanswered(where, error) from error
 
     @staticmethod
     def _create_file_info(path: str, info: dict[str, Any]) -> pafs.FileInfo:
@@ -316,6 +355,13 @@ def _lists_at_once(fs: Any, folder: str) -> bool:
         if not found or found[0]["size"] != 1 or abs(_time_of(found[0]) / 1e9 - began) > _DAY:
             return False
     return True
+
+
+def _unanswered(where: str, error: Exception) -> StorageUnreachableError:
+    return StorageUnreachableError(
+        f"{where} cannot be accessed: {type(error).__name__}: {error}. Check the path, the network, and the "
+        "storage_options, which fsspec gets."
+    )
 
 
 _DAY = 86400.0

@@ -29,9 +29,10 @@ from hudi_fast.errors import ConfigError, StorageAccessError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
-from hudi_fast.storage.option_names import checked_options, is_true
-from hudi_fast.storage.refusals import ACCESS_DENIED, NO_ANSWER, NO_BUCKET, refusal_code, refused
+from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, is_true, timeout_of
+from hudi_fast.storage.refusals import ACCESS_DENIED, NO_BUCKET, NO_CREDENTIALS, refusal_code, refused
 from hudi_fast.storage.renewed import RenewedFiles
+from hudi_fast.storage.servers import Server
 
 __all__ = ["GcsOptions", "GcsStore"]
 
@@ -70,7 +71,7 @@ class GcsOptions:
     project_id: str | None = None
     endpoint_url: str | None = None
     anonymous: bool = False
-    timeout: float = 20.0
+    timeout: float = TIMEOUT
     service_account_file: str | None = None
 
     @classmethod
@@ -81,18 +82,14 @@ class GcsOptions:
             ConfigError: an option is unknown or invalid; the message does not contain secrets.
         """
         given = checked_options(options, _NAMES, "gs://")
-        try:
-            timeout = float(given.get("timeout", "20"))
-        except ValueError:
-            raise ConfigError("The storage option timeout must be a number of seconds.") from None
         if "service_account_file" in given and "access_token" in given:
             raise ConfigError("Set only one of the storage options access_token and service_account_file.")
         return cls(
             given.get("access_token"),
             given.get("project_id"),
-            given.get("endpoint_url"),
+            checked_url(given["endpoint_url"], "endpoint_url") if "endpoint_url" in given else None,
             is_true(given, "anonymous"),
-            timeout,
+            timeout_of(given),
             given.get("service_account_file"),
         )
 
@@ -112,8 +109,18 @@ class GcsOptions:
             more |= {"access_token": token, "credential_token_expiration": datetime.now(UTC) + timedelta(1)}
         return pafs.GcsFileSystem(anonymous=self.anonymous, project_id=self.project_id, **more)
 
-    def renewed(self) -> RenewedFiles | None:
-        """File systems with tokens of the service account; None without one."""
+    def server(self) -> Server:
+        """The server of these options."""
+        url = self.endpoint_url or "https://storage.googleapis.com"
+        return Server("Google Cloud Storage", (url,), self.timeout, "and endpoint_url and the proxy if set")
+
+    def files(self) -> RenewedFiles:
+        """File systems for reads and streams, of which the first is made when the server has answered."""
+        renewed, first = self._renewed_tokens(), self.server().require_answer
+        return RenewedFiles(renewed or (lambda: None), self.file_system, first)
+
+    def _renewed_tokens(self) -> Callable[[], str] | None:
+        """Tokens of the service account; None without one."""
         if self.service_account_file is None:
             return None
         found: list[Any] = []
@@ -126,7 +133,7 @@ class GcsOptions:
                 _refresh(account)
             return str(account.token)
 
-        return RenewedFiles(token, self.file_system)
+        return token
 
     def _account(self) -> Any:
         """Credentials of the service account."""
@@ -176,7 +183,7 @@ class GcsStore:
     """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use."""
 
     def __init__(self, options: GcsOptions) -> None:
-        self._options = options
+        self._options, self._host = options, options.server()
         self._made: Any = None
         self._lock = threading.Lock()
 
@@ -288,21 +295,30 @@ class GcsStore:
 
     def _call(self, what: str, name: str, request: Callable[[], Result]) -> Result:
         core = import_extra("google.api_core.exceptions", "gcs", "gs://")
-        auth = import_extra("google.auth.exceptions", "gcs", "gs://").GoogleAuthError
+        identity = import_extra("google.auth.exceptions", "gcs", "gs://")
+        auth = identity.GoogleAuthError
         web = import_extra("requests.exceptions", "gcs", "gs://").RequestException
         try:
-            return request()
+            found = request()
+            self._host.answered()
+            return found
         except (core.GoogleAPICallError, auth, web) as error:
             text = f"Google Cloud Storage did not {what} gs://{name}: {type(error).__name__}"
             if isinstance(error, core.TooManyRequests):
                 raise ThrottledError(text) from error
+            if isinstance(error, identity.DefaultCredentialsError):
+                raise refused(what, f"gs://{name}", NO_CREDENTIALS) from error
+            if isinstance(error, identity.TransportError):
+                raise self._host.unreachable(f"{what} gs://{name}", type(error).__name__) from error
             if isinstance(error, core.Unauthorized | auth):
                 raise refused(what, f"gs://{name}", refusal_code("Unauthorized") or "", type(error).__name__) from error
             if isinstance(error, core.Forbidden):
                 raise refused(what, f"gs://{name}", ACCESS_DENIED) from error
             if isinstance(error, core.NotFound) and what in ("write", "list"):
                 raise refused(what, f"gs://{name}", NO_BUCKET) from error
-            raise OSError(text + NO_ANSWER if isinstance(error, web) else text) from error
+            if isinstance(error, web):
+                raise self._host.unreachable(f"{what} gs://{name}", type(error).__name__) from error
+            raise OSError(text) from error
 
     @property
     def _client(self) -> Any:

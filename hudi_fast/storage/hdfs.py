@@ -29,10 +29,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import (
+    ConfigError,
+    HudiError,
+    StorageAccessError,
+    StorageUnreachableError,
+    UnsupportedFeatureError,
+)
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.folder_store import temporary_beside
 from hudi_fast.storage.hdfs_options import HdfsOptions
+from hudi_fast.storage.servers import Server
 
 __all__ = ["HdfsClient", "HdfsSink", "HdfsStore", "explained"]
 
@@ -75,8 +82,8 @@ class HdfsClient:
         """``hdfs_native.Client``.
 
         Raises:
-            ConfigError: this process was forked from one that uses HDFS.
-            OSError: the client cannot be made.
+            ConfigError: this process was forked from one that uses HDFS, or the client cannot be made.
+            StorageUnreachableError: no NameNode answers.
         """
         if _owners and os.getpid() not in _owners:
             raise ConfigError(
@@ -85,12 +92,33 @@ class HdfsClient:
             )
         found = _clients.get(self.options)
         if found is None:
-            with _guard, explained(self.options.url):
+            with _guard:
                 found = _clients.get(self.options)
                 if found is None:
-                    found = _clients[self.options] = self._open()
+                    self._server().require_answer()
+                    found = _clients[self.options] = self._opened()
                     _owners.add(os.getpid())
         return found
+
+    def _server(self) -> Server:
+        """The NameNodes. They answer a request of HTTP, too, and say that it came to the wrong port."""
+        urls = tuple(f"http://{address}" for address in self.options.name_nodes)
+        return Server(
+            "HDFS",
+            urls,
+            self.options.timeout,
+            "the address in the path and in Hadoop's settings, and that the NameNode runs",
+            {},
+        )
+
+    def _opened(self) -> Any:
+        try:
+            with explained(self.options.url):
+                return self._open()
+        except StorageAccessError:
+            raise
+        except OSError as error:
+            raise ConfigError(f"{error} Check the path, and Hadoop's settings in HADOOP_CONF_DIR.") from error
 
     def explained(self, name: str) -> contextlib.AbstractContextManager[None]:
         """:func:`explained` for a file or folder of this cluster."""
@@ -266,7 +294,8 @@ def explained(name: str) -> Iterator[None]:
         name: the file or folder, or the address.
 
     Raises:
-        PermissionError: the caller may not, or is unknown: no ticket, or an expired token.
+        StorageAccessError: the caller may not, or is unknown: no ticket, or an expired token.
+        StorageUnreachableError: the connection failed.
         UnsupportedFeatureError: the client cannot.
         OSError: any other failure.
     """
@@ -276,9 +305,14 @@ def explained(name: str) -> Iterator[None]:
         raise UnsupportedFeatureError(f"{name}: hdfs-native does not support {error}.") from error
     except OSError as error:
         text = _first_line(str(error))
-        if isinstance(error, FileNotFoundError | FileExistsError | PermissionError):
-            raise type(error)(text if name in text else f"{name}: {text}") from error
-        raise OSError(
+        if isinstance(error, HudiError):
+            raise
+        said = text if name in text else f"{name}: {text}"
+        if isinstance(error, PermissionError):
+            raise StorageAccessError(said) from error
+        if isinstance(error, FileNotFoundError | FileExistsError):
+            raise type(error)(said) from error
+        raise StorageUnreachableError(
             f"HDFS failed at {name}: {text}. Check the address, and that NameNode and DataNodes run."
         ) from error
     except RuntimeError as error:
@@ -297,17 +331,17 @@ def _of_runtime_error(message: str, name: str) -> OSError:
     text = _first_line((named.get("text") or message).replace("\\n", "\n").replace('\\"', '"'))
     kind = java.rpartition(".")[2]
     if any(word in java or word in message for word in _UNKNOWN_CALLER):
-        return PermissionError(
+        return StorageAccessError(
             f"HDFS does not accept this caller at {name}: {text}. Run kinit, or pass kerberos_principal and "
             f"kerberos_keytab as storage options, or renew the delegation tokens of {_TOKEN_FILE}."
         )
     if kind in _REFUSED:
-        return PermissionError(f"{name}: {text}")
+        return StorageAccessError(f"{name}: {text}")
     if kind == "SafeModeException" or "in safe mode" in text:
         return OSError(f"{name}: the NameNode is in safe mode and takes no writes. Retry when it has left it.")
     if "No NameNode hosts" in text:
         text += "; hdfs-site.xml, in the folder of HADOOP_CONF_DIR, names those of a name service"
-    return OSError(f"HDFS failed at {name}: {kind and f'{kind}: '}{text}")
+    return OSError(f"HDFS failed at {name}: {kind and f'{kind}: '}{text}.")
 
 
 def _first_line(text: str) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.storage.option_names import timeout_of
 
 __all__ = ["HADOOP_PREFIXES", "TOKENS", "HdfsOptions"]
 
@@ -32,7 +33,7 @@ HADOOP_PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
 TOKENS = "delegation_tokens"
 """Option with the content of a file of delegation tokens, in base64: how a Spark driver gives them to its tasks."""
 
-_OWN = ("config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache", TOKENS)
+_OWN = ("config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache", "timeout", TOKENS)
 _PORT = 8020
 _ATTEMPTS = ("dfs.client.failover.max.attempts", "4")
 """Of an address that has no other NameNode to fail over to: some seconds in all."""
@@ -54,6 +55,8 @@ class HdfsOptions:
         umask: permission bits that new files and folders lack.
         replication: copies of new files; None for the NameNode's default.
         block_size: bytes of a block of new files; None for the NameNode's default.
+        name_nodes: addresses of NameNodes, host and port; none if Hadoop's settings do not tell them.
+        timeout: seconds to wait for the first answer of a NameNode.
     """
 
     url: str
@@ -64,6 +67,8 @@ class HdfsOptions:
     umask: int
     replication: int | None
     block_size: int | None
+    name_nodes: tuple[str, ...]
+    timeout: float
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -113,6 +118,8 @@ class HdfsOptions:
             _umask(known.get("fs.permissions.umask-mode", "022")),
             _size("dfs.replication", known),
             _size("dfs.blocksize", known),
+            _name_nodes(url, known),
+            timeout_of(given),
         )
 
 
@@ -133,7 +140,22 @@ def _address(uri: str, known: Mapping[str, str]) -> tuple[str, bool]:
     host, _, port = authority.rpartition("@")[2].partition(":")
     if not port and f"dfs.ha.namenodes.{host}" in known:
         return f"{scheme}://{host}", False
+    if port and not (port.isdigit() and 0 < int(port) < 1 << 16):
+        raise ConfigError(f"{uri} names the port {port!r} of a NameNode; expected a number up to 65535.")
     return f"{scheme}://{host}:{port or _PORT}", True
+
+
+def _name_nodes(url: str, known: Mapping[str, str]) -> tuple[str, ...]:
+    """Addresses of the NameNodes behind a URL; none if they are not known here."""
+    scheme, _, authority = url.partition("://")
+    if scheme == "viewfs":
+        return ()
+    host, _, port = authority.rpartition("@")[2].partition(":")
+    if port:
+        return (f"{host}:{port}",)
+    names = known.get(f"dfs.ha.namenodes.{host}", "").split(",")
+    found = (known.get(f"dfs.namenode.rpc-address.{host}.{name.strip()}") for name in names)
+    return tuple(address for address in found if address and "$" not in address)
 
 
 def _read_files(config_dir: str | None) -> dict[str, str]:

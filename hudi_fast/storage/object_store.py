@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from hudi_fast.errors import StorageUnreachableError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 
 __all__ = ["Listed", "ObjectStore", "ObjectStream", "RootedStore", "create_confirmed", "with_retries"]
@@ -253,8 +254,19 @@ def with_retries(call: Callable[[], Result], still_allowed: Callable[[], object]
             time.sleep(pause * _RANDOM.uniform(0.5, 1))
             pause = min(2 * pause, _LONGEST_PAUSE)
             still_allowed()
-        except OSError:
-            if failures == len(_BACKOFF) or time.monotonic() - since > _RETRY_WINDOW:
+        except OSError as error:
+            if failures == len(_BACKOFF) or time.monotonic() - since > _window(error):
                 raise
             time.sleep(_BACKOFF[failures] * _RANDOM.uniform(0.5, 1))
             failures += 1
+
+
+def _window(error: OSError) -> float:
+    """Seconds after the first attempt in which retries may start.
+
+    Where no answer came, the storage options may allow less: half of their timeout, so that a retry which needs as long
+    as the first attempt ends before it.
+    """
+    if not isinstance(error, StorageUnreachableError) or error.seconds is None:
+        return _RETRY_WINDOW
+    return min(_RETRY_WINDOW, error.seconds / 2)

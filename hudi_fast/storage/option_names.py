@@ -7,10 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from hudi_fast.errors import ConfigError
 
-__all__ = ["StorageOptions", "checked_options", "connection_options", "is_encryption", "is_true"]
+__all__ = [
+    "TIMEOUT",
+    "StorageOptions",
+    "checked_options",
+    "checked_url",
+    "connection_options",
+    "is_encryption",
+    "is_true",
+    "timeout_of",
+]
+
+TIMEOUT = 15.0
+"""Seconds to wait for an answer of a store, unless the storage option ``timeout`` says otherwise."""
+
+_LONGEST_TIMEOUT = 3600
 
 _ENCRYPTION = ("parquet.crypto.", "parquet.encryption.", "hudi_fast.kms.")
 
@@ -103,3 +118,41 @@ def is_true(options: Mapping[str, str], name: str, default: bool = False) -> boo
     if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
         raise ConfigError(f"The storage option {name} must be true or false.")
     return text.lower() in ("true", "1", "yes")
+
+
+def timeout_of(options: Mapping[str, str]) -> float:
+    """The option ``timeout`` of :func:`checked_options`, in seconds.
+
+    Raises:
+        ConfigError: the value is not a number of seconds.
+    """
+    try:
+        seconds = float(options.get("timeout", TIMEOUT))
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds <= _LONGEST_TIMEOUT:
+        raise ConfigError(
+            f"The storage option timeout must be a number of seconds, above 0 and up to {_LONGEST_TIMEOUT}."
+        )
+    return seconds
+
+
+def checked_url(text: str, name: str) -> str:
+    """The address of a server, without a trailing slash.
+
+    Args:
+        text: as given by the user.
+        name: of the option, for messages.
+
+    Raises:
+        ConfigError: it is not ``http://`` or ``https://``, a host and a port; some clients end the process over it.
+    """
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        valid = valid and "@" not in parts.netloc and not parts.query and not parts.fragment
+    except ValueError:  # of a port or an address in brackets
+        valid = False
+    if not valid or any(one.isspace() for one in text):
+        raise ConfigError(f"{name} must be http:// or https://, a host and a port, without a user.")
+    return text.rstrip("/")

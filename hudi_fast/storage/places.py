@@ -23,13 +23,13 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, StorageAccessError, StorageUnreachableError
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.folder_store import FolderStore
 from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES, from_hadoop
 from hudi_fast.storage.local_store import LocalStore
 from hudi_fast.storage.object_store import ObjectStore
-from hudi_fast.storage.option_names import is_true
+from hudi_fast.storage.option_names import TIMEOUT, checked_url, is_true
 from hudi_fast.storage.renewed import RenewedFiles
 
 __all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
@@ -42,12 +42,15 @@ _HALF_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 """One letter is a drive of Windows."""
 
 
+_MAX_SHOWN = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Access to a table's files.
 
     Attributes:
-        fs: reads and lists files, and streams into new ones; a function that returns it if its keys have to be renewed.
+        fs: reads and lists files, and streams into new ones; a function that returns it if it is made late or again.
         root: the base path, as ``fs`` names it.
         store: writes whole objects; None for file systems.
         folders: writes files and folders; None for object stores.
@@ -63,8 +66,11 @@ def normal_uri(uri: str) -> str:
     """Make a local path absolute; strip trailing slashes from any other URI.
 
     Raises:
-        ConfigError: the URI is a scheme only, has a scheme without ``//``, or is a ``file://`` of another host.
+        ConfigError: the URI is a scheme only, has a scheme without ``//``, is a ``file://`` of another host, or no
+            file system can have such a name.
     """
+    if "\0" in uri or _is_no_utf8(uri):
+        raise ConfigError(f"{uri!r} is not the path of a table: it holds a NUL character or is not UTF-8.")
     if "://" not in uri:
         if uri.startswith("file:/"):
             return unquote(uri[len("file:") :]).rstrip("/") or "/"
@@ -82,6 +88,14 @@ def normal_uri(uri: str) -> str:
     if not uri.partition("://")[2].strip("/"):
         raise ConfigError(f"{uri} is not the path of a table: it consists of a scheme only.")
     return uri.rstrip("/")
+
+
+def _is_no_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _half_scheme(uri: str, scheme: str, rest: str) -> ConfigError:
@@ -116,12 +130,33 @@ def open_place(uri: str, options: Mapping[str, Any]) -> Place:
     if scheme == "file":
         if options:
             raise ConfigError(f"Local paths do not support storage options; got {sorted(options)} for {uri}.")
+        _check_local(uri)
         local = pafs.LocalFileSystem()
         return Place(local, uri, folders=LocalStore(local))
     opener = _OPENERS.get(scheme)
     if opener is not None:
         return opener(uri, _plain(uri, options))
     return _by_fsspec(uri, options)
+
+
+def _check_local(path: str) -> None:
+    """Refuse a path that cannot be looked up.
+
+    Raises:
+        ConfigError: it is too long, or its links form a circle.
+        StorageAccessError: a folder above it may not be searched.
+    """
+    try:
+        os.stat(path)
+    except PermissionError as error:
+        raise StorageAccessError(
+            f"{path} cannot be reached: {error.strerror}. This user needs the right to search the folders above it."
+        ) from error
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        shown = path if len(path) <= _MAX_SHOWN else f"{path[:_MAX_SHOWN]}..."
+        raise ConfigError(f"{shown} cannot be the path of a table: {error.strerror}.") from error
 
 
 def _plain(uri: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -138,14 +173,15 @@ def _s3(uri: str, options: Mapping[str, Any]) -> Place:
 
     bucket, root = _bucket(uri)
     chosen = S3Options.of(options).located(bucket)
-    return Place(chosen.renewed() or chosen.file_system(), root, S3Store(chosen))
+    return Place(chosen.files(), root, S3Store(chosen))
 
 
 def _gcs(uri: str, options: Mapping[str, Any]) -> Place:
     from hudi_fast.storage.gcs import GcsOptions, GcsStore
 
-    chosen = GcsOptions.of(options)
-    return Place(chosen.renewed() or chosen.file_system(), _bucket(uri)[1], GcsStore(chosen))
+    root, chosen = _bucket(uri)[1], GcsOptions.of(options)
+    import_extra("google.cloud.storage", "gcs", "A table at gs://")
+    return Place(chosen.files(), root, GcsStore(chosen))
 
 
 def _azure(uri: str, options: Mapping[str, Any]) -> Place:
@@ -162,7 +198,7 @@ def _azure(uri: str, options: Mapping[str, Any]) -> Place:
         )
     root = _bucket(f"{scheme_of(uri)}://{container}/{key}")[1]
     chosen = AzureOptions.of(options, account or None)
-    files = chosen.file_system()
+    files = chosen.files()
     return Place(files, root, AzureStore(chosen, files))
 
 
@@ -208,11 +244,27 @@ def _by_fsspec(uri: str, options: Mapping[str, Any]) -> Place:
     given = {name: value for name, value in options.items() if name not in own}
     try:
         made = fsspec.filesystem(scheme, **given)
-    except (ValueError, ImportError, TypeError) as error:
+    except (ConnectionError, TimeoutError) as error:
+        raise StorageUnreachableError(
+            f"No answer came from the server of {uri}: {_kind(error)}. Check the path, the network and storage_options."
+        ) from error
+    except Exception as error:
         raise ConfigError(f"No file system for {uri!r}: fsspec has none for {scheme}:// ({_kind(error)}).") from None
     root = made._strip_protocol(uri).rstrip("/")
     store = FsspecStore(made, scheme, root, is_true(own, _SINGLE_WRITER))
-    return Place(pafs.PyFileSystem(FsspecFiles(made)), root, folders=store)
+    return Place(_answered_first(uri, pafs.PyFileSystem(FsspecFiles(made, scheme))), root, folders=store)
+
+
+def _answered_first(uri: str, files: pafs.FileSystem) -> pafs.FileSystem | RenewedFiles:
+    """A file system over http, whose client waits for minutes, after its server has answered."""
+    if scheme_of(uri) not in ("http", "https"):
+        return files
+    from hudi_fast.storage.servers import Server
+
+    scheme, _, rest = uri.partition("://")
+    url = checked_url(f"{scheme.lower()}://{rest.partition('/')[0]}", f"The address of {uri}")
+    server = Server(f"The server of {uri}", (url,), TIMEOUT, "and the path")
+    return RenewedFiles(lambda: None, lambda _: files, server.require_answer)
 
 
 def _kind(error: Exception) -> str:

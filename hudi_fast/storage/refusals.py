@@ -16,9 +16,9 @@ from hudi_fast.errors import StorageAccessError
 __all__ = [
     "ACCESS_DENIED",
     "INTERCEPTED",
-    "NO_ANSWER",
     "NO_BUCKET",
     "NO_CREDENTIALS",
+    "is_unanswered",
     "refusal_advice",
     "refusal_code",
     "refusal_of_text",
@@ -31,10 +31,8 @@ NO_CREDENTIALS = "NoCredentials"
 INTERCEPTED = "Intercepted"
 """Codes: a permission is missing; the bucket is; there are no credentials; a web page came in place of an answer."""
 
-NO_ANSWER = ". No answer came: check the network, and endpoint_url and the proxy where they are set."
-"""End of a message about a request that the store did not answer."""
-
 _WRONG_KEY, _SKEW, _REGION = "InvalidAccessKeyId", "RequestTimeTooSkewed", "AuthorizationHeaderMalformed"
+_BAD_NAME = "InvalidBucketName"
 
 _CODES = {
     "AccessDenied": ACCESS_DENIED,
@@ -62,6 +60,9 @@ _CODES = {
     "PartialCredentialsError": NO_CREDENTIALS,
     "CredentialRetrievalError": NO_CREDENTIALS,
     "Intercepted": INTERCEPTED,
+    "InvalidBucketName": _BAD_NAME,
+    "InvalidResourceName": _BAD_NAME,
+    "ParamValidationError": _BAD_NAME,
 }
 _ADVICE = {
     ACCESS_DENIED: "The credentials are known and lack this permission: grant it for the path of the table (and for "
@@ -71,12 +72,17 @@ _ADVICE = {
     _SKEW: "The clock of this machine differs from the store's by more than it allows: set the clock.",
     NO_BUCKET: "The bucket or container does not exist: create it, or fix the path.",
     _REGION: "The bucket is in another region: set region (fs.s3a.endpoint.region).",
-    NO_CREDENTIALS: "No credentials were found: set access_key and secret_key in storage_options or in the settings of "
-    "the session, or give them to this machine (environment, ~/.aws, a role).",
+    _BAD_NAME: "The bucket or container cannot have this name: fix the path.",
+    NO_CREDENTIALS: "No credentials were found: set them in storage_options (s3: access_key and secret_key; gs: "
+    "access_token or service_account_file; abfs: account_key or sas_token) or in the settings of the session, or give "
+    "them to this machine (environment, configuration files, a role).",
     INTERCEPTED: "The answer is a web page and not the store's: a proxy or a login page is in between, or the endpoint "
     "is wrong. Check endpoint_url and proxy_url.",
 }
 _OF_ARROW = re.compile(r"AWS Error ([A-Z0-9_ ]+?) (?:\(HTTP status (\d+)\) )?during (\w+) operation")
+_NO_ANSWER = re.compile(
+    r"NETWORK_CONNECTION|CURL error|curlCode|Fail(?:ed)? to get a new connection|Could(?: not|n't) (?:connect|resolve)"
+)
 _STATUS = re.compile(r"\(HTTP status (40[13])\)")
 
 
@@ -97,6 +103,11 @@ def refusal_of_text(text: str) -> str | None:
     code = "".join(word.capitalize() for word in found[1].split("_"))
     status = _STATUS.search(text)
     return refusal_code(code) or (refusal_code(status[1]) if status is not None else None)
+
+
+def is_unanswered(text: str) -> bool:
+    """Whether an error of :mod:`pyarrow.fs` says in its text that no answer came."""
+    return _NO_ANSWER.search(text) is not None
 
 
 def refusal_advice(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""File systems of :mod:`pyarrow.fs` with keys that expire and that pyarrow cannot renew by itself."""
+"""File systems of :mod:`pyarrow.fs` that are made late, and again when their keys would expire."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ class RenewedFiles:
     Args:
         keys: the keys that are valid now; renews them in time.
         make: makes a file system with these keys.
+        first: called before a file system is made for the first time; its error is raised.
     """
 
-    def __init__(self, keys: Callable[[], Any], make: Callable[[Any], pafs.FileSystem]) -> None:
-        self._keys, self._make = keys, make
+    def __init__(
+        self,
+        keys: Callable[[], Any],
+        make: Callable[[Any], pafs.FileSystem],
+        first: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._keys, self._make, self._first = keys, make, first
         self._lock = threading.Lock()
         self._known: Any = None
         self._made: pafs.FileSystem | None = None
@@ -34,6 +40,8 @@ class RenewedFiles:
             OSError: there are no keys now.
         """
         with self._lock:
+            if self._made is None:
+                self._first()
             keys = self._keys()
             if self._made is None or keys != self._known:
                 self._made, self._known = self._make(keys), keys

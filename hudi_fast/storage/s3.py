@@ -27,7 +27,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.conditional import ExpiredCredentialsError, ThrottledError, Versioned, expired_text
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import Listed
-from hudi_fast.storage.refusals import ACCESS_DENIED, INTERCEPTED, NO_ANSWER, refusal_code, refused
+from hudi_fast.storage.refusals import ACCESS_DENIED, INTERCEPTED, refusal_code, refused
 from hudi_fast.storage.s3_credentials import role_error
 from hudi_fast.storage.s3_options import S3Options
 from hudi_fast.storage.s3_stream import S3Stream
@@ -50,7 +50,7 @@ class S3Store:
     """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use."""
 
     def __init__(self, options: S3Options) -> None:
-        self._options, self._headers = options, options.headers()
+        self._options, self._headers, self._host = options, options.headers(), options.server()
         self._made: Any = None
         self._keys: object = None
         self._lock = threading.Lock()
@@ -196,7 +196,9 @@ class S3Store:
         """The result of a request; None for errors that ``is_none`` accepts."""
         client = self._client
         try:
-            return request(client)
+            found = request(client)
+            self._host.answered()
+            return found
         except self._failures as error:
             if is_none(error) and not isinstance(error, _PageError):
                 return None
@@ -204,7 +206,7 @@ class S3Store:
                 raise self._not_implemented(what, name, error) from error
             if _code(error) in _EXPIRED and self._is_renewed(client):
                 raise ThrottledError(f"s3://{name}: the credentials had expired; there are new ones") from error
-            raise _os_error(what, name, error) from error
+            raise self._os_error(what, name, error) from error
 
     def _not_implemented(self, what: str, name: str, error: Exception) -> UnsupportedFeatureError:
         server = self._options.endpoint_url or "Amazon S3"
@@ -230,11 +232,35 @@ class S3Store:
             keys = None if found is None else found.get_frozen_credentials()
         except self._failures as error:
             if self._options.role is None:
-                raise _os_error("read", "credentials", error) from error
+                raise self._os_error("read", "credentials", error) from error
             raise role_error(self._options.role, error) from error
         if self._made is None or keys != keys_before:
             self._made, self._keys = self._options.client(session), keys
             self._made.meta.events.register("after-call.s3", _check_answer)
+
+    def _os_error(self, what: str, name: str, error: Exception) -> OSError:
+        """What to raise for a failed request."""
+        if _code(error) in _EXPIRED:
+            return ExpiredCredentialsError(expired_text(f"The request to {what} s3://{name}"))
+        answer = getattr(error, "response", None) or {}
+        headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        is_page = isinstance(error, _PageError) or (  # botocore has no code, or the status, if the content is not S3's
+            not _code(error).isalpha() and str(headers.get("content-type", "")).startswith("text/html")
+        )
+        detail = answer.get("Error", {}).get("Message") if not is_page else ""
+        code = INTERCEPTED if is_page else refusal_code(_code(error) or type(error).__name__)
+        if code is None and _status(error) in (401, 403):
+            code = ACCESS_DENIED
+        if code is not None:
+            return refused(what, f"s3://{name}", code, detail or "")
+        if not _status(error):
+            return self._host.unreachable(f"{what} s3://{name}", type(error).__name__)
+        self._host.answered()
+        text = f"S3 did not {what} s3://{name}: {_code(error)}"
+        text += f" ({detail})" if detail else ""
+        if _status(error) == 429 or (_status(error) == 503 and _code(error) in _SLOW_DOWN):
+            return ThrottledError(text)
+        return OSError(text)
 
     @property
     def _client(self) -> Any:
@@ -285,24 +311,3 @@ def _status(error: Exception) -> int:
 def _code(error: Exception) -> str:
     answer = getattr(error, "response", None) or {}
     return str(answer.get("Error", {}).get("Code", ""))
-
-
-def _os_error(what: str, name: str, error: Exception) -> OSError:
-    if _code(error) in _EXPIRED:
-        return ExpiredCredentialsError(expired_text(f"The request to {what} s3://{name}"))
-    answer = getattr(error, "response", None) or {}
-    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    is_page = isinstance(error, _PageError) or (  # botocore has no code, or the status, if the content is not S3's
-        not _code(error).isalpha() and str(headers.get("content-type", "")).startswith("text/html")
-    )
-    detail = answer.get("Error", {}).get("Message") if not is_page else ""
-    code = INTERCEPTED if is_page else refusal_code(_code(error) or type(error).__name__)
-    if code is None and _status(error) in (401, 403):
-        code = ACCESS_DENIED
-    if code is not None:
-        return refused(what, f"s3://{name}", code, detail or "")
-    text = f"S3 did not {what} s3://{name}: {_code(error) or type(error).__name__}"
-    text += f" ({detail})" if detail else ""
-    if _status(error) == 429 or (_status(error) == 503 and _code(error) in _SLOW_DOWN):
-        return ThrottledError(text)
-    return OSError(text if _status(error) else text + NO_ANSWER)

@@ -15,7 +15,8 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlparse
@@ -25,9 +26,10 @@ import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.storage.extras import import_extra
-from hudi_fast.storage.option_names import checked_options, is_true
+from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, is_true, timeout_of
 from hudi_fast.storage.renewed import RenewedFiles
 from hudi_fast.storage.s3_credentials import ANONYMOUS, KEYS, Role, chosen_source, role_error, role_session
+from hudi_fast.storage.servers import Server
 
 __all__ = ["S3Options"]
 
@@ -89,6 +91,10 @@ _ENCRYPTIONS = {
 """Names of Hadoop and of Amazon -> the value of ``x-amz-server-side-encryption``."""
 
 _LONGEST_ROLE = 43200
+_REGION_SECONDS = 3.0
+"""Longest wait for Amazon before it is asked for the region of a bucket."""
+
+_PUBLIC_REGION = re.compile(r"(?:us|eu|ap|sa|ca|me|af|il|mx|cn)-(?!iso)[a-z-]+\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ class S3Options:
     acl: str | None = None
     storage_class: str | None = None
     virtual_addressing: bool | None = None
-    timeout: float = 20.0
+    timeout: float = TIMEOUT
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> S3Options:
@@ -170,7 +176,7 @@ class S3Options:
             acl=_canned_acl(given.get("acl")),
             storage_class=(given["storage_class"].upper() if "storage_class" in given else None),
             virtual_addressing=virtual,
-            timeout=_seconds(given.get("timeout", "20")),
+            timeout=timeout_of(given),
         )
 
     def located(self, bucket: str) -> S3Options:
@@ -178,9 +184,30 @@ class S3Options:
         if self.region or self.endpoint_url or self.proxy or _environment_region():
             return self  # behind a proxy Amazon cannot be asked
         try:
+            replace(self, timeout=min(self.timeout, _REGION_SECONDS)).server().require_answer()
             return replace(self, region=pafs.resolve_s3_region(bucket))
         except (OSError, ValueError):
             return self  # the next read or write reports the error
+
+    def server(self) -> Server:
+        """The server of these options: its proxy, if there is one.
+
+        Names of servers of Amazon are known for the regions of its public partitions.
+        """
+        found = self.endpoint_url
+        if found is None:
+            region = self.region or _environment_region() or "us-east-1"
+            known = _PUBLIC_REGION.match(region) is not None
+            china = ".cn" if region.startswith("cn-") else ""
+            found = f"https://s3.{region}.amazonaws.com{china}" if known else None
+        url = _without_user(self.proxy) if self.proxy else found
+        settings = "and endpoint_url, region and the proxy if set"
+        return Server("S3", (url,) if url else (), self.timeout, settings, {})
+
+    def files(self) -> RenewedFiles:
+        """File systems for reads and streams, of which the first is made when the server has answered."""
+        renewed, first = self._renewed_keys(), self.server().require_answer
+        return RenewedFiles(renewed or (lambda: None), self.file_system, first)
 
     def file_system(self, keys: Any = None) -> pafs.S3FileSystem:
         """The file system for reads and streams.
@@ -206,8 +233,8 @@ class S3Options:
             **more,
         )
 
-    def renewed(self) -> RenewedFiles | None:
-        """File systems with the credentials of a role that boto3 assumes; None where pyarrow needs no help."""
+    def _renewed_keys(self) -> Callable[[], Any] | None:
+        """The credentials of a role that boto3 assumes; None where pyarrow needs no help."""
         if self.role is None or self._arrow_assumes:
             return None
         found, role = list[Any](), self.role
@@ -219,7 +246,7 @@ class S3Options:
             except _failures() as error:
                 raise role_error(role, error) from error
 
-        return RenewedFiles(keys, self.file_system)
+        return keys
 
     def headers(self) -> dict[str, str]:
         """Arguments of boto3's calls that create an object: encryption, access control list, storage class.
@@ -300,6 +327,12 @@ def _failures() -> tuple[type[Exception], ...]:
     return botocore.ClientError, botocore.BotoCoreError
 
 
+def _without_user(proxy: str) -> str:
+    """A proxy without user and password."""
+    scheme, _, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
 def _environment_endpoint() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
@@ -315,20 +348,7 @@ def _with_scheme(endpoint: str | None, given: Mapping[str, str]) -> str | None:
     if "://" not in endpoint:
         plain = given.get("scheme", "https") == "http" or not is_true(given, "ssl", default=True)
         endpoint = f"{'http' if plain else 'https'}://{endpoint}"
-    parsed = urlparse(endpoint)
-    if parsed.scheme not in ("http", "https") or not parsed.hostname or "@" in parsed.netloc:
-        raise ConfigError("endpoint_url must be http:// or https://, a host and a port, without a user.")
-    return endpoint.rstrip("/")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not 0 < seconds <= 3600:
-        raise ConfigError("The storage option timeout must be a number of seconds, above 0 and up to 3600.")
-    return seconds
+    return checked_url(endpoint, "endpoint_url")
 
 
 def _role(given: Mapping[str, str]) -> Role:

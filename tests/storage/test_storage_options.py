@@ -107,7 +107,7 @@ def test_wrong_options_are_refused_without_their_values(path: str, given: Any, s
 
 
 def test_no_representation_shows_a_secret() -> None:
-    secrets = {"account_key": "SECRET-4", "client_secret": "SECRET-5"}
+    secrets = {"account_key": "SECRET+4", "tenant_id": "t", "client_id": "c", "client_secret": "SECRET-5"}
     storage = Storage("s3://bucket/table", {**KEYS, "region": "eu-north-1"})
     shown = [
         storage,

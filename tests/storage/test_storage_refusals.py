@@ -164,11 +164,3 @@ def test_texts_of_pyarrow_have_codes() -> None:
     assert refusal_of_text("AWS Error SLOW_DOWN during PutObject operation") is None
     assert refusal_of_text("AWS Error UNKNOWN (HTTP status 403) during HeadObject operation") == "AccessDenied"
     assert refusal_code("SlowDown") is None
-
-
-@pytest.mark.slow
-def test_a_server_that_does_not_answer_is_told_from_one_that_refuses() -> None:
-    reach = {"endpoint_url": "http://127.0.0.1:1", "access_key": "a", "secret_key": "b", "region": "us-east-1"}
-    with pytest.raises(OSError, match=r"s3://tables/t/.*No answer came: check the network, and endpoint_url") as caught:
-        hf.HudiTable.open("s3://tables/t", reach)
-    assert not isinstance(caught.value, hf.HudiError)

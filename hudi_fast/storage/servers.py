@@ -1,0 +1,141 @@
+"""Whether a server answers at all: the first call to a store ends in time, and its error says what to set.
+
+The clients of :mod:`pyarrow.fs` wait long for a server that does not answer: S3's for 100 seconds whatever its timeout,
+Google's and Azure's without end. So a process sends one request of its own before it uses them. Any answer counts.
+
+::
+
+    pyarrow's client is made ─► has the server answered before? ─► yes
+                                    └─ no ─► GET / within the timeout ─► any answer
+                                                  └─ none ─► StorageUnreachableError
+
+The stores' own clients, which keep the timeout, note here that a server has answered.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import (
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
+
+from hudi_fast.errors import StorageUnreachableError
+
+__all__ = ["Server"]
+
+_PAUSES = (0.1, 0.4)
+"""Seconds before further attempts to reach a server that refuses connections; it may be starting."""
+
+_answered: set[str] = set()
+"""URLs that have answered in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server of a store.
+
+    Attributes:
+        store: its name, for messages.
+        urls: addresses with ``http://`` or ``https://``, of which one has to answer; none if they are not known.
+        timeout: seconds to wait for an answer.
+        settings: storage options that decide where the server is, for messages.
+        proxies: scheme -> proxy; None for those of the environment.
+    """
+
+    store: str
+    urls: tuple[str, ...]
+    timeout: float
+    settings: str
+    proxies: Mapping[str, str] | None = field(default=None, repr=False)
+
+    def answered(self) -> None:
+        """Note that the server has answered."""
+        _answered.update(self.urls[:1])
+
+    def require_answer(self) -> None:
+        """Ask for an answer, unless there was one in this process.
+
+        Raises:
+            StorageUnreachableError: no answer came in time.
+        """
+        if not self.urls or not _answered.isdisjoint(self.urls):
+            return
+        why = self._silence()
+        if why is not None:
+            raise self._no_answer("cannot be used", why)
+
+    def unreachable(self, what: str, why: str) -> StorageUnreachableError:
+        """The error for a request without answer.
+
+        Args:
+            what: the request: ``read s3://bucket/key``.
+            why: the failure of the connection.
+        """
+        return self._no_answer(f"did not {what}", why)
+
+    def _no_answer(self, failed: str, why: str) -> StorageUnreachableError:
+        place = " or ".join(self.urls) or "its address"
+        return StorageUnreachableError(
+            f"{self.store} {failed}: no answer came from {place} ({why}; the storage option timeout is "
+            f"{self.timeout:g} s). Check the network, {self.settings}.",
+            self.timeout,
+        )
+
+    def _silence(self) -> str | None:
+        """Why no address answers; None if one does."""
+        opener, until, why = self._opener(), time.monotonic() + self.timeout, ""
+        for pause in (*_PAUSES, None):
+            for url in self.urls:
+                left = max(0.1, (until - time.monotonic()) / len(self.urls))
+                failure = _failure(opener, url, left)
+                if failure is None:
+                    _answered.add(url)
+                    return None
+                why = failure
+            if pause is None or time.monotonic() + pause >= until:
+                break
+            time.sleep(pause)
+        return why
+
+    def _opener(self) -> OpenerDirector:
+        # Certificates are checked by the client that is used next; nothing secret is sent here.
+        trusting = ssl.create_default_context()
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        proxies = None if self.proxies is None else dict(self.proxies)
+        return build_opener(ProxyHandler(proxies), HTTPSHandler(context=trusting), _NoRedirect())
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirection is an answer, too."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow none."""
+
+
+def _failure(opener: OpenerDirector, url: str, seconds: float) -> str | None:
+    """Why an address does not answer; None if it does, with whatever."""
+    try:
+        opener.open(Request(url, headers={"User-Agent": "hudi_fast"}), timeout=seconds).close()
+    except HTTPError as error:
+        error.close()
+    except HTTPException:
+        pass
+    except URLError as error:
+        if not isinstance(error.reason, ssl.SSLError):
+            return str(error.reason)
+    except ConnectionResetError:
+        pass
+    except OSError as error:
+        return str(error)
+    return None
