@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.keys.limits import NO_LIMITS, KeyLimits
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, encode, hive_part, join, path_fault
 from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths
 from hudi_fast.keys.value_text import to_text
@@ -37,6 +38,9 @@ KINDS = ("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DE
 
 _PARTITION_TYPES = ("SIMPLE", "TIMESTAMP")
 _NULL_KEY, _EMPTY_KEY = "__null__", "__empty__"
+
+_SHOWN = 100
+_ENCODE = "set hoodie.datasource.write.partitionpath.urlencode=true on a new table."
 
 Codes = npt.NDArray[np.int32]
 
@@ -59,6 +63,7 @@ class KeyConfig:
         timebased: the ``hoodie.keygen.timebased.*`` options, by full key or by the part after the prefix.
         default_zone: name of the JVM's default zone for Hudi; None: the zone of this process. Set it if processes may
             run in several zones.
+        limits: how long keys and paths may be.
     """
 
     kind: str
@@ -73,6 +78,7 @@ class KeyConfig:
     null_partition: str = DEFAULT_PARTITION
     timebased: Mapping[str, str] = field(default_factory=dict, hash=False)
     default_zone: str | None = None
+    limits: KeyLimits = NO_LIMITS
 
 
 def infer_kind(record_key_fields: Sequence[str], partition_fields_spec: str) -> str:
@@ -128,7 +134,7 @@ def record_keys(
         unchanged.
 
     Raises:
-        InvalidDataError: a key field is missing, or rows have no key.
+        InvalidDataError: a key field is missing, rows have no key, or a key is too long.
         ConfigError: generated keys without ``auto_prefix``, or several fields for a kind that accepts one.
         UnsupportedFeatureError: a key field's type has no text form.
     """
@@ -142,8 +148,10 @@ def record_keys(
     )
     if not prefixed:
         _refuse_rows(_null_or_empty(texts[0]), fields, first_row)
-        return texts[0]
-    return _prefixed_keys(fields, texts, first_row)
+    keys = _prefixed_keys(fields, texts, first_row) if prefixed else texts[0]
+    if config.limits.key:
+        _refuse_long_keys(config, keys, first_row)
+    return keys
 
 
 def _generated_keys(auto_prefix: str | None, first_row: int, rows: int) -> pa.Array:
@@ -190,6 +198,18 @@ def _refuse_rows(mask: pa.Array | None, fields: Sequence[str], first_row: int) -
         f"{' all at once' if several else ''}: {count} of {len(mask)} rows, the first of them row {row}. "
         f"Fill or drop these rows, or choose other key fields."
     )
+
+
+def _refuse_long_keys(config: KeyConfig, keys: pa.Array, first_row: int) -> None:
+    lengths = pc.binary_length(keys)
+    longest = pc.max(lengths).as_py() or 0
+    if longest > config.limits.key:
+        row = pc.index(lengths, longest).as_py()
+        raise InvalidDataError(
+            f"The record key of row {first_row + row}, of the fields {list(config.record_key_fields)}, has {longest} "
+            f"bytes and begins with {keys[row].as_py()[:_SHOWN]!r}; the record index holds keys of up to "
+            f"{config.limits.key}. Shorten the key, or drop the index (hoodie.metadata.index.drop) and use another."
+        )
 
 
 # ---- partition paths
@@ -281,14 +301,15 @@ def _partition_type(config: KeyConfig, index: int) -> str:
 
 def _refuse_paths(config: KeyConfig, codes: Codes, paths: Sequence[str], first_row: int) -> None:
     for code, path in enumerate(paths):
-        fault = path_fault(path)
-        if fault is not None:
+        fault, long = path_fault(path), config.limits.path_fault(path)
+        if fault is not None or long is not None:
+            shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
             rows = np.flatnonzero(codes == code)
             raise InvalidDataError(
                 f"The partition field{'s' if len(config.partition_fields) > 1 else ''} "
-                f"{', '.join(map(repr, config.partition_fields))} result in the path {path!r}, which {fault}: "
-                f"{len(rows)} rows, the first of them row {first_row + rows[0]}. Change these values, or set "
-                f"hoodie.datasource.write.partitionpath.urlencode=true on a new table."
+                f"{', '.join(map(repr, config.partition_fields))} result in the path {shown!r}, which {fault or long}: "
+                f"{len(rows)} rows, the first of them row {first_row + rows[0]}. Change these values, or "
+                + (_ENCODE if fault is not None else "partition the table by other fields.")
             )
 
 

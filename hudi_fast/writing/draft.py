@@ -28,6 +28,7 @@ from hudi_fast.formats.vectors import is_vector
 from hudi_fast.index.bucket import parse_bucket_expressions
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
+from hudi_fast.keys.limits import limits_of
 from hudi_fast.merging.log_rows import HFILE_KEY_COLUMN
 from hudi_fast.merging.rules import (
     CUSTOM,
@@ -455,6 +456,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
         consistent_logical_timestamp=options.consistent_logical_timestamp,
         single_key_prefixed=_prefixes_single_key(state, options),
         timebased={**options.timebased, **config.keygen_properties},
+        limits=limits_of(state.storage, (*options.metadata.wanted_partitions(config), *config.metadata_partitions)),
     )
 
 
