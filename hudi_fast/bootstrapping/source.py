@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from hudi_fast.schema.changes import schema_changes
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.schema.promotion import can_promote
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["SourceFolder", "SourcePartition", "folder_schema", "list_source", "named_fields"]
 
@@ -112,7 +112,7 @@ def folder_schema(source: SourceFolder, from_folders: Sequence[str]) -> pa.Schem
         CorruptTableError: a file cannot be read as Parquet.
     """
     files = [file.path for one in source.partitions for file in one.files]
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         schemas = list(pool.map(lambda path: _stored_schema(source.storage, path), files))
     columns: dict[str, pa.DataType] = {}
     first: dict[str, str] = {}

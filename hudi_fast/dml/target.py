@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.slice_reader import read_slice
 from hudi_fast.storage.concurrency import units_at_once
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import GROUP, KEY, PATH
 from hudi_fast.writing.plan import WritePlan
@@ -70,7 +70,7 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
         return pa.table([*rows.select(list(columns)).columns, *places], names=[*columns, *PLACES])
 
     sizes = [one.weight for one in scan.slices]
-    with ThreadPoolExecutor(units_at_once(sizes, plan.files.threads, plan.files.most_threads)) as pool:
+    with ThreadPool(units_at_once(sizes, plan.files.threads, plan.files.most_threads)) as pool:
         parts = list(pool.map(read, scan.slices))
     if parts:
         return pa.concat_tables(parts)

@@ -40,11 +40,11 @@ def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterato
 
     Several threads call ``read`` concurrently.
     """
-    if threads == 1 or len(units) < 2:
+    readers = _Readers(units, read, min(threads, len(units))) if threads > 1 and len(units) > 1 else None
+    if readers is None or not readers.begin():
         for unit in units:
             yield from read(unit)
         return
-    readers = _Readers(units, read, min(threads, len(units)))
     _open.add(readers)
     atexit.unregister(_close_all)
     atexit.register(_close_all)  # the last one registered is called first: before libraries end what reads use
@@ -73,10 +73,19 @@ class _Readers(Generic[Unit]):
             self._todo.put(unit)
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Start the threads, and yield what they read."""
+    def begin(self) -> bool:
+        """Start the threads; False if the interpreter is ending and takes no new ones (from Python 3.12 on)."""
         for thread in self._threads:
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                if thread is self._threads[0]:
+                    return False
+                raise
+        return True
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """What the threads read."""
         running = len(self._threads)
         while running:
             item = self._ready.get()

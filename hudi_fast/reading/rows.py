@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.reading.scan import ScanPlan
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 
@@ -30,7 +30,7 @@ def count_rows(plan: ScanPlan) -> int:
     Args:
         plan: of a scan without output columns.
     """
-    with ThreadPoolExecutor(plan.threads) as pool:
+    with ThreadPool(plan.threads) as pool:
         return sum(pool.map(lambda one: _count(plan.scan, one), plan.slices))
 
 

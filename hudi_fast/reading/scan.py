@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -38,6 +37,7 @@ from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.concurrency import reads_at_once
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
@@ -259,7 +259,7 @@ def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[Fil
 def scan_table(plan: ScanPlan) -> pa.Table:
     """All rows as one table, in the order of the plan's slices."""
     count = len(plan.slices)
-    with phase("read", "reading", plan.scan.storage.uri) as step, ThreadPoolExecutor(plan.threads) as pool:
+    with phase("read", "reading", plan.scan.storage.uri) as step, ThreadPool(plan.threads) as pool:
         one = step.counting(lambda number: list(read_slice(plan.scan, plan.slices[number])), count, "file slices")
         rows = pa.Table.from_batches(
             [batch for part in pool.map(one, range(count)) for batch in part], plan.scan.output

@@ -23,7 +23,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -39,6 +38,7 @@ from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url
 from hudi_fast.storage.refusals import NO_CREDENTIALS, refusal_code, refused
 from hudi_fast.storage.renewed import RenewedFiles
 from hudi_fast.storage.servers import Server
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["AzureOptions", "AzureStore"]
 
@@ -271,7 +271,7 @@ class AzureStore:
             self._call("delete", name, lambda: self._blob(name).delete_blob(), ("BlobNotFound",))
 
         files = [name for name in names if not name.endswith("/")]
-        with ThreadPoolExecutor(min(_THREADS, len(files) or 1)) as pool:
+        with ThreadPool(min(_THREADS, len(files) or 1)) as pool:
             list(pool.map(one, files))
         for folder in (name.rstrip("/") for name in names if name.endswith("/")):
             if self._files().get_file_info(folder).type == pafs.FileType.Directory:

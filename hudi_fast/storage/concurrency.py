@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from typing import TypeVar
 
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["MOST_FAR", "heaviest_first", "in_threads", "is_little", "most_threads", "reads_at_once", "units_at_once"]
 
@@ -70,7 +70,7 @@ def in_threads(function: Callable[[Item], Answer], items: Sequence[Item], thread
     """
     if threads <= 1 or len(items) <= 1:
         return [function(one) for one in items]
-    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix="hudi_fast") as pool:
+    with ThreadPool(min(threads, len(items)), thread_name_prefix="hudi_fast") as pool:
         return list(pool.map(function, items))
 
 

@@ -20,7 +20,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,6 +36,7 @@ from hudi_fast.errors import (
 )
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.folder_store import temporary_beside
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["FsspecFiles", "FsspecStore", "Promises", "try_out"]
 
@@ -280,7 +280,7 @@ def try_out(fs: Any, folder: str) -> Promises:
 
 
 def _creates_exclusively(fs: Any, folder: str) -> bool:
-    with ThreadPoolExecutor(_RIVALS) as pool:
+    with ThreadPool(_RIVALS) as pool:
         for number in range(_ROUNDS):
             start = threading.Barrier(_RIVALS)
 

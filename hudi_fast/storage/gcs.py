@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -33,6 +32,7 @@ from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url
 from hudi_fast.storage.refusals import ACCESS_DENIED, NO_BUCKET, NO_CREDENTIALS, refusal_code, refused
 from hudi_fast.storage.renewed import RenewedFiles
 from hudi_fast.storage.servers import Server
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["GcsOptions", "GcsStore"]
 
@@ -261,7 +261,7 @@ class GcsStore:
                 "delete", name, lambda: self._blob(name).delete(retry=None, timeout=self._options.timeout)
             )
 
-        with ThreadPoolExecutor(min(_THREADS, len(names) or 1)) as pool:
+        with ThreadPool(min(_THREADS, len(names) or 1)) as pool:
             list(pool.map(one, names))
 
     def _put_if(self, what: str, name: str, data: bytes, mark: str, generation: int) -> str | None:

@@ -14,10 +14,11 @@ import contextlib
 import uuid
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Protocol
 
 from hudi_fast.storage.object_store import with_retries
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["PART_BYTES", "PartStore", "S3Stream"]
 
@@ -73,7 +74,7 @@ class S3Stream:
         self._upload, self._mark = "", uuid.uuid4().hex
         self._tags: list[str] = []
         self._pending: deque[Future[str]] = deque()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: ThreadPool | None = None
         self.closed = False
 
     def write(self, data: bytes) -> int:
@@ -121,7 +122,7 @@ class S3Stream:
         try:
             if self._pool is None:
                 self._upload = with_retries(lambda: store.begin_parts(name, self._mark))
-                self._pool = ThreadPoolExecutor(_AT_ONCE, "hudi-fast-upload")
+                self._pool = ThreadPool(_AT_ONCE, "hudi-fast-upload")
             upload, number = self._upload, len(self._tags) + len(self._pending) + 1
             task = self._pool.submit(with_retries, lambda: store.put_part(name, upload, number, data))
             self._pending.append(task)

@@ -7,11 +7,11 @@ All code finds data files through a :class:`Lister`. Those in this module list f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["PARTITION_MARKERS", "Lister", "StorageLister", "WithFiles"]
 
@@ -55,7 +55,7 @@ class StorageLister:
         """All folders with a partition marker, found level by level."""
         found: list[str] = []
         level = [""]
-        with ThreadPoolExecutor(8) as pool:
+        with ThreadPool(8) as pool:
             while level:
                 deeper: list[str] = []
                 for folder, entries in zip(level, pool.map(self.storage.list_dir, level), strict=True):

@@ -16,13 +16,13 @@ slice of a pending compaction has log files only; a snapshot reads it merged wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
@@ -127,7 +127,7 @@ def by_partition(
     """
     view.lister.expect(partitions)
     if len(partitions) > 1 and (view.lister.lists_folders or view.sources is not None):
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPool(threads) as pool:
             yield from pool.map(look, partitions)
     else:
         yield from map(look, partitions)

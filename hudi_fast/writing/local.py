@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from hudi_fast.events import phase
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.assign import assign_partition
@@ -98,7 +98,7 @@ def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> 
     groups = [(name, order[bounds[i] : bounds[i + 1]]) for i, name in enumerate(names) if bounds[i + 1] > bounds[i]]
     with (
         phase("assign", rows=incoming.count, partitions=len(groups)),
-        ThreadPoolExecutor(lookup_threads(plan), thread_name_prefix="hudi_fast") as pool,
+        ThreadPool(lookup_threads(plan), thread_name_prefix="hudi_fast") as pool,
     ):
         works = _assign(plan, incoming, groups, pool, first_task)
     refuse_unknown(plan, incoming, works)
@@ -121,7 +121,7 @@ def _assign(
     plan: WritePlan,
     incoming: Incoming,
     groups: list[tuple[str, np.ndarray]],
-    pool: ThreadPoolExecutor,
+    pool: ThreadPool,
     first_task: int,
 ) -> list[FileGroupWork]:
     """Assign rows in parallel: over partitions where there are enough, otherwise over the slices of each."""

@@ -22,7 +22,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hudi_fast.config.table_config import TableConfig
@@ -33,6 +32,7 @@ from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
 from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.heartbeat import heartbeat_path, is_alive, sending_heartbeats
 from hudi_fast.timeline.instant import Instant, State, comparable_action
@@ -330,7 +330,7 @@ def _answer_logs(storage: Storage, rollback: str, plan: RollbackPlan, done: Mapp
         made = take_back(storage, rollback, plan.instant, partition, slices, marked)
         done[partition].rollback_logs.update({storage.absolute(path): size for path, size in made.items()})
 
-    with ThreadPoolExecutor(min(_THREADS, len(wanted)), thread_name_prefix="hudi_fast") as pool:
+    with ThreadPool(min(_THREADS, len(wanted)), thread_name_prefix="hudi_fast") as pool:
         list(pool.map(answer, sorted(wanted)))
 
 

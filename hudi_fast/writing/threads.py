@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter, run_in_threads, visit_in_order
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.storage.concurrency import heaviest_first, is_little, units_at_once
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
@@ -134,11 +134,11 @@ def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:
     """
     if not storage.has_folders:
         parts = [paths[start : start + DELETED_AT_ONCE] for start in range(0, len(paths), DELETED_AT_ONCE)]
-        with ThreadPoolExecutor(min(_DELETING_REQUESTS, len(parts) or 1), thread_name_prefix="hudi_fast") as pool:
+        with ThreadPool(min(_DELETING_REQUESTS, len(parts) or 1), thread_name_prefix="hudi_fast") as pool:
             return [done for some in pool.map(lambda part: _delete_some(storage, part), parts) for done in some]
     if len(paths) <= _FEW_FILES:
         return [_delete(storage, path) for path in paths]
-    with ThreadPoolExecutor(_DELETING_THREADS, thread_name_prefix="hudi_fast") as pool:
+    with ThreadPool(_DELETING_THREADS, thread_name_prefix="hudi_fast") as pool:
         return list(pool.map(lambda path: _delete(storage, path), paths))
 
 
@@ -177,6 +177,6 @@ def _drained(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _read_all(source: BatchSource, threads: int) -> pa.Table:
-    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+    with ThreadPool(threads, thread_name_prefix="hudi_fast") as pool:
         parts = pool.map(lambda unit: list(source.read(unit)), source.units)
         return pa.Table.from_batches([batch for batches in parts for batch in batches], source.schema)

@@ -12,7 +12,6 @@ A source is a small picklable value. It opens files when it is read, in a thread
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta, added_logs
@@ -41,6 +40,7 @@ from hudi_fast.metadata_table.updates.produce_stats import (
     StatsOfRemoved,
     files_of_slices,
 )
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, latest_slices
@@ -124,7 +124,7 @@ def sources_of_table(context: ProducerContext, partition: str, instant: str) -> 
 def record_counts(context: ProducerContext) -> dict[str, int]:
     """Approximate number of rows per data partition (footers of base files, sizes of log files), for sizing."""
     slices = list(_all_slices(context))
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         counts = list(pool.map(lambda one: _rows_of(context, one), slices))
     found: dict[str, int] = {}
     for slice_, count in zip(slices, counts, strict=True):

@@ -16,7 +16,6 @@ Source: metadata reference 3.4 and 3.10; SparkMetadataWriterUtils, HoodieExpress
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,6 +59,7 @@ from hudi_fast.metadata_table.updates.produce_functions import (
 )
 from hudi_fast.metadata_table.updates.produce_stats import stats_version
 from hudi_fast.schema.conform import plan_conform
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = [
     "Expression",
@@ -123,7 +123,7 @@ class ExpressionOfPartition:
         """One batch of records."""
         expression = check_expression(self.context, self.partition)
         known = self._recorded(expression)
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPool(_THREADS) as pool:
             found = list(pool.map(lambda one: known.get(one.name) or _range(self.context, expression, one), self.files))
         name, kind = expression.column.name, expression.result
         rows = [
@@ -209,7 +209,7 @@ class ExpressionFilters:
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """One batch of records."""
         expression = check_expression(self.context, self.partition)
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPool(_THREADS) as pool:
             found = list(pool.map(lambda one: _filter(self.context, expression, one), self.files))
         rows = [
             (bloom_key(one.partition, one.name), made.type_code, self.instant, made.to_base64().encode(), False)

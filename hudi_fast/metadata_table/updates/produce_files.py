@@ -13,7 +13,6 @@ reference 2.7, 2.13 and 3.3; HoodieTableMetadataUtil#convertMetadataToFilesParti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from hudi_fast.metadata_table.records import ALL_PARTITIONS, FILES, encode_recor
 from hudi_fast.metadata_table.table_delta import AddedFile, TableDelta
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext
 from hudi_fast.storage.base import FileStat
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.lost_content import require_content
@@ -85,7 +85,7 @@ class FilesOfTable:
         known = self.context.view.lister
         lister = known if known.lists_folders else StorageLister(self.context.storage)
         partitions = lister.partitions()
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPool(_THREADS) as pool:
             listed = list(pool.map(lister.files, partitions))
         files = {
             partition: {entry.name: (entry.size, False) for entry in entries if is_data_file(self.context, entry)}

@@ -17,7 +17,6 @@ Source: ``HoodieCDCExtractor``, ``CDCRelation``, ``CDCFileGroupIterator`` (Hudi 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +40,7 @@ from hudi_fast.reading.scan import Filter, check_filter, expression_of, readable
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import reads_at_once
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from hudi_fast.view.slices import FileSlice
@@ -159,7 +159,7 @@ def changes_table(plan: CdcPlan, columns: Sequence[str] | None = None, filter: F
         ConfigError: an unknown column, or a filter that does not fit.
     """
     schema, finish = _finishing(columns, filter)
-    with ThreadPoolExecutor(plan.threads) as pool:
+    with ThreadPool(plan.threads) as pool:
         parts = pool.map(lambda unit: [finish(batch) for batch in read_changes(plan, unit)], plan.units)
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
 
@@ -222,7 +222,7 @@ def _commits(state: TableState, options: ReadOptions) -> tuple[ChangeCommit, ...
                 "commits (hoodie.keep.min.commits)."
             )
     found = [one for one in state.timeline.writes() if one.requested > begin and (end is None or one.requested <= end)]
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPool(_READERS) as pool:
         commits = pool.map(lambda one: ChangeCommit(one, read_commit(state.storage, state.config, one)), found)
         return tuple(one for one in commits if one.metadata.operation_type in YIELDING_OPERATIONS)
 

@@ -19,12 +19,12 @@ Sources: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryViewV2``, ``Timeline
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.errors import ConfigError
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT, WRITE_ACTIONS, Instant
@@ -163,7 +163,7 @@ def _with_metadata(state: TableState, instants: Sequence[Instant]) -> Iterator[C
     if len(instants) < 2:
         yield from map(read, instants)
         return
-    with ThreadPoolExecutor(min(_READERS, len(instants))) as pool:
+    with ThreadPool(min(_READERS, len(instants))) as pool:
         yield from pool.map(read, instants)
 
 

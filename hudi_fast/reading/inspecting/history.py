@@ -11,7 +11,6 @@ lacks the details and ``note`` holds the error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.reading.inspecting.bodies import describe_completed, describe_pending
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import Instant, State, comparable_action, ms_from_instant, parse_instant_file
@@ -95,7 +95,7 @@ def history_table(
     def row(instant: Instant) -> dict[str, object]:
         return _active_row(storage, config, instant, spans.get(_key(instant), _Span()))
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         rows = list(pool.map(row, chosen))
     if archived:
         known = {_key(one) for one in timeline.instants}

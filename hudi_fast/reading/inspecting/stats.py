@@ -6,7 +6,6 @@ Sizes are listed like for a query; footers are opened for the number of rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.inspecting.table import current_slices, files_table, small_files
 from hudi_fast.storage.base import FileStat
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.instant import Instant, instant_from_ms
 from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice
@@ -100,7 +100,7 @@ _SUMMED = ("rows", "bytes", "base_bytes", "log_bytes", "log_files")
 def _data_files(state: TableState) -> list[FileStat]:
     """Base files, log files and change logs of every instant."""
     lister = state.view.lister
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         listed = pool.map(lister.files, lister.partitions())
         return [one for found in listed for one in found if parse_base_file(one) or parse_log_file(one)]
 
@@ -151,7 +151,7 @@ def _metadata_row(table: MetadataTable, partition: str) -> dict[str, object]:
             return row
         groups = table.groups(partition)
         files = list(_files_of(groups))
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPool(_THREADS) as pool:
             records = sum(pool.map(lambda one: _base_records(table, one), groups))
         row |= {
             "file_groups": len(groups),

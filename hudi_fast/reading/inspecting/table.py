@@ -7,12 +7,12 @@ For the history see :mod:`hudi_fast.reading.inspecting.history`, for a summary i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hudi_fast.config.catalog.files import SMALL_FILE_LIMIT
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, latest_slices
@@ -57,7 +57,7 @@ _PARTITIONS = pa.schema(
 def current_slices(state: TableState) -> list[FileSlice]:
     """The file slices that a snapshot reads, partition by partition."""
     partitions = state.view.lister.partitions()
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         found = pool.map(lambda partition: latest_slices(state.view, partition), partitions)
         return [one for slices in found for one in slices]
 
@@ -71,7 +71,7 @@ def files_table(state: TableState, slices: Sequence[FileSlice] | None = None) ->
     """
     slices = current_slices(state) if slices is None else slices
     pending = _pending_groups(state)
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         counts = list(pool.map(lambda one: _rows(state, one), slices))
     rows = [_file_row(one, count, pending) for one, count in zip(slices, counts, strict=True)]
     return pa.Table.from_pylist(rows, _FILES)

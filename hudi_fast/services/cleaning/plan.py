@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_fast.config.clean_options import CleanOptions
@@ -28,6 +27,7 @@ from hudi_fast.services.cleaning.retained_files import kept_names, retained_file
 from hudi_fast.services.cleaning.retention import BY_VERSIONS, RetainedFiles, earliest_to_retain, outdated
 from hudi_fast.services.cleaning.work import ScheduledClean
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import Timeline, explained_plan, read_requested_body
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan, encode_clean_plan
@@ -206,7 +206,7 @@ def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[
 
     state.view.lister.expect(partitions)
     if metadata_of(state) is None and len(partitions) > _FEW_FOLDERS:
-        with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="hudi_fast") as pool:
+        with ThreadPool(_LISTING_THREADS, thread_name_prefix="hudi_fast") as pool:
             found = list(pool.map(look, partitions))
     else:
         found = [look(name) for name in partitions]

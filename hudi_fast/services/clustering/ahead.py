@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
+
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["ahead", "side_by_side"]
 
@@ -29,7 +31,7 @@ def ahead(items: Generator[Item], threads: int) -> Generator[Item]:
     def following() -> list[Item]:
         return [item for item in [next(items, None)] if item is not None]
 
-    with ThreadPoolExecutor(1, thread_name_prefix="hudi_fast") as pool:
+    with ThreadPool(1, thread_name_prefix="hudi_fast") as pool:
         try:
             waiting: deque[Future[list[Item]]] = deque(pool.submit(following) for _ in range(_DEPTH))
             while item := waiting.popleft().result():
@@ -43,5 +45,5 @@ def side_by_side(make: Callable[[Item], Made], items: Iterable[Item], threads: i
     """The result for each item, in order, computed by several threads."""
     if threads < 2:
         return [make(item) for item in items]
-    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+    with ThreadPool(threads, thread_name_prefix="hudi_fast") as pool:
         return list(pool.map(make, items))

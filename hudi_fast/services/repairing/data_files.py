@@ -13,7 +13,6 @@ finding then says what to check. If the timeline is damaged, no file is an orpha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_fast.errors import CorruptTableError, HudiError
@@ -21,6 +20,7 @@ from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.services.repairing.findings import Finding
 from hudi_fast.services.repairing.inspection import Inspection
 from hudi_fast.storage.base import FileStat
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
@@ -213,7 +213,7 @@ class _MetadataNames:
 
 def _known(inspection: Inspection) -> _Known:
     writes = inspection.timeline.writes()
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         commits = list(pool.map(lambda one: _commit_of(inspection, one), writes))
     bodies = frozenset(one.requested for one, commit in zip(writes, commits, strict=True) if commit is not None)
     listed = {path for commit in commits if commit is not None for path in _paths_of(commit)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_fast.config.properties_file import load_properties
@@ -20,6 +19,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.locking.machine import is_held
 from hudi_fast.metadata_table.table import MetadataTable, examine_metadata
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instant import Instant, State, comparable_action, parse_instant_file
@@ -88,7 +88,7 @@ def inspect_table(storage: Storage, heartbeat: HeartbeatRule, locked: bool = Fal
     lister = StorageLister(storage)
     busy = not locked and is_held(storage)
     names = lister.partitions()
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         partitions = dict(zip(names, pool.map(lister.files, names), strict=True))
     internal = storage.list_dir(".hoodie", recursive=True)
     timeline = load_timeline(storage, config)

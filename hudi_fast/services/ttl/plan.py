@@ -17,7 +17,6 @@ are deleted. It takes any of the expired partitions if there are more than the m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from hudi_fast.config.ttl_options import TtlOptions
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.instant import ms_from_instant
 from hudi_fast.view.slices import TableView, by_partition, latest_slices
 from hudi_fast.writing.partition_marker import partition_created
@@ -117,7 +117,7 @@ def _newest_start(view: TableView, path: str) -> str | None:
 
 
 def _creations(storage: Storage, paths: Sequence[str]) -> list[str | None]:
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPool(8) as pool:
         return list(pool.map(partial(partition_created, storage), paths))
 
 

@@ -12,7 +12,6 @@ columns or types are left to the core's reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any
 
@@ -29,6 +28,7 @@ from hudi_fast.spark.arrow import parallelism, session_conf
 from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame
 from hudi_fast.spark.storage import spark_uri
 from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.instant import ms_from_instant
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
@@ -151,7 +151,7 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
                 return False
             return fields_fit(reader.schema, wanted)
 
-    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+    with ThreadPool(_FOOTER_THREADS) as pool:
         fitting = dict(zip(samples, pool.map(fits, samples.values()), strict=True))
     return frozenset(one for one in slices if one.base_file is not None and fitting[one.base_file.instant])
 

@@ -7,7 +7,6 @@ schema), and folder names that Spark's partition discovery parses differently fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.arrow import parallelism, session_conf
 from hudi_fast.spark.reading.native_scan import LISTING_TASKS, PATTERN, SCAN_OPTIONS, fields_fit
 from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.base_files import folder_values, open_source
 from hudi_fast.view.bootstrap_index import SourceFile
 from hudi_fast.view.slices import FileSlice
@@ -56,7 +56,7 @@ def source_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Sou
     if not bare or not len(output) or scan.filter is not None or _has_meta(output):
         return None
     named = [(one, one.base_file.source) for one in bare if one.base_file is not None and one.base_file.source]
-    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+    with ThreadPool(_FOOTER_THREADS) as pool:
         fits = list(pool.map(lambda pair: _fits(scan, pair[1]), named))
     chosen = [pair for pair, fit in zip(named, fits, strict=True) if fit]
     if not chosen:

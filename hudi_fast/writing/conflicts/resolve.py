@@ -34,12 +34,12 @@ Sources: ``SimpleConcurrentFileWritesConflictResolutionStrategy``, ``BucketIndex
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
@@ -91,7 +91,7 @@ def require_no_conflict(
     others = candidates(storage, config, own.instant, before, now, strategy)
     if not others:
         return
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         touched = pool.map(lambda one: touched_groups(storage, config, one), others)
         for other, groups in zip(others, touched, strict=True):
             common = _in_common(own.groups, groups, strategy)
@@ -173,11 +173,15 @@ def _conflict(storage: Storage, own: OwnWrite, other: Instant, common: Iterable[
     groups = tuple(common)
     named = ", ".join(f"{partition}/{file_id}" if partition else file_id for partition, file_id in groups[:_NAMED])
     more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
-    how = "completed" if other.state is State.COMPLETED else "planned"
+    how, then = "completed since it began", ""
+    if other.state is not State.COMPLETED:
+        is_new = other.requested > own.instant.requested
+        how = "planned since it began" if is_new else "planned before it began and is pending"
+        then = "" if is_new else "complete or roll back that plan, then "
     return CommitConflictError(
         f"Cannot resolve conflicts for overlapping writes to {storage.uri}: {own.operation} {own.instant.requested} "
-        f"changed file groups of {other.action} {other.requested}, which was {how} since it began: {named}{more}. "
-        "Nothing of it is visible; run it again, or enable automatic retries with "
+        f"changed file groups of {other.action} {other.requested}, which was {how}: {named}{more}. "
+        f"Nothing of it is visible; {then}run it again, or enable automatic retries with "
         "hoodie.write.num.retries.on.conflict.failures.",
         own.instant.requested,
         other.requested,

@@ -13,7 +13,6 @@ tried again after a conflict.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ import pyarrow as pa
 from hudi_fast.arrow_input import RowStream
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merging.freed_memory import return_freed_bytes
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.local import LocalEngine, lookup_threads, write_incoming
@@ -152,8 +152,8 @@ def _write_by_key(plan: WritePlan, spilled: SpilledRows, settings: SpillSettings
         return write_buckets(plan, split_table(plan, spilled, settings, stack, pool.map), settings, 0)
 
 
-def _lookup_pool(plan: WritePlan) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(lookup_threads(plan), MOST_THREADS), thread_name_prefix="hudi_fast")
+def _lookup_pool(plan: WritePlan) -> ThreadPool:
+    return ThreadPool(min(lookup_threads(plan), MOST_THREADS), thread_name_prefix="hudi_fast")
 
 
 def _with_measured_size(plan: WritePlan, spilled: SpilledRows) -> WritePlan:
