@@ -338,7 +338,10 @@ def _execute(
 def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata: CommitMetadata) -> None:
     """Check a write for conflicts and make it visible; under the table's lock."""
     session, instant = transaction.session, transaction.instant
-    options, state = session.settings.write, session.state
+    options = session.settings.write
+    if options.rolls_back_clustering and plan.allows_clustering_updates:
+        release_groups(session, metadata.write_stats())
+    state = session.state
     if options.lock.is_shared:
         session.next_time()  # later times follow those of other writers
         refuse_while_restoring(state.storage, state.timeline, "no write may be published")
@@ -350,8 +353,6 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
         metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **schema_metadata(plan)})
     elif plan.is_dml:
         require_no_other_commit(instant, pinned.state)
-    if options.rolls_back_clustering and plan.allows_clustering_updates:
-        release_groups(session, metadata.write_stats())
     recorded: list[Recorded | None] = []
     ranges = _new_ranges(session, plan, metadata)
 

@@ -33,6 +33,15 @@ PLAN = "hoodie.clustering.plan.strategy."
 ALLOW = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
 }
+SHARED = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+PREFER_WRITER = {
+    "hoodie.write.lock.conflict.resolution.strategy": "org.apache.hudi.client.transaction."
+    "PreferWriterConflictResolutionStrategy"
+}
 GIVE_WAY = {**ALLOW, "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true"}
 
 
@@ -358,6 +367,25 @@ def test_a_clustering_gives_way_to_a_write_that_changes_its_rows(version: str, t
     assert services(tmp_path).cluster().file_groups == 7
     assert services(tmp_path).validate().ok
     assert_tidy(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "kind"), [("9", "COPY_ON_WRITE"), ("9", "MERGE_ON_READ"), ("6", "COPY_ON_WRITE")])
+def test_writers_with_a_lock_conflict_with_a_plan_unless_they_roll_it_back_or_come_first(
+    version: str, kind: str, tmp_path: Path
+) -> None:
+    made = make(tmp_path, version, {"hoodie.datasource.write.table.type": kind})
+    planned = services(tmp_path).plan_cluster()
+    change, shared = plain_rows([3], ts=9, text="c"), {**made, **ALLOW, **SHARED}
+    with pytest.raises(hf.CommitConflictError, match="planned before it began and is pending.*roll back that plan"):
+        hf.write(change, tmp_path, shared)
+    assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
+    hf.write(change, tmp_path, {**shared, **PREFER_WRITER})
+    assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
+    hf.write(change, tmp_path, {**shared, **GIVE_WAY})
+    assert pending(tmp_path) == []
+    assert rows_of(change).items() <= table_rows(tmp_path).items()
+    assert services(tmp_path).cluster().file_groups == 6
 
 
 @pytest.mark.slow
