@@ -8,7 +8,7 @@ commit deletes all files that its markers name and its write stats do not.
 ====================  =========================================  ================================================
 table version         file name                                  version, write token
 ====================  =========================================  ================================================
-6                     the instant that the slice begins at       the next free one; that of the slice's newest log
+6                     the instant that the slice begins at       the next free one; the attempt's own
 8 and later           the instant of the write                   1 and up; the writer's own
 ====================  =========================================  ================================================
 """
@@ -32,6 +32,8 @@ from hudi_fast.writing.markers import create_marker, delete_marker
 __all__ = ["BlockCounts", "LogOutput", "LogTarget"]
 
 _MOST_VERSIONS_TRIED = 1000
+_TOKEN_DIGITS = 9
+"""Last digits of an instant that fit into an integer of Java."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +182,18 @@ def _first_version(target: LogTarget) -> tuple[int, str]:
     if target.layout_version > 1:
         return 1, target.token
     mine = _own_logs(target.slice)
-    if not mine:
-        return 1, target.token
-    newest = mine[-1]
-    return newest.version + 1, newest.write_token or target.token
+    return (mine[-1].version + 1 if mine else 1), _token_of_attempt(target)
+
+
+def _token_of_attempt(target: LogTarget) -> str:
+    """A write token that no other attempt has: names of version 6 have no instant, and a file that was deleted must not
+    come back under its name with other content.
+
+    Tasks of Spark have the number of their attempt; a process counts none, and takes the instant.
+    """
+    task, stage, attempt = target.token.split("-")
+    own = attempt if int(attempt) else str(int(target.instant[-_TOKEN_DIGITS:]))
+    return f"{task}-{stage}-{own}"
 
 
 def _begins_at_base(one: FileSlice) -> bool:

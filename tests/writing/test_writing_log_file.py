@@ -62,8 +62,21 @@ def test_before_version_8_the_versions_of_the_slice_are_counted_on(tmp_path: Pat
     log = LogFile(f"p/{log_file_name(ID, '100', 4, '9-9-9')}", ID, "100", 4, "9-9-9", False, 5)
     with LogOutput(target(tmp_path, 1, (log,))) as output:
         append(output)
-    assert output.stats[0].path == f"p/{log_file_name(ID, '100', 5, '9-9-9')}"
+    assert output.stats[0].path == f"p/{log_file_name(ID, '100', 5, '1-2-3')}"
     assert output.stats[0].base_file == BASE.name
+
+
+@pytest.mark.parametrize("before", [(), (LogFile("p/x", ID, "100", 4, "9-9-9", False, 5),)], ids=["first", "next"])
+def test_before_version_8_each_attempt_has_a_token_of_its_own(tmp_path: Path, before: tuple[LogFile, ...]) -> None:
+    names = set()
+    for instant in ("20240101000000001", "20240101000000002"):
+        make_marker_folder(Storage(tmp_path), instant)
+        own = LogTarget(Storage(tmp_path), 1, instant, FileSlice("p", ID, BASE, before, "100"), "0-0-0", 10_000)
+        with LogOutput(own) as output:
+            append(output)
+        names.add(output.stats[0].path)
+        (tmp_path / output.stats[0].path).unlink()  # rolled back
+    assert len(names) == 2
 
 
 def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
