@@ -20,6 +20,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.parquet.encryption import FACTORY, JAVA_CLIENT, SETTINGS
 from hudi_fast.spark.hadoop_settings import hdfs_settings
 from hudi_fast.spark.session_settings import file_system_options, hadoop_setting
+from hudi_fast.spark.worker_python import require_worker_python
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES
 from hudi_fast.storage.hdfs_options import TOKENS
@@ -53,9 +54,10 @@ def storage_of(spark: Any, path: str | os.PathLike[str], options: Mapping[str, A
         options: storage options; None or empty for the session's settings.
 
     Raises:
-        ConfigError: unknown storage, or a wrong option.
+        ConfigError: unknown storage, a wrong option, or workers on this machine lack hudi_fast.
         UnsupportedFeatureError: the session's default file system, for a path without a scheme.
     """
+    require_worker_python(spark)
     place = session_path(spark, os.fspath(path)) if isinstance(path, str | os.PathLike) else path
     if isinstance(place, str) and scheme_of(place) == "memory":
         raise UnsupportedFeatureError(f"{place} is in the memory of one process, which Spark's tasks do not see.")
