@@ -150,7 +150,7 @@ def timestamp_paths(
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return _paths_of_strings(options, values, field)
     millis = _millis(options, values, field, consistent_logical_timestamp)
-    _check_range(millis, values, field)
+    _check_range(millis, values, field, _unit_of(values.type))
     offsets = utc_offsets(millis, options.output_zone or options.default_zone)
     return _print_distinct(options.output, millis + offsets, offsets)
 
@@ -216,12 +216,25 @@ def _to_millis(numbers: npt.NDArray[np.int64], unit: int) -> npt.NDArray[np.int6
     return np.where(numbers > high, ends.max, np.where(numbers < low, ends.min, scaled))
 
 
-def _check_range(millis: npt.NDArray[np.int64], values: pa.Array, field: str) -> None:
+def _unit_of(kind: pa.DataType) -> str:
+    """What the number of a timestamp is, for messages; empty for other types."""
+    if not pa.types.is_timestamp(kind):
+        return ""
+    stored, name = ("milliseconds", "MILLISECONDS") if kind.unit == "ms" else ("microseconds", "MICROSECONDS")
+    return (
+        f". A timestamp counts as its stored number, in {stored} as in Apache Hudi: set "
+        f"{TIMEBASED_PREFIX}timestamp.type=EPOCH{name}, or take its time with "
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true"
+    )
+
+
+def _check_range(millis: npt.NDArray[np.int64], values: pa.Array, field: str, unit: str = "") -> None:
     bad = np.flatnonzero((millis < MIN_MILLIS) | (millis > MAX_MILLIS))
     if len(bad):
         raise InvalidDataError(
             f"The partition field {field!r} holds {values[int(bad[0])]!s}, which is outside the years 2 to 9998 "
-            f"({len(bad)} of {len(values)} values are); check {TIMEBASED_PREFIX}timestamp.type and the values' unit."
+            f"({len(bad)} of {len(values)} values are); check {TIMEBASED_PREFIX}timestamp.type and the unit of the "
+            f"values{unit}."
         )
 
 

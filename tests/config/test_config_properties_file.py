@@ -186,3 +186,14 @@ def test_the_new_properties_of_an_upgrade_that_failed_are_named(storage):
     storage.write_bytes(UPDATED_PATH, b"hoodie.table.name=t\nhoodie.table.version=2\n")
     with pytest.raises(CorruptTableError, match=r"rename it to hoodie\.properties"):
         load_properties(storage)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"#Properties saved on 2024-01-01T00:00:00Z\n"])
+@pytest.mark.parametrize("name", [PROPERTIES_PATH, BACKUP_PATH])
+def test_an_empty_file_is_named_as_empty(storage, content, name):
+    storage.write_bytes(name, content)
+    with pytest.raises(CorruptTableError, match=r"are empty: .*restore the file.*hoodie\.properties"):
+        load_properties(storage)
+    other = BACKUP_PATH if name == PROPERTIES_PATH else PROPERTIES_PATH
+    storage.write_bytes(other, b"hoodie.table.name=t\n")
+    assert load_properties(storage)["hoodie.table.name"] == "t"

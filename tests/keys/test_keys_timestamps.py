@@ -365,3 +365,16 @@ def test_no_rows_make_no_paths():
     options = timestamp_options({"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyy"})
     codes, texts = timestamp_paths(options, pa.array([], pa.int64()), "t")
     assert (len(codes), texts) == (0, [])
+
+
+@pytest.mark.parametrize(("unit", "said"), [("us", "EPOCHMICROSECONDS"), ("ns", "EPOCHMICROSECONDS")])
+def test_a_timestamp_in_another_unit_than_the_options_is_explained(unit: str, said: str) -> None:
+    times = pa.array([datetime(2024, 1, 3)], pa.timestamp(unit, "UTC"))
+    options = {"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyy/MM/dd", "timezone": "UTC"}
+    with pytest.raises(InvalidDataError, match=rf"2024-01-03.*in microseconds as in Apache Hudi.*{said}"):
+        timestamp_paths(timestamp_options(options), times, "at")
+    fits = timestamp_options({**options, "timestamp.type": said})
+    assert timestamp_paths(fits, times, "at")[1] == ["2024/01/03"]
+    assert timestamp_paths(timestamp_options(options), times, "at", consistent_logical_timestamp=True)[1] == [
+        "2024/01/03"
+    ]
