@@ -197,6 +197,7 @@ docs: $(VENV)/.made-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir artifacts/site
 
 bench: $(VENV)/.made-dev
+	$(BIN)/asv machine --yes
 	$(BIN)/asv run --python=same --quick --show-stderr
 
 bench-hudi: setup

@@ -49,10 +49,10 @@ class Archive:
         (first,) = state.timeline.writes()
         body = state.storage.read_bytes(f"{state.config.timeline_folder}/{first.file_name}")
         for number in range(INSTANTS + 1):
-            instant = Instant(time_of(number), "commit", State.REQUESTED)
+            instant = Instant(instant_of(number), "commit", State.REQUESTED)
             create_requested(state.storage, state.config, instant)
             to_inflight(state.storage, state.config, instant, body)
-            complete(state.storage, state.config, instant, body, partial(str, time_of(number)[:-1] + "9"))
+            complete(state.storage, state.config, instant, body, partial(str, instant_of(number)[:-1] + "9"))
 
     def teardown(self, version: str) -> None:
         shutil.rmtree(self.path.parent)
@@ -76,10 +76,10 @@ class History:
         body = state.storage.read_bytes(f"{state.config.timeline_folder}/{first.file_name}")
         for start in range(0, archived, 100):
             some = range(start, min(start + 100, archived))
-            made = [ArchivedInstant(time_of(one), time_of(one)[:-1] + "9", "commit", body) for one in some]
+            made = [ArchivedInstant(instant_of(one), instant_of(one)[:-1] + "9", "commit", body) for one in some]
             append_archive(state.storage, state.config, made, ArchiveOptions())
         self.archive = ArchivedTimeline(state.storage, state.config)
-        self.begin = time_of(archived - 10)
+        self.begin = instant_of(archived - 10)
 
     def teardown(self, archived: int) -> None:
         shutil.rmtree(self.path.parent)
@@ -98,5 +98,5 @@ def rows(version: int) -> pa.Table:
     return pa.table({"id": [f"k{number}" for number in range(100)], "value": [version] * 100})
 
 
-def time_of(number: int) -> str:
+def instant_of(number: int) -> str:
     return f"20250101{number:05d}0000"
