@@ -31,13 +31,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import (
-    ConfigError,
-    CorruptTableError,
-    HudiError,
-    StorageUnreachableError,
-    UnsupportedFeatureError,
-)
+from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.conditional import ConditionalStore, ExpiredCredentialsError, expired_text, has_expired
 from hudi_fast.storage.file_locks import check_locks
 from hudi_fast.storage.folder_store import FolderStore, temporary_beside
@@ -48,7 +42,7 @@ from hudi_fast.storage.local_store import LocalStore, link_file
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
 from hudi_fast.storage.option_names import StorageOptions, connection_options
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
-from hudi_fast.storage.refusals import is_unanswered, refusal_of_text, refused
+from hudi_fast.storage.refusals import explained_error
 from hudi_fast.storage.relative_path import fault_of
 from hudi_fast.storage.renewed import RenewedFiles
 
@@ -547,13 +541,9 @@ class Storage:
                 raise ExpiredCredentialsError(expired_text(f"Access to {self.absolute(path)}")) from error
             if self._store is not None and _BAD_REQUEST in str(error):
                 self._store.mark_of(self.fs_path(path))
-            if isinstance(error, HudiError):
-                raise
-            code = refusal_of_text(str(error))
-            if code is not None:
-                raise refused("access", self.absolute(path), code) from error
-            if self._store is not None and is_unanswered(str(error)):
-                raise StorageUnreachableError(f"{self.absolute(path)} was not accessed: {error}") from error
+            explained = None if self._folders is not None else explained_error(error, self.absolute(path))
+            if explained is not None:
+                raise explained from error
             raise
 
     def _read_object(self, store: ObjectStore, path: str) -> bytes:

@@ -17,9 +17,10 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["NotedFile", "note", "sync", "to_disk"]
 
@@ -55,7 +56,7 @@ def sync(root: str) -> None:
             folders.add(folder)
             folder = os.path.dirname(folder)
     try:
-        with ThreadPoolExecutor(min(_THREADS, len(names))) as pool:
+        with ThreadPool(min(_THREADS, len(names))) as pool:
             list(pool.map(to_disk, names))
             list(pool.map(_folder_to_disk, sorted(folders)))
     except OSError:

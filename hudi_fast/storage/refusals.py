@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 
-from hudi_fast.errors import StorageAccessError
+from hudi_fast.errors import HudiError, StorageAccessError, StorageUnreachableError
 
 __all__ = [
     "ACCESS_DENIED",
     "INTERCEPTED",
     "NO_BUCKET",
     "NO_CREDENTIALS",
-    "is_unanswered",
+    "explained_error",
     "refusal_advice",
     "refusal_code",
     "refusal_of_text",
@@ -105,9 +105,21 @@ def refusal_of_text(text: str) -> str | None:
     return refusal_code(code) or (refusal_code(status[1]) if status is not None else None)
 
 
-def is_unanswered(text: str) -> bool:
-    """Whether an error of :mod:`pyarrow.fs` says in its text that no answer came."""
-    return _NO_ANSWER.search(text) is not None
+def explained_error(error: OSError, where: str) -> HudiError | None:
+    """The error of hudi_fast that an error of :mod:`pyarrow.fs` stands for; None if its text tells none.
+
+    Args:
+        error: may be one of hudi_fast already.
+        where: what was accessed, with the scheme.
+    """
+    if isinstance(error, HudiError):
+        return None
+    code = refusal_of_text(str(error))
+    if code is not None:
+        return refused("access", where, code)
+    if _NO_ANSWER.search(str(error)) is not None:
+        return StorageUnreachableError(f"{where} was not accessed, because no answer came: {error}")
+    return None
 
 
 def refusal_advice(error: OSError) -> str:

@@ -377,7 +377,7 @@ def test_writers_with_a_lock_conflict_with_a_plan_unless_they_roll_it_back_or_co
     made = make(tmp_path, version, {"hoodie.datasource.write.table.type": kind})
     planned = services(tmp_path).plan_cluster()
     change, shared = plain_rows([3], ts=9, text="c"), {**made, **ALLOW, **SHARED}
-    with pytest.raises(hf.CommitConflictError, match="planned before it began and is pending.*roll back that plan"):
+    with pytest.raises(hf.CommitConflictError, match=r"planned before it began and is pending.*roll back that plan"):
         hf.write(change, tmp_path, shared)
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
     hf.write(change, tmp_path, {**shared, **PREFER_WRITER})

@@ -27,6 +27,7 @@ from hudi_fast.storage.azure import AzureOptions
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.gcs import GcsOptions
 from hudi_fast.storage.object_store import with_retries
+from hudi_fast.storage.refusals import explained_error
 from hudi_fast.storage.s3_options import S3Options
 from hudi_fast.storage.servers import Server
 from tests.servers.faulty_http import Answer, faulty_http
@@ -296,3 +297,13 @@ def test_a_table_that_may_not_be_created_says_so(tmp_path: Path, monkeypatch: py
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
     with pytest.raises(hf.StorageAccessError, match=re.escape(str(tmp_path / "t"))):
         hf.write(pa.table({"id": [1]}), tmp_path / "t", options)
+
+
+def test_texts_of_pyarrow_without_an_answer_are_known() -> None:
+    text = "AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7, Could not connect to server"
+    assert isinstance(explained_error(OSError(text), "s3://b/t"), hf.StorageUnreachableError)
+    assert isinstance(
+        explained_error(OSError("AWS Error ACCESS_DENIED during X operation"), "s3://b/t"), PermissionError
+    )
+    assert explained_error(OSError("something else"), "s3://b/t") is None
+    assert explained_error(hf.StorageUnreachableError(text), "s3://b/t") is None
