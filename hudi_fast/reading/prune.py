@@ -1,12 +1,15 @@
 """Prune partitions by their paths and row groups by their statistics.
 
 Both exclude only data that certainly does not match; the filter is still applied to the remaining rows.
+
+A file may store another value of a partition column than its path has: an update by Hudi before 1.0 leaves a row where
+it is. Queries and filters then take the value of the path, as Apache Hudi does, wherever the path gives one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +18,18 @@ import pyarrow.dataset as ds
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, OLD_DEFAULT_PARTITION, stored_values
+from hudi_fast.reading.conditions import And, Anything, Condition, Not, Or, columns_of
 from hudi_fast.storage.base import Storage
 
-__all__ = ["matching_partitions", "matching_row_groups", "partition_columns", "typed_partition_values"]
+__all__ = [
+    "known_partition_values",
+    "matching_partitions",
+    "matching_row_groups",
+    "of_stored_values",
+    "partition_columns",
+    "path_columns",
+    "typed_partition_values",
+]
 
 _SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
 """A date with slashes, possibly of a column with dashes: the table need not store that a writer replaced them."""
@@ -36,7 +48,9 @@ def matching_partitions(
     filesystem = pa.fs.LocalFileSystem()
     fragments = [
         file_format.make_fragment(
-            str(number), filesystem, partition_expression=_partition_expression(config, schema, partition)
+            str(number),
+            filesystem,
+            partition_expression=_all_equal(known_partition_values(config, schema, partition)),
         )
         for number, partition in enumerate(partitions)
     ]
@@ -51,7 +65,7 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
     left out.
     """
     typed: dict[str, pa.Scalar] = {}
-    for name, text in _texts(config, _typed_fields(config, schema), partition).items():
+    for name, text in _texts(config, path_columns(config, schema), partition).items():
         try:
             typed[name] = pc.cast(pa.scalar(text), schema.field(name).type)
         except pa.ArrowInvalid:
@@ -59,9 +73,36 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
     return typed
 
 
+def known_partition_values(config: TableConfig, schema: pa.Schema, partition: str) -> dict[str, pa.Scalar]:
+    """:func:`typed_partition_values` without those that may be null in rows which store the column."""
+    values = typed_partition_values(config, schema, partition)
+    kept = _distinct(config, {name: str(value.as_py()) for name, value in values.items()})
+    return {name: values[name] for name in kept}
+
+
+def path_columns(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
+    """The partition columns whose values paths may give."""
+    if config.key_generator not in _PATH_KINDS or config.slash_separated_dates:
+        return frozenset()
+    present = [schema.field(name) for name in config.partition_fields if name in schema.names]
+    return frozenset(field.name for field in present if any(is_kind(field.type) for is_kind in _READABLE))
+
+
+def of_stored_values(condition: Condition, from_path: Set[str]) -> Condition:
+    """What a condition says of the values in files: its parts on columns that are read from paths become unknown."""
+    match condition:
+        case And():
+            return And(tuple(of_stored_values(part, from_path) for part in condition.parts))
+        case Or():
+            return Or(tuple(of_stored_values(part, from_path) for part in condition.parts))
+        case Not():
+            return Not(of_stored_values(condition.part, from_path))
+    return condition if from_path.isdisjoint(one.path[0] for one in columns_of(condition)) else Anything()
+
+
 def partition_columns(config: TableConfig, schema: pa.Schema, partitions: Sequence[str]) -> dict[str, pa.Array]:
     """:func:`typed_partition_values` of n partitions, as columns: by name, n values; null where it is not known."""
-    fields = _typed_fields(config, schema)
+    fields = path_columns(config, schema)
     found = [_distinct(config, _texts(config, fields, partition)) for partition in partitions]
     return {name: _cast([texts.get(name) for texts in found], schema.field(name).type) for name in fields}
 
@@ -93,14 +134,6 @@ def _value(text: pa.Scalar, kind: pa.DataType) -> object:
         return None
 
 
-def _typed_fields(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
-    """The partition columns that paths may give."""
-    if config.key_generator not in _PATH_KINDS or config.slash_separated_dates:
-        return frozenset()
-    present = [schema.field(name) for name in config.partition_fields if name in schema.names]
-    return frozenset(field.name for field in present if any(is_kind(field.type) for is_kind in _READABLE))
-
-
 def _texts(config: TableConfig, fields: Set[str], partition: str) -> dict[str, str]:
     """The unambiguous texts of ``fields`` in a path."""
     if not fields:
@@ -113,13 +146,19 @@ def _texts(config: TableConfig, fields: Set[str], partition: str) -> dict[str, s
     }
 
 
-def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | None) -> list[int] | None:
-    """Row groups of a base file that may match; None for all of them."""
+def matching_row_groups(
+    storage: Storage, path: str, filter_: pc.Expression | None, known: Mapping[str, pa.Scalar]
+) -> list[int] | None:
+    """Row groups of a base file that may match; None for all of them.
+
+    ``known`` are values of columns in all rows, whatever the file stores.
+    """
     if filter_ is None:
         return None
     encryption = encryption_of(storage)
     keys = {} if encryption is None else {"decryption_properties": encryption.for_reading()}
-    fragment = ds.ParquetFileFormat(**keys).make_fragment(storage.fs_path(path), storage.fs)
+    format_ = ds.ParquetFileFormat(**keys)
+    fragment = format_.make_fragment(storage.fs_path(path), storage.fs, partition_expression=_all_equal(known))
     try:
         return [group.id for group in fragment.subset(filter_).row_groups]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -128,10 +167,8 @@ def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | No
         return None  # it was just cleaned; a reader that has it open may continue
 
 
-def _partition_expression(config: TableConfig, schema: pa.Schema, partition: str) -> pc.Expression:
-    known = pc.scalar(True)
-    values = typed_partition_values(config, schema, partition)
-    kept = _distinct(config, {name: str(value.as_py()) for name, value in values.items()})
-    for name in kept:
-        known = known & (pc.field(name) == values[name])
-    return known
+def _all_equal(known: Mapping[str, pa.Scalar]) -> pc.Expression:
+    condition = pc.scalar(True)
+    for name, value in known.items():
+        condition = condition & (pc.field(name) == value if value.is_valid else pc.field(name).is_null())
+    return condition

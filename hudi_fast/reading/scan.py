@@ -33,6 +33,7 @@ from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.conditions import Anything, Condition, RowFilter
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.pinned_commits import require_files_present
+from hudi_fast.reading.prune import path_columns
 from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
@@ -94,7 +95,7 @@ class ScanQuery:
         merger: the user's merge function of a table with merge mode CUSTOM.
         use_indexes: whether the metadata table may be used to skip files.
         bucket: bucket settings of the table, if the caller knows them.
-        values_from_path: read partition columns from folder names instead of rows.
+        values_from_path: read all partition columns from folder names, or fail; else those whose values they give.
         folder: read only partitions in this folder of the table; empty for all.
     """
 
@@ -202,7 +203,8 @@ def plan_scan(
         threads=workers,
         merged=not (query.read_optimized or query.unmerged) or not state.config.is_mor,
         mixes_rows=scan.merge is not None and scan.merge.rules.merger is not None,
-        use_indexes=query.use_indexes and not query.values_from_path,  # indexes describe stored values
+        from_path=scan.from_path,
+        use_indexes=query.use_indexes,
         bucket=query.bucket,
         folder=query.folder,
     )
@@ -236,7 +238,17 @@ def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expressi
     schema = pa.schema([*output, *(field for field in full if field.name in used and field.name not in output.names)])
     if filter is not None:
         check_filter(filter, schema, full.names)
-    scan = SliceScan(state.storage, state.config, schema, output, row_filter, values_from_path=query.values_from_path)
+    config = state.config
+    from_path = frozenset(config.partition_fields) if query.values_from_path else path_columns(config, full)
+    scan = SliceScan(
+        state.storage,
+        config,
+        schema,
+        output,
+        row_filter,
+        from_path=from_path,
+        values_from_path=query.values_from_path,
+    )
     if state.config.is_mor and not query.read_optimized:
         merge = slice_merge(state, query.merger, query.use_positions)
         scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)

@@ -17,7 +17,7 @@ filter skips row groups by their statistics; log rows that replace rows of a ski
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -36,7 +36,7 @@ from hudi_fast.merging.merged_slice import folded_log_rows, log_rows, merged_row
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.conditions import RowFilter
-from hudi_fast.reading.prune import matching_row_groups, typed_partition_values
+from hudi_fast.reading.prune import known_partition_values, matching_row_groups, typed_partition_values
 from hudi_fast.reading.whole_slice import has_partial_rows, whole_slice
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
@@ -62,7 +62,8 @@ class SliceScan:
         merge_columns: columns that merging reads from the log: ``schema`` and those that :func:`merge_schema` adds.
         unmerged: whether rows of the log are returned in addition to those of the base file.
         base_rows: whether to return base rows that the log does not change; else only rows from the log.
-        values_from_path: whether partition columns are read from the path even if files store them.
+        from_path: partition columns that are read from the path although files store them.
+        values_from_path: whether the path must give all of these.
     """
 
     storage: Storage
@@ -75,6 +76,7 @@ class SliceScan:
     merge_columns: pa.Schema | None = None
     unmerged: bool = False
     base_rows: bool = True
+    from_path: frozenset[str] = frozenset()
     values_from_path: bool = False
 
 
@@ -167,11 +169,11 @@ def log_rows_of_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[tuple[pa.R
 
 
 def _read_base(scan: SliceScan, slice_: FileSlice, reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
-    groups = _matching_groups(scan, reader)
-    if groups is not None and not groups:
-        return
     columns = [name for name in scan.schema.names if reader.has(name)]
     fill = _columns_from_path(scan, slice_.partition, columns)
+    groups = _matching_groups(scan, reader, fill)
+    if groups is not None and not groups:
+        return
     columns = [name for name in columns if name not in fill]
     wanted = pa.schema([field for field in scan.schema if field.name not in fill])
     conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
@@ -194,7 +196,7 @@ def _read_with_log(
     else:
         if not scan.base_rows and _log_decides(scan.merge, blocks):
             reader = None
-        ruled_out = set() if reader is None else _ruled_out(scan, reader)
+        ruled_out = set() if reader is None else _ruled_out(scan, reader, fill)
         rows = merged_rows(scan.merge, slice_, blocks, wanted, columns, reader, scan.batch_rows, ruled_out)
     for batch in rows:
         yield from _finish(scan, batch, fill)
@@ -205,7 +207,7 @@ def _columns_of_log(scan: SliceScan, fill: Collection[str]) -> tuple[pa.Schema, 
     assert scan.merge_columns is not None
     wanted = pa.schema([field.with_nullable(True) for field in scan.schema if field.name not in fill])
     others = pa.schema([field for field in scan.merge_columns if field.name not in fill])
-    columns = scan.merge_columns if scan.values_from_path else others  # merging may need what the log stores
+    columns = scan.merge_columns if scan.from_path else others  # merging may need what the log stores
     return wanted if len(wanted) else pa.schema([others.field(0)]), columns  # a table without columns has no rows
 
 
@@ -219,33 +221,34 @@ def _loses_or_wins(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
     return not (merge.rules.blends or has_partial_rows(blocks))
 
 
-def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:
+def _ruled_out(scan: SliceScan, reader: BaseFileReader, fill: Mapping[str, pa.Scalar]) -> set[int]:
     """Row groups whose stored rows are not needed."""
-    groups = _matching_groups(scan, reader) if scan.base_rows else []
+    groups = _matching_groups(scan, reader, fill) if scan.base_rows else []
     return set() if groups is None else set(range(reader.num_row_groups)) - set(groups)
 
 
-def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | None:
+def _matching_groups(scan: SliceScan, reader: BaseFileReader, fill: Mapping[str, pa.Scalar]) -> list[int] | None:
     """Row groups of the base file that may match; None for all."""
     filter_ = scan.filter
-    if reader.metadata is None:  # statistics of row groups are Parquet's
+    if filter_ is None or reader.metadata is None:  # statistics of row groups are Parquet's
         return None
-    if filter_ is None or (isinstance(reader, RenamedBase) and not filter_.columns <= reader.as_stored):
+    stored = filter_.columns - fill.keys()
+    if isinstance(reader, RenamedBase) and not stored <= reader.as_stored:
         return None
-    if scan.values_from_path and not filter_.columns.isdisjoint(scan.config.partition_fields):
-        return None
-    condition = _condition_of_groups(filter_, scan.schema, reader)
-    return None if condition is None else matching_row_groups(*reader.location, condition)
+    condition = _condition_of_groups(filter_, stored, scan.schema, reader)
+    return None if condition is None else matching_row_groups(*reader.location, condition, fill)
 
 
-def _condition_of_groups(filter_: RowFilter, schema: pa.Schema, reader: BaseFileReader) -> pc.Expression | None:
-    """The condition for the statistics of a file's row groups; None where they do not apply to the filter.
+def _condition_of_groups(
+    filter_: RowFilter, columns: Set[str], schema: pa.Schema, reader: BaseFileReader
+) -> pc.Expression | None:
+    """The condition for the statistics of these columns in a file's row groups; None where they do not apply to it.
 
     Not if a column was widened since. If a column may hold NaN, which statistics ignore, only for filters made of
     comparisons that NaN fails, and for files whose row groups with NaN have no bounds.
     """
     stored = reader.schema
-    names = [name for name in schema.names if name in filter_.columns and name in stored.names]
+    names = [name for name in schema.names if name in columns and name in stored.names]
     if any(stored.field(name).type != schema.field(name).type for name in names):
         return None
     if not filter_.may_pass_nan or not any(_may_hold_nan(stored.field(name).type) for name in names):
@@ -282,9 +285,14 @@ def _filtered(batch: pa.RecordBatch, condition: pc.Expression, uri: str) -> pa.R
 
 
 def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> dict[str, pa.Scalar]:
-    """Partition columns that are read from the path: those that the table stores there only, or all of them."""
+    """The values of the columns of ``scan.schema`` that are read from a path.
+
+    They are those of ``scan.from_path`` whose values it gives, and partition columns that the table stores there only.
+    """
+    known = known_partition_values(scan.config, scan.schema, partition) if scan.from_path else {}
+    fill = {name: value for name, value in known.items() if name in scan.from_path}
     if not (scan.config.drop_partition_columns or scan.values_from_path):
-        return {}
+        return fill
     stored = [] if scan.values_from_path else stored
     missing = [n for n in scan.config.partition_fields if n in scan.schema.names and n not in stored]
     known = typed_partition_values(scan.config, scan.schema, partition)
@@ -296,4 +304,4 @@ def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> di
             "hoodie.datasource.read.extract.partition.values.from.path of the read), and the path "
             f"{partition!r} of key generator {scan.config.key_generator} does not give their values."
         )
-    return {name: known.get(name, pa.scalar(None, scan.schema.field(name).type)) for name in missing}
+    return fill | {name: known.get(name, pa.scalar(None, scan.schema.field(name).type)) for name in missing}

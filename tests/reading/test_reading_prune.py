@@ -79,8 +79,25 @@ def test_partitions_that_cannot_match_are_left_out() -> None:
 def test_row_groups_that_cannot_match_are_left_out(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": range(12)}), tmp_path / "f.parquet", row_group_size=4)
     storage = Storage(tmp_path)
-    assert matching_row_groups(storage, "f.parquet", field("n") > 6) == [1, 2]
-    assert matching_row_groups(storage, "f.parquet", field("n") > 100) == []
+    assert matching_row_groups(storage, "f.parquet", field("n") > 6, {}) == [1, 2]
+    assert matching_row_groups(storage, "f.parquet", field("n") > 100, {}) == []
     for filter_ in (None, field("other") > 6):
-        assert matching_row_groups(storage, "f.parquet", filter_) is None
-    assert matching_row_groups(storage, "missing.parquet", field("n") > 6) is None
+        assert matching_row_groups(storage, "f.parquet", filter_, {}) is None
+    assert matching_row_groups(storage, "missing.parquet", field("n") > 6, {}) is None
+
+
+def test_row_groups_are_chosen_by_the_value_of_the_path_and_not_by_the_stored_one(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": range(8), "p": ["there"] * 8}), tmp_path / "f.parquet", row_group_size=4)
+    here = {"p": pa.scalar("here")}
+    for filter_, groups in (
+        (field("p") == "here", [0, 1]),
+        (field("p") == "there", []),
+        ((field("p") == "here") & (field("n") > 4), [1]),
+        ((field("p") == "there") | (field("n") > 4), [1]),
+        ((field("p") > "here") | (field("n") < 2), [0]),
+        (field("p").is_null(), []),
+    ):
+        assert matching_row_groups(Storage(tmp_path), "f.parquet", filter_, here) == groups
+    assert matching_row_groups(
+        Storage(tmp_path), "f.parquet", field("p").is_null(), {"p": pa.scalar(None, pa.string())}
+    ) == [0, 1]

@@ -6,6 +6,7 @@ import math
 import shutil
 import warnings
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ import hudi_fast as hf
 from hudi_fast.errors import HudiWarning
 from hudi_fast.metadata_table.keys import partition_stats_key
 from hudi_fast.metadata_table.read import scan
+from hudi_fast.reading.conditions import parse_filter
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_table
+from hudi_fast.reading.skipping.keys import secondary_of
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from tests.services.planted import metadata, plant
@@ -161,6 +164,61 @@ def test_nulls_of_an_indexed_column_lead_to_their_files(tmp_path: Path) -> None:
     for filter_, ids in ((pc.field("name").is_null(), [40]), (pc.field("name") == "x$y", [42])):
         found = plan(tmp_path, filter_)
         assert (ids_of(found), len(found.slices)) == (ids, 1)
+
+
+INDEXED = {
+    "name": (pa.array(["a", None, "a", None]), pc.field("name").is_null(), [1, 3]),
+    "text": (pa.array(["a\0b", "c", "a\0b", None]), pc.field("text") == "a\0b", [0, 2]),
+    "day": (pa.array([1, None, 19724, 19724], pa.date32()), pc.field("day") == date(2024, 1, 2), [2, 3]),
+    "at": (
+        pa.array([1, 2, None, 1], pa.timestamp("ms", "UTC")),
+        pc.field("at") == pa.scalar(1, pa.timestamp("ms", "UTC")),
+        [0, 3],
+    ),
+}
+"""Values of indexed columns, a filter, and the ids that match it."""
+
+
+def as_hudi_1_0_wrote_it(key: str) -> str | None:
+    """The entry of a secondary index in Hudi 1.0.0, for that of later releases; None where it has none."""
+    value, _, record = key.partition("$")
+    if value == "\\\0":
+        return None
+    if "\0" in value:
+        return key.replace("\\\0", "\0")
+    return f"{date.fromordinal(int(value) + date(1970, 1, 1).toordinal())}${record}" if value == "19724" else key
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("column", INDEXED)
+def test_an_index_of_version_1_is_trusted_for_what_every_release_writes(column: str, tmp_path: Path) -> None:
+    values, filter_, ids = INDEXED[column]
+    options = {**OPTIONS, **RECORDS, "hoodie.write.table.version": "8"}
+    options |= {f"{M}index.secondary.column": column, "hoodie.index.name": "by_it"}
+    hf.write(rows(range(4), **{column: values}), tmp_path, options)
+    index = "secondary_index_by_it"
+    stored = scan(metadata(tmp_path), index)["key"].to_pylist()
+    assert len(stored) == 4
+    wanted = [(key, as_hudi_1_0_wrote_it(key)) for key in stored]
+    gone = tuple(key for key, other in wanted if other != key)
+    plant(
+        tmp_path, index, [{"key": other, "deleted": False} for key, other in wanted if other not in (None, key)], gone
+    )
+    assert ids_of(plan(tmp_path, filter_)) == ids
+    table = hf.HudiTable.open(tmp_path)
+    table.delete(filter_)
+    assert sorted(int(one[1:]) for one in table.to_arrow()["id"].to_pylist()) == sorted({*range(4)} - {*ids})
+
+
+def test_an_index_is_not_asked_for_a_column_that_has_the_name_of_an_older_one(tmp_path: Path) -> None:
+    """After a rename by Apache Hudi the index has the values of the older one, and no null of the new one."""
+    options = {**OPTIONS, **RECORDS, f"{M}index.secondary.column": "name", "hoodie.index.name": "by_name"}
+    hf.write(rows(range(2)), tmp_path, options)
+    schema = hf.HudiTable.open(tmp_path).schema
+    for filter_ in (pc.field("name").is_null(), pc.field("name") == "Name 001"):
+        asked = (metadata(tmp_path), parse_filter(filter_), schema)
+        assert secondary_of(*asked, frozenset({"number"})) is not None
+        assert secondary_of(*asked, frozenset({"name"})) is None
 
 
 def test_a_value_of_one_key_in_two_partitions_is_found_after_one_of_its_rows_is_deleted(tmp_path: Path) -> None:

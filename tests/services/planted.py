@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import record_kind
 from hudi_fast.metadata_table.records import encode_records, flat_schema
 from hudi_fast.metadata_table.state import metadata_of, open_state
@@ -42,7 +41,7 @@ def plant(path: Path, partition: str, rows: list[dict[str, Any]], gone: tuple[st
     keys = pa.concat_arrays([keys, pa.array(gone, pa.string())])
     values = pa.concat_arrays([values, pa.nulls(len(gone), pa.binary())])
     hashed = None
-    if kind is PartitionKind.SECONDARY_INDEX:
+    if table.hashes_secondary_values(partition):
         hashed = pa.array([key.partition("$")[0] + "$" for key in keys.to_pylist()], pa.string())
     start_delta_commit(table.storage, table.config, instant)
     stats = [

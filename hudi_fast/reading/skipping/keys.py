@@ -9,11 +9,15 @@
 
 A result is a superset of the matches, or None when unknown. The record index and secondary indexes describe the table's
 current rows, so only queries of these may use them.
+
+A secondary index is trusted only for what every release puts into an index of its version. Those of version 1 may lack
+nulls, which Hudi 1.0 leaves out. Sources: ``SecondaryIndexRecordGenerationUtils`` and ``SecondaryIndexKeyUtils``, Hudi
+1.0.0 to 1.2.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeAlias
@@ -29,7 +33,7 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.index.record_index import is_by_partition, locate_keys
 from hudi_fast.keys.key_generator import KINDS, KeyConfig, record_keys
 from hudi_fast.keys.value_text import to_text
-from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.definitions import index_version
 from hudi_fast.metadata_table.keys import bloom_key, secondary_prefix, split_secondary_keys
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, prefix
@@ -132,20 +136,36 @@ class SecondaryLookup:
     prefixes: tuple[str, ...]
 
 
-def secondary_of(table: MetadataTable, condition: Condition, schema: pa.Schema) -> SecondaryLookup | None:
+def secondary_of(
+    table: MetadataTable, condition: Condition, schema: pa.Schema, altered: Set[str] = frozenset()
+) -> SecondaryLookup | None:
     """The secondary index lookup for a condition; None when no index applies.
 
     Not if record keys are unique only within their data partition: several rows then share one pair of value and key,
     and deleting the first of them deletes the pair.
+
+    Args:
+        table: the metadata table.
+        condition: condition of the rows.
+        schema: columns of the table.
+        altered: top-level columns that were renamed, retyped or dropped: the index may hold values of before.
     """
     if table.is_by_partition(PartitionKind.RECORD_INDEX.value):
         return None
     for partition in table.partitions:
         definition = table.definitions.get(partition)
-        if partition.startswith(PartitionKind.SECONDARY_INDEX.value) and definition is not None:
-            prefixes = _secondary_prefixes(condition, schema, definition)
-            if prefixes is not None and len(prefixes) <= _MOST_KEYS:
-                return SecondaryLookup(partition, tuple(prefixes))
+        if not partition.startswith(PartitionKind.SECONDARY_INDEX.value) or definition is None:
+            continue
+        if len(definition.source_fields) != 1:
+            continue
+        name = definition.source_fields[0]
+        column = Column((name,) if name in schema.names else tuple(name.split(".")))
+        if column.path[0] in altered:
+            continue
+        first_version = index_version(partition, table.data_version, table.definitions) == "V1"
+        prefixes = _secondary_prefixes(condition, schema, column, first_version)
+        if prefixes is not None and len(prefixes) <= _MOST_KEYS:
+            return SecondaryLookup(partition, tuple(prefixes))
     return None
 
 
@@ -285,19 +305,32 @@ def _texts_of(rows: pa.Table, config: TableConfig) -> pa.Array | None:
     return pc.unique(pa.concat_arrays(texts))
 
 
-def _secondary_prefixes(condition: Condition, schema: pa.Schema, definition: IndexDefinition) -> list[str] | None:
-    if len(definition.source_fields) != 1:
-        return None
-    name = definition.source_fields[0]
-    column = Column((name,) if name in schema.names else tuple(name.split(".")))
+def _secondary_prefixes(
+    condition: Condition, schema: pa.Schema, column: Column, first_version: bool
+) -> list[str] | None:
     if any(isinstance(part, IsNull) and part.value == column and not part.or_nan for part in conjuncts(condition)):
-        return [secondary_prefix(None)]
+        return None if first_version else [secondary_prefix(None)]
     values = wanted_values(condition, schema, column)
     if values is None or pa.types.is_decimal(values.type):
         return None
+    texts = _secondary_texts(values)
+    if first_version and any("\0" in text for text in texts):
+        return None  # Hudi 1.0 does not escape this character
+    return [secondary_prefix(text) for text in texts]
+
+
+def _secondary_texts(values: pa.Array) -> list[str]:
+    """The texts of values in the indexes of all releases.
+
+    Hudi 1.0 had dates as text, and later releases have their numbers. A timestamp of milliseconds is a number of these
+    where rows are Avro, and a number of microseconds where they are Spark's.
+    """
+    forms = [values]
     if pa.types.is_date32(values.type):
-        values = values.cast(pa.int32())
-    return [secondary_prefix(text) for text in to_text(values).to_pylist()]
+        forms = [values.cast(pa.int32()), values]
+    elif pa.types.is_timestamp(values.type) and values.type.unit == "ms":
+        forms = [values, values.cast(pa.timestamp("us", values.type.tz))]
+    return [text for form in forms for text in to_text(form).to_pylist()]
 
 
 def _bloom_key(slice_: FileSlice) -> str:

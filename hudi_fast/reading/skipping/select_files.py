@@ -31,7 +31,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.conditions import Anything, Column, Condition, columns_of
-from hudi_fast.reading.prune import matching_partitions, partition_columns
+from hudi_fast.reading.prune import matching_partitions, of_stored_values, partition_columns
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
 from hudi_fast.reading.skipping.buckets import bucket_matches
 from hudi_fast.reading.skipping.expressions import filtered_expressions, indexed_expressions
@@ -103,6 +103,7 @@ class SkipRequest:
         mixes_rows: whether a user function merges rows, so that merged rows may have values that no file holds.
         bucket: bucket settings of the table, if the caller knows them.
         folder: only partitions in this folder of the table; empty for all.
+        from_path: partition columns that are read from paths.
     """
 
     state: TableState
@@ -116,6 +117,12 @@ class SkipRequest:
     use_indexes: bool = True
     bucket: BucketSettings | None = None
     folder: str = ""
+    from_path: frozenset[str] = frozenset()
+
+    @property
+    def of_stored_values(self) -> Condition:
+        """What the condition says of stored values, which indexes describe."""
+        return of_stored_values(self.condition, self.from_path)
 
     @property
     def reads_current_rows(self) -> bool:
@@ -262,7 +269,7 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
     if not steps.usable(table, index, _PARTITIONS, len(paths)):
         return paths
     with steps.reading(index, _PARTITIONS, len(paths)):
-        keep = may_match(request.condition, partition_bounds(table, paths, columns), len(paths))
+        keep = may_match(request.of_stored_values, partition_bounds(table, paths, columns), len(paths))
         # Statistics of a group in a pending compaction may cover only later log files.
         pending = {path for path, _ in request.state.view.pending_compactions}
         left = [path for path, kept in zip(paths, keep, strict=True) if kept or path in pending]
@@ -274,7 +281,7 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
 def _with_stats(request: SkipRequest, table: MetadataTable) -> list[StatsColumn]:
     """The filter's columns that have statistics."""
     definition = table.definitions.get(PartitionKind.COLUMN_STATS.value)
-    columns = stats_columns(request.schema, sorted(columns_of(request.condition), key=lambda one: one.path))
+    columns = stats_columns(request.schema, sorted(columns_of(request.of_stored_values), key=lambda one: one.path))
     return [one for one in columns if definition is None or one.name in definition.source_fields]
 
 
@@ -287,7 +294,8 @@ def _by_keys(request: SkipRequest, table: MetadataTable, paths: list[str], steps
     if not paths or not request.reads_current_rows:
         return None
     keys = record_key_texts(request.condition, request.schema, request.state.config)
-    secondary = None if keys is not None else secondary_of(table, request.condition, request.schema)
+    altered = altered_columns(request.state.view.history)
+    secondary = None if keys is not None else secondary_of(table, request.of_stored_values, request.schema, altered)
     by = index if secondary is None else secondary.partition
     if keys is None and secondary is None:
         return None
@@ -336,14 +344,14 @@ def _by_buckets(request: SkipRequest, slices: list[FileSlice], steps: _Steps) ->
 def _by_expressions(
     request: SkipRequest, table: MetadataTable, slices: list[FileSlice], steps: _Steps
 ) -> list[FileSlice]:
-    for one in indexed_expressions(table, request.condition, request.schema):
+    for one in indexed_expressions(table, request.of_stored_values, request.schema):
         if not slices or not steps.usable(table, one.partition, _SLICES, len(slices)):
             continue
         with steps.reading(one.partition, _SLICES, len(slices)):
             bounds = slice_bounds(table, one.partition, slices, [one.column], request.state.view.history)
             slices = _kept(request, may_match(one.condition, bounds, len(slices)), slices, one.partition, steps)
     definitions = table.definitions
-    for filters in filtered_expressions(table, request.condition, request.schema):
+    for filters in filtered_expressions(table, request.of_stored_values, request.schema):
         name, history = filters.partition, request.state.view.history
         if not slices or not steps.usable(table, name, _SLICES, len(slices)):
             continue
@@ -363,7 +371,7 @@ def _by_column_stats(
         return slices
     with steps.reading(index, _SLICES, len(slices)):
         bounds = slice_bounds(table, index, slices, columns, request.state.view.history)
-        return _kept(request, may_match(request.condition, bounds, len(slices)), slices, index, steps)
+        return _kept(request, may_match(request.of_stored_values, bounds, len(slices)), slices, index, steps)
     return slices
 
 

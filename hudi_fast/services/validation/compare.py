@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.metadata_table.keys import NON_PARTITIONED, bloom_key
+from hudi_fast.metadata_table.definitions import index_version
+from hudi_fast.metadata_table.keys import NON_PARTITIONED, bloom_key, secondary_prefix
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.produce import ProducerContext
@@ -94,7 +95,7 @@ def compare_rows(
     elif kind is PartitionKind.RECORD_INDEX:
         yield from _locations(expected, found)
     elif kind is PartitionKind.SECONDARY_INDEX:
-        yield from _keys(expected, found)
+        yield from _keys(partition, context, expected, found)
     elif kind is PartitionKind.BLOOM_FILTERS:
         yield from _filters(partition, context, stored, expected, found)
     else:
@@ -169,9 +170,12 @@ def _places(rows: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(*columns, "/", null_handling="replace", null_replacement="?")
 
 
-def _keys(expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
+def _keys(partition: str, context: ProducerContext, expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
     ours, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))
-    yield differences("missing key", ours.filter(pc.invert(pc.is_in(ours, theirs))))
+    missing = ours.filter(pc.invert(pc.is_in(ours, theirs)))
+    if index_version(partition, context.config.version, context.definitions) == "V1":
+        missing = missing.filter(pc.invert(pc.starts_with(missing, secondary_prefix(None))))  # Hudi 1.0 has no nulls
+    yield differences("missing key", missing)
     yield differences("stale key", theirs.filter(pc.invert(pc.is_in(theirs, ours))))
 
 
