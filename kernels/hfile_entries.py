@@ -2,8 +2,8 @@
 
 An entry, all big endian: int32 key length | int32 value length | key | value | one byte 0 (a version number that Hudi
 does not use). The key: int16 length of its content | content | byte length of the column family | family and
-qualifier (empty in Hudi's files) | int64 timestamp | byte type. Source: HFile reference section 1.5; HFileDataBlock,
-Hudi 1.2.0.
+qualifier (empty in Hudi's files) | int64 timestamp | byte type. Keys of builds between the releases 1.0 and 1.1 end after
+the content. Source: HFile reference section 1.5; HFileDataBlock, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = ["copy_entries", "measure_entries", "write_entries"]
 
 _PUT = 4
 _LENGTHS = 8
+_BEFORE_CONTENT = 2  # bytes of a key before its content: content length
 _AROUND_CONTENT = 12  # bytes of a key besides its content: content length, family length, timestamp, type
 
 
@@ -54,18 +55,22 @@ def measure_entries(data: Bytes, sizes: Int64s) -> Int:
     sizes[0], sizes[1] = 0, 0
     while at < end:
         key_at = at + _LENGTHS
-        if end - at < _LENGTHS + _AROUND_CONTENT + 1:
+        if end - at < _LENGTHS + _BEFORE_CONTENT + 1:
             return np.int64(-1 - at)
         key_length, value_length = _int32(data, at), _int32(data, at + 4)
         content = _int16(data, key_at)
-        if key_length < content + _AROUND_CONTENT or content > 32767 or value_length < 0:
+        if key_length < content + _BEFORE_CONTENT or content > 32767 or value_length < 0:
             return np.int64(-1 - at)
         if key_length + value_length + 1 > end - key_at:
             return np.int64(-1 - at)
-        family = np.int64(data[key_at + 2 + content])
         last = key_at + key_length + value_length
-        if family > key_length - content - _AROUND_CONTENT or data[key_at + key_length - 1] != _PUT or data[last] != 0:
+        if data[last] != 0:
             return np.int64(-1 - at)
+        if key_length > content + _BEFORE_CONTENT:
+            if key_length < content + _AROUND_CONTENT or data[key_at + key_length - 1] != _PUT:
+                return np.int64(-1 - at)
+            if np.int64(data[key_at + 2 + content]) > key_length - content - _AROUND_CONTENT:
+                return np.int64(-1 - at)
         sizes[0] += content
         sizes[1] += value_length
         at = last + 1

@@ -39,6 +39,16 @@ def test_a_column_family_and_qualifier_are_passed_over():
     assert entries_of(raw) == [(b"abc", b"vv"), (b"d", b"")]
 
 
+@given(entries=st.lists(st.tuples(KEYS, KEYS, st.booleans()), max_size=20))
+def test_keys_may_end_after_their_content(entries):
+    """As those that development builds of Hudi 1.1 wrote."""
+    raw = b""
+    for key, value, bare in entries:
+        alone = struct.pack(">iih", 2 + len(key), len(value), len(key)) + key + value + b"\0"
+        raw += alone if bare else naive.entry(key, value)
+    assert entries_of(raw) == naive.block_entries(raw) == [(key, value) for key, value, _ in entries]
+
+
 @pytest.mark.parametrize(
     ("at", "number"),
     [(0, -1), (0, 14), (0, 10**9), (4, -1), (4, 10**9), (4, 2**31 - 1), (8, 0x7FFF0000), (8, -1), (12, 0x63FF7FFF)],

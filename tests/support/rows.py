@@ -69,7 +69,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, _plain_type(field.type)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(pa.field("element", _plain_type(kind.value_type)))
     if pa.types.is_map(kind):
         return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))

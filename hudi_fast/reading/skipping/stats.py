@@ -8,6 +8,7 @@
 A bound that may be wrong becomes unknown. This holds for
 
 * a file without a record, and a column without minimum and maximum: it may be all null, or have no statistics;
+* a file whose statistics do not count nulls: it has no statistics, and zero for both bounds in Hudi 0.14 to 1.0;
 * floating-point bounds that are NaN, or with zero between them: a Parquet file drops its bounds when one is NaN, and
   Hudi then uses zero for both and merges them with those of other files, so bounds that remain exclude NaN;
 * bytes, also of columns that are now text: Hudi compares them as signed numbers;
@@ -208,8 +209,10 @@ def _reliable(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool
     low, high = (_typed(stored, name, column.kind) for name in ("min", "max"))
     nulls, values = (_one(stored, name) for name in ("null_count", "value_count"))
     deleted = _one(stored, "deleted").fill_null(True)
+    uncounted = pc.less(nulls, 0).fill_null(True)
     unreliable = pc.or_(
-        deleted, _unreliable(low, high, pc.and_(pa.array(merged), pc.not_equal(nulls, 0).fill_null(True)))
+        pc.or_(deleted, uncounted),
+        _unreliable(low, high, pc.and_(pa.array(merged), pc.not_equal(nulls, 0).fill_null(True))),
     )
     unreliable = (
         pc.or_(unreliable, pc.struct_field(_one(stored, "min"), "BytesWrapper").is_valid())
@@ -220,7 +223,7 @@ def _reliable(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool
     low = pc.if_else(pc.or_(unreliable, _misordered(low, lower=True)), unknown, low)
     high = pc.if_else(pc.or_(unreliable, _misordered(high, lower=False)), unknown, high)
     no_bool = pa.scalar(None, pa.bool_())
-    counted = pc.if_else(pc.or_kleene(deleted, pc.less(nulls, 0)).fill_null(True), no_bool, pc.greater(nulls, 0))
+    counted = pc.if_else(pc.or_(deleted, uncounted), no_bool, pc.greater(nulls, 0))
     empty = pc.and_(pc.equal(values, 0), pc.equal(nulls, 0)).fill_null(False)
     has_value = pc.if_else(pc.and_(empty, pc.invert(deleted)), False, pc.if_else(low.is_valid(), True, no_bool))
     return Bounds(low, high, pc.if_else(column.nested, no_bool, counted), has_value, excludes_nan=True)

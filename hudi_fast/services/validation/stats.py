@@ -8,7 +8,8 @@
 Stored forms may differ where values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
 partition may be wider than the files, but never narrower: the record of a write replaces that of a service that was
 planned before the write and ended after it. Release 1.2 leaves nulls out of the value count of an expression
-(SparkMetadataWriterUtils) and of nothing else, so that count is not compared.
+(SparkMetadataWriterUtils) and of nothing else, so that count is not compared. Releases 0.14 to 1.0 store zero for both
+bounds of a column that has no value in a file: that is no difference, since readers keep more files for it.
 """
 
 from __future__ import annotations
@@ -149,12 +150,27 @@ def _covers(wide: ColumnRange, narrow: ColumnRange) -> bool:
 def _parts(
     kind: PartitionKind, expected: ColumnRange, found: ColumnRange, of_partition: bool
 ) -> Iterator[tuple[str, Any, Any]]:
-    yield "least value", _plain(expected.low), _plain(found.low)
-    yield "greatest value", _plain(expected.high), _plain(found.high)
+    if not _is_empty_as_stored_before_1_1(expected, found):
+        yield "least value", _plain(expected.low), _plain(found.low)
+        yield "greatest value", _plain(expected.high), _plain(found.high)
     if not of_partition:
         yield "nulls", expected.null_count, found.null_count
     if not of_partition and kind is not PartitionKind.EXPRESSION_INDEX:
         yield "values", expected.value_count, found.value_count
+
+
+def _is_empty_as_stored_before_1_1(expected: ColumnRange, found: ColumnRange) -> bool:
+    """Whether a column without values has zero for both bounds: the bounds of Parquet's empty statistics."""
+    if expected.low is not None or expected.high is not None or expected.null_count != expected.value_count:
+        return False
+    return _is_zero(found.low) and _is_zero(found.high)
+
+
+def _is_zero(value: pa.Scalar | None) -> bool:
+    if value is None or not value.is_valid:
+        return False
+    number = value.value if pa.types.is_temporal(value.type) else value.as_py()
+    return isinstance(number, int | float) and not number
 
 
 def _plain(value: pa.Scalar | None) -> Any:

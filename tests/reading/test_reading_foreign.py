@@ -1,0 +1,85 @@
+"""Tables of other projects are read as real Apache Hudi reads them, and every filter finds their rows.
+
+Modules: hudi_fast.reading.read, hudi_fast.reading.skipping.select_files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hudi_fast as hf
+from tests.support.foreign import MILLIS, Foreign, foreign_names, foreign_params, unzip_foreign
+from tests.support.rows import assert_same_rows
+
+NAMES = foreign_names()
+NO_MILLIS = dict.fromkeys(MILLIS, "files say microseconds where the column has milliseconds")
+NO_SNAPSHOT = {name: why for name, why in NO_MILLIS.items() if not name.endswith("cow_read_v9")}
+OTHER_COLUMNS = {
+    "hudi-trino__hudi_multi_pt_v8_mor": {
+        "part_timestamp": "the folder has whole seconds; hudi_fast shows the stored value, which has milliseconds"
+    },
+    **dict.fromkeys(
+        [f"hudi-trino__hudi_timestamp_keygen_pt_{kind}_to_yyyy_mm_dd_hh_v8_mor" for kind in ("epoch", "scalar")],
+        {"partition_field": "Spark makes text of it; in time travel hudi_fast has the type of that time, a number"},
+    ),
+}
+"""Columns that hudi_fast shows in another way, and why."""
+
+
+def read(table: Foreign, query: str) -> pa.Table:
+    opened = hf.HudiTable.open(table.table)
+    if query == "incremental":
+        return opened.incremental("000")
+    if query.startswith("asof_"):
+        return opened.to_arrow(as_of=query.removeprefix("asof_"))
+    return opened.to_arrow(query_type=query)  # type: ignore[arg-type]
+
+
+def filters(rows: pa.Table) -> Iterator[pc.Expression]:
+    """For each plain column: null, one of its values, not that value."""
+    for name in rows.column_names:
+        kind, column = rows.schema.field(name).type, pc.field(name)
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+            continue
+        yield column.is_null()
+        values = pc.unique(rows[name]).drop_null()
+        if len(values):
+            value = pc.scalar(values[len(values) // 2])
+            yield column == value
+            yield ~(column <= value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", foreign_params(NAMES, NO_MILLIS))
+def test_every_query_has_the_rows_that_apache_hudi_answers(name: str, tmp_path: Path) -> None:
+    table, others = unzip_foreign(name, tmp_path), OTHER_COLUMNS.get(name, {})
+    for query in table.queries:
+        rows, wanted = read(table, query), table.answer(query)
+        assert sorted(rows.column_names) == sorted(wanted.column_names)
+        assert_same_rows(rows, wanted, ignore=tuple(others))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*whole_seconds_v6.*is not used, folders are listed")  # it was taken away
+@pytest.mark.parametrize("name", foreign_params(NAMES, NO_SNAPSHOT))
+def test_a_filter_finds_the_rows_that_match_it(name: str, tmp_path: Path) -> None:
+    """Whatever the folders and the metadata table say."""
+    table = hf.HudiTable.open(unzip_foreign(name, tmp_path).table)
+    rows = table.to_arrow()
+    for filter_ in filters(rows):
+        assert_same_rows(table.to_arrow(filter=filter_), rows.filter(filter_), ignore=())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("released_1.0.2")])
+def test_rows_are_found_and_deleted_by_null_where_an_index_has_no_nulls(name: str, tmp_path: Path) -> None:
+    table = unzip_foreign(name, tmp_path)
+    opened, wanted = hf.HudiTable.open(table.table), table.facts["filter 'price is null' -> id"]
+    assert sorted(opened.to_arrow(filter="price is null")["id"].to_pylist()) == wanted
+    opened.delete("price is null")
+    assert sorted(opened.to_arrow()["id"].to_pylist()) == ["b", "c", "e"]

@@ -1,0 +1,79 @@
+"""Tables of other projects beside the checkout, with the answers of real Hudi; no test fails where they are absent.
+
+``../shared/golden/foreign/README.md`` says where they come from.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+__all__ = ["MILLIS", "Foreign", "foreign_names", "foreign_params", "unzip_foreign"]
+
+FOLDER = Path(__file__).parents[3] / "shared" / "golden" / "foreign"
+
+MILLIS = frozenset(
+    {
+        *(f"hudi-spark__trips_logical_types_json_cow_read_v{version}" for version in (6, 8, 9)),
+        *(f"hudi-spark__trips_logical_types_json_mor_read_v{version}" for version in (6, 8, 9)),
+        *(f"hudi-spark__trips_logical_types_json_mor_read_v{version}_parquet_log" for version in (6, 8, 9)),
+    }
+)
+"""Tables with a column of milliseconds in files that say microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """One of them.
+
+    Attributes:
+        table: its folder, which the test may change.
+        answers: the folder of real Hudi's answers, one Parquet file a query.
+    """
+
+    name: str
+    table: Path
+    answers: Path
+
+    @property
+    def queries(self) -> list[str]:
+        """The queries that real Hudi answers: ``snapshot``, ``read_optimized``, ``incremental``, ``asof_<instant>``."""
+        return sorted(file.stem for file in self.answers.glob("*.parquet"))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is right, in words; empty for most."""
+        file = self.answers / "facts.json"
+        return dict(json.loads(file.read_text())) if file.exists() else {}
+
+    def answer(self, query: str) -> pa.Table:
+        """Rows of a query."""
+        return pq.read_table(self.answers / f"{query}.parquet", partitioning=None).replace_schema_metadata(None)
+
+
+def foreign_names() -> list[str]:
+    """Names of the tables; none where the folder is absent."""
+    return sorted(path.stem for path in FOLDER.glob("*.zip"))
+
+
+def foreign_params(names: list[str], failing: dict[str, str]) -> list[Any]:
+    """The names as parameters; those that fail for a known reason are expected to."""
+    return [
+        pytest.param(name, marks=pytest.mark.xfail(reason=failing[name], strict=True)) if name in failing else name
+        for name in names
+    ]
+
+
+def unzip_foreign(name: str, folder: Path) -> Foreign:
+    """Unzip a table into a new folder below ``folder``."""
+    target = folder / name
+    with zipfile.ZipFile(FOLDER / f"{name}.zip") as archive:
+        archive.extractall(target)
+    return Foreign(name, target / "table", target / "answers")
