@@ -461,12 +461,17 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
 
 
 def _prefixes_single_key(state: TableState, options: WriteOptions) -> bool:
-    """How the complex key generator writes a single key field; releases differ, so stored keys decide."""
+    """How the complex key generator writes a single key field; releases differ, so stored keys decide.
+
+    New tables of version 9 have the name of the field; an upgrade to version 9 keeps the keys that it finds.
+    """
     config = state.config
-    if config.key_generator != "COMPLEX" or len(config.record_key_fields) != 1 or config.version >= 9:
+    if config.key_generator != "COMPLEX" or len(config.record_key_fields) != 1:
         return True
     stored = next(_stored_keys(state), None)
-    return not options.complex_new_encoding if stored is None else stored.startswith(f"{config.record_key_fields[0]}:")
+    if stored is not None:
+        return stored.startswith(f"{config.record_key_fields[0]}:")
+    return config.version >= 9 or not options.complex_new_encoding
 
 
 def _stored_keys(state: TableState) -> Iterator[str]:

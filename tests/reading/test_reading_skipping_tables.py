@@ -221,6 +221,16 @@ def test_an_index_is_not_asked_for_a_column_that_has_the_name_of_an_older_one(tm
         assert secondary_of(*asked, frozenset({"name"})) is None
 
 
+def test_bounds_of_a_file_whose_nulls_are_not_counted_are_not_trusted(tmp_path: Path) -> None:
+    """Hudi 0.14 to 1.0 store zero for both bounds where a Parquet file has no statistics."""
+    hf.write(rows([2, 4]), tmp_path, OPTIONS)
+    (found,) = scan(metadata(tmp_path), "column_stats").filter(pc.field("column_name") == "number").to_pylist()
+    zero = {name: one and {"value": 0} for name, one in found["min"].items()}
+    for nulls, ids in ((-1, [2]), (0, [])):
+        plant(tmp_path, "column_stats", [{**found, "min": zero, "max": zero, "null_count": nulls, "tight": True}])
+        assert ids_of(plan(tmp_path, pc.field("number") == 2)) == ids
+
+
 def test_a_value_of_one_key_in_two_partitions_is_found_after_one_of_its_rows_is_deleted(tmp_path: Path) -> None:
     """A secondary index has one entry for both rows, and none once one of them is gone."""
     options = {
