@@ -242,19 +242,20 @@ def _by_paths(request: SkipRequest, paths: list[str]) -> list[str]:
 
 def _by_path_values(request: SkipRequest, paths: list[str]) -> list[str]:
     """Decides about all paths at once, by the parts of the condition that are understood."""
-    config = request.state.config
-    columns = [Column((name,)) for name in config.partition_fields]
+    columns = {Column((name,)) for name in request.state.config.partition_fields}
     if columns_of(request.condition).isdisjoint(columns):
         return paths
-    values = partition_columns(config, request.schema, paths)
-    bounds = {}
-    for one in stats_columns(request.schema, columns):
-        if one.name in values:
-            found = values[one.name]
-            is_known = pc.if_else(found.is_valid(), True, pa.scalar(None, pa.bool_()))
-            bounds[one.column] = Bounds(found, found, pc.invert(is_known), is_known)
-    keep = may_match(request.condition, bounds, len(paths))
+    keep = may_match(request.condition, _path_bounds(request, paths), len(paths))
     return [path for path, kept in zip(paths, keep, strict=True) if kept]
+
+
+def _path_bounds(request: SkipRequest, paths: Sequence[str]) -> dict[Column, Bounds]:
+    """Bounds of the columns whose values paths give: these values."""
+    values, bounds = partition_columns(request.state.config, request.schema, paths), {}
+    for name, found in values.items():
+        is_known = pc.if_else(found.is_valid(), True, pa.scalar(None, pa.bool_()))
+        bounds[Column((name,))] = Bounds(found, found, pc.invert(is_known), is_known)
+    return bounds
 
 
 def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> list[str]:
@@ -269,7 +270,8 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
     if not steps.usable(table, index, _PARTITIONS, len(paths)):
         return paths
     with steps.reading(index, _PARTITIONS, len(paths)):
-        keep = may_match(request.of_stored_values, partition_bounds(table, paths, columns), len(paths))
+        bounds = partition_bounds(table, paths, columns) | _path_bounds(request, paths)
+        keep = may_match(request.condition, bounds, len(paths))
         # Statistics of a group in a pending compaction may cover only later log files.
         pending = {path for path, _ in request.state.view.pending_compactions}
         left = [path for path, kept in zip(paths, keep, strict=True) if kept or path in pending]
@@ -371,7 +373,8 @@ def _by_column_stats(
         return slices
     with steps.reading(index, _SLICES, len(slices)):
         bounds = slice_bounds(table, index, slices, columns, request.state.view.history)
-        return _kept(request, may_match(request.of_stored_values, bounds, len(slices)), slices, index, steps)
+        bounds |= _path_bounds(request, [one.partition for one in slices])
+        return _kept(request, may_match(request.condition, bounds, len(slices)), slices, index, steps)
     return slices
 
 
