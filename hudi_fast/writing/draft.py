@@ -461,10 +461,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
 
 
 def _prefixes_single_key(state: TableState, options: WriteOptions) -> bool:
-    """How the complex key generator writes a single key field; releases differ, so stored keys decide.
-
-    New tables of version 9 have the name of the field; an upgrade to version 9 keeps the keys that it finds.
-    """
+    """How the complex key generator writes a single key field; releases differ, so stored keys decide."""
     config = state.config
     if config.key_generator != "COMPLEX" or len(config.record_key_fields) != 1:
         return True
