@@ -12,9 +12,11 @@ import pytest
 import hudi_fast as hf
 from tests.support.foreign import foreign_names, foreign_params, unzip_foreign
 
+CHANGED = {"whole_seconds_v6": "its files were rewritten by hand, and its metadata table was taken away"}
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", foreign_params(foreign_names(), {}))
+@pytest.mark.parametrize("name", foreign_params(foreign_names(), CHANGED))
 def test_a_metadata_table_of_another_project_has_no_difference(name: str, tmp_path: Path) -> None:
     table = hf.HudiTable.open(unzip_foreign(name, tmp_path).table)
     result = table.services.validate()
