@@ -2,8 +2,8 @@
 
 An entry, all big endian: int32 key length | int32 value length | key | value | one byte 0 (a version number that Hudi
 does not use). The key: int16 length of its content | content | byte length of the column family | family and
-qualifier (empty in Hudi's files) | int64 timestamp | byte type. Keys of builds between the releases 1.0 and 1.1 end after
-the content. Source: HFile reference section 1.5; HFileDataBlock, Hudi 1.2.0.
+qualifier (empty in Hudi's files) | int64 timestamp | byte type. Keys of builds between the releases 1.0 and 1.1 end
+after the content. Source: HFile reference section 1.5; HFileDataBlock, Hudi 1.2.0.
 """
 
 from __future__ import annotations

@@ -147,6 +147,11 @@ class BaseFileReader(ABC):
         """Bytes of all rows before compression, about."""
 
     @property
+    def has_labels(self) -> bool:
+        """Whether timestamps are numbers beside a label, which may be wrong (``schema.mislabelled``)."""
+        return False
+
+    @property
     def has_nan_safe_bounds(self) -> bool:
         """Whether bounds in the footer cover all values: chunks with NaN have none."""
         return False

@@ -28,7 +28,7 @@ from hudi_fast.merging.interleave import replace_rows
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.matched_rows import BaseRowUpdates
 from hudi_fast.merging.rules import MergeRules
-from hudi_fast.schema.conform import plan_conform
+from hudi_fast.merging.stored_columns import plan_stored
 
 __all__ = ["BATCH_ROWS", "CdcObserver", "Replaced", "Replacement", "entry_replacement", "merged_batches"]
 
@@ -104,7 +104,7 @@ def merged_batches(
         SchemaMismatchError: its columns do not fit ``schema``.
     """
     columns = [name for name in schema.names if reader.has(name)]
-    conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), schema)
+    conforming = plan_stored(reader, columns, schema)
     walk = _Walk(changes, replacement, batch_rows, frozenset(kept), observer)
     start = 0
     for group, rows in enumerate(reader.row_group_rows()):

@@ -4,7 +4,7 @@
 
     Avro block ──── AvroDecoder ──────┐
     HFile block ─── read_hfile, same ─┼─► table of the requested columns
-    Parquet block ─ read, conform ────┘
+    Parquet block ─ read, plan_file ──┘
 
 A block is decoded with the schema in its own header: missing columns are null, narrower types are widened. If the
 table's columns were renamed or dropped, that schema is first translated to the current names.
@@ -26,7 +26,7 @@ from hudi_fast.formats.hfile.read import read_hfile
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.schema.cast import stored_cast
-from hudi_fast.schema.conform import plan_conform
+from hudi_fast.schema.conform import plan_file
 from hudi_fast.schema.history import SchemaHistory, renamed_avro, renamed_plan, renames_at
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
@@ -136,7 +136,7 @@ class LogRowReader:
                 [pa.nulls(rows.num_rows, each.type) for each in self.schema], schema=self.schema
             )
         rows = rows.select(names).replace_schema_metadata(None)
-        return plan_conform(rows.schema, self.schema).apply(rows)
+        return plan_file(rows.schema, self.schema).apply(rows)
 
 
 def _schema_text(block: LogBlock) -> str:

@@ -250,6 +250,8 @@ def _promoted(values: pa.Array, column: pa.DataType) -> pa.Array | None:
     if kind in (pa.int32(), pa.int64()) and pa.types.is_floating(column):
         return pc.cast(values, column, safe=False)
     times = pa.types.is_timestamp(kind) and pa.types.is_timestamp(column)
+    if times and (kind.unit, column.unit) == ("us", "ms"):
+        return None  # the unit is that of the file's label, which may be wrong: schema.mislabelled
     if times:
         return _fitting(values.view(pa.timestamp(kind.unit)), pa.timestamp(column.unit), column)
     whole = kind == pa.int32() and column == pa.int64()

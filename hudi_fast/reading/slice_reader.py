@@ -35,10 +35,10 @@ from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import folded_log_rows, log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.stored_columns import plan_stored
 from hudi_fast.reading.conditions import RowFilter
 from hudi_fast.reading.prune import known_partition_values, matching_row_groups, typed_partition_values
 from hudi_fast.reading.whole_slice import has_partial_rows, whole_slice
-from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.renamed_base import RenamedBase
@@ -176,7 +176,7 @@ def _read_base(scan: SliceScan, slice_: FileSlice, reader: BaseFileReader) -> It
         return
     columns = [name for name in columns if name not in fill]
     wanted = pa.schema([field for field in scan.schema if field.name not in fill])
-    conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
+    conforming = plan_stored(reader, columns, wanted)
     for batch in reader.batches(columns, scan.batch_rows, groups):
         yield from _finish(scan, conforming.apply(batch), fill)
 

@@ -14,6 +14,8 @@ Values follow Java, as Apache Hudi reads the same files with it:
 
 After an ALTER, a stored type may differ from the current one in a way that no write could widen. :func:`read_cast` has
 these conversions; as in Spark's casts, values that do not fit become null.
+
+Files have timestamps with a wrong label (``mislabelled``). :func:`file_cast` and :func:`stored_cast` know them.
 """
 
 from __future__ import annotations
@@ -26,12 +28,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.schema.mislabelled import counts_milliseconds
 from hudi_fast.schema.normalize import storable_type
 from hudi_fast.schema.promotion import can_promote, is_value_checked
 
-__all__ = ["Convert", "java_number_text", "leaf_cast", "read_cast", "stored_cast"]
+__all__ = ["Convert", "LeafCast", "file_cast", "java_number_text", "leaf_cast", "read_cast", "stored_cast"]
 
 Convert = Callable[[pa.Array], pa.Array]
+
+LeafCast = Callable[[pa.DataType, pa.DataType, str], Convert | None]
+"""Source type, target type, column -> conversion, or None if the types do not convert."""
 
 _MAX_DIGITS = 38
 
@@ -84,13 +90,24 @@ def read_cast(stored: pa.DataType, current: pa.DataType) -> Convert | None:
     return None
 
 
-def stored_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
-    """:func:`leaf_cast`, or else :func:`read_cast`: reads log blocks of any age.
+def file_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
+    """:func:`leaf_cast` of values in a file that stores numbers under a label, which may be wrong.
 
     Raises:
         SchemaMismatchError, UnsupportedFeatureError: ``source`` has no storable form.
     """
-    return leaf_cast(source, target, path) or read_cast(storable_type(source, path), target)
+    if counts_milliseconds(source, target):
+        return partial(_relabelled, target=target)
+    return leaf_cast(source, target, path)
+
+
+def stored_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
+    """:func:`file_cast`, or else :func:`read_cast`: reads log blocks of any age.
+
+    Raises:
+        SchemaMismatchError, UnsupportedFeatureError: ``source`` has no storable form.
+    """
+    return file_cast(source, target, path) or read_cast(storable_type(source, path), target)
 
 
 def java_number_text(values: pa.Array) -> pa.Array:
@@ -154,6 +171,10 @@ def _exact(values: pa.Array, target: pa.DataType) -> pa.Array:
         return pc.cast(values, target)
     except pa.ArrowInvalid as error:
         raise pa.ArrowInvalid(f"{error}; hudi_fast.allow.rounding=true stores the nearest {target}") from error
+
+
+def _relabelled(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return values.view(target)
 
 
 def _in_two(values: pa.Array, storable: pa.DataType, step: Convert) -> pa.Array:

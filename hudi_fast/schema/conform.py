@@ -2,7 +2,8 @@
 
 :func:`plan_conform` compares two schemas once and returns a :class:`ConformPlan`: the source and the conversion of each
 target column. :meth:`ConformPlan.apply` executes it on any number of batches. A column that already has the target's
-type is passed through. Plans are immutable: they can be pickled and shared between threads.
+type is passed through. Plans are immutable: they can be pickled and shared between threads. :func:`plan_file` does the
+same for rows of a file whose timestamps may have a wrong label (``mislabelled``).
 
 ::
 
@@ -25,7 +26,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError, InvalidDataError, SchemaMismatchError
 from hudi_fast.formats.vectors import is_vector, unpacked, vector_width
-from hudi_fast.schema.cast import Convert, leaf_cast
+from hudi_fast.schema.cast import Convert, LeafCast, file_cast, leaf_cast
 from hudi_fast.schema.nested import (
     BadValueError,
     Column,
@@ -41,7 +42,7 @@ from hudi_fast.schema.nested import (
 from hudi_fast.schema.normalize import bare_schema, bare_type
 from hudi_fast.schema.promotion import sources_of
 
-__all__ = ["ConformPlan", "conform", "plan_conform"]
+__all__ = ["ConformPlan", "conform", "plan_conform", "plan_file"]
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
@@ -109,11 +110,25 @@ def plan_conform(source: pa.Schema, target: pa.Schema, rounds: bool = True) -> C
         SchemaMismatchError: types that do not convert, absent columns that do not allow nulls, duplicate names in the
             source; the message lists all of them.
     """
-    problems: list[str] = []
-    columns = _plan_fields(list(source), list(target), "", _Planning(rounds, problems))
-    if problems:
-        listed = "\n".join(f"  - {each}" for each in problems)
-        raise SchemaMismatchError(f"The rows do not fit the table's schema ({len(problems)} problem(s)):\n{listed}")
+    return _plan(source, target, partial(leaf_cast, rounds=rounds))
+
+
+def plan_file(source: pa.Schema, target: pa.Schema) -> ConformPlan:
+    """:func:`plan_conform` for rows of a Parquet file or HFile, whose timestamps may have a wrong label.
+
+    Raises:
+        SchemaMismatchError: as :func:`plan_conform`.
+    """
+    return _plan(source, target, file_cast)
+
+
+def _plan(source: pa.Schema, target: pa.Schema, leaf: LeafCast) -> ConformPlan:
+    planning = _Planning(leaf, [])
+    columns = _plan_fields(list(source), list(target), "", planning)
+    if planning.problems:
+        listed = "\n".join(f"  - {each}" for each in planning.problems)
+        count = len(planning.problems)
+        raise SchemaMismatchError(f"The rows do not fit the table's schema ({count} problem(s)):\n{listed}")
     return ConformPlan(source, bare_schema(target), columns)
 
 
@@ -122,9 +137,9 @@ def plan_conform(source: pa.Schema, target: pa.Schema, rounds: bool = True) -> C
 
 @dataclass(frozen=True, slots=True)
 class _Planning:
-    """``rounds``: whether integers may become the nearest float; ``problems`` collects messages."""
+    """One comparison of two schemas; ``problems`` collects messages."""
 
-    rounds: bool
+    leaf: LeafCast
     problems: list[str]
 
 
@@ -157,7 +172,7 @@ def _plan_field(source: pa.Field, target: pa.Field, position: int, path: str, pl
 
 
 def _plan_type(source: pa.DataType, target: pa.DataType, path: str, planning: _Planning) -> Convert | None:
-    """The conversion; None if none is needed, or if none exists (then ``problems`` gets a message)."""
+    """The conversion; None if none is needed, or if none exists (then ``planning`` gets a message)."""
     if source == target:
         return None
     kind = bare_type(target)
@@ -198,7 +213,7 @@ def _plan_leaf(source: pa.DataType, target: pa.DataType, path: str, planning: _P
     convert = None
     if not pa.types.is_nested(source) and not pa.types.is_nested(target):
         try:
-            convert = leaf_cast(source, target, path, planning.rounds)
+            convert = planning.leaf(source, target, path)
         except HudiError as error:
             planning.problems.append(str(error))
             return None

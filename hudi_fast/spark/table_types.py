@@ -1,4 +1,7 @@
-"""Converts table types to Spark types: times of day to numbers, fixed-size binary to binary, vectors to arrays."""
+"""Converts table types to Spark types.
+
+Times of day become numbers, timestamps count microseconds, fixed-size binary becomes binary, vectors become arrays.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,8 @@ def _spark_kind(kind: pa.DataType) -> pa.DataType:
         return pa.list_(kind.value_type)
     if pa.types.is_time(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
     if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):
         return pa.binary()
     if pa.types.is_struct(kind):

@@ -73,6 +73,11 @@ class RenamedBase(BaseFileReader):
         """Bytes of all stored rows before compression, about."""
         return self._stored.stored_bytes
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether timestamps are numbers beside a label."""
+        return self._stored.has_labels
+
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys."""
         return self._stored.footer()

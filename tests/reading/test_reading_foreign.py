@@ -13,20 +13,19 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from tests.support.foreign import MILLIS, Foreign, foreign_names, foreign_params, unzip_foreign
+from tests.support.foreign import Foreign, foreign_names, unzip_foreign
 from tests.support.rows import assert_same_rows
 
 NAMES = foreign_names()
-NO_MILLIS = dict.fromkeys(MILLIS, "files say microseconds where the column has milliseconds")
-NO_SNAPSHOT = {name: why for name, why in NO_MILLIS.items() if not name.endswith("cow_read_v9")}
+TEXT_OR_NUMBER = {
+    "partition_field": "Spark makes text of it; in time travel hudi_fast has the type of that time, a number"
+}
 OTHER_COLUMNS = {
     "hudi-trino__hudi_multi_pt_v8_mor": {
         "part_timestamp": "the folder has whole seconds; hudi_fast shows the stored value, which has milliseconds"
     },
-    **dict.fromkeys(
-        [f"hudi-trino__hudi_timestamp_keygen_pt_{kind}_to_yyyy_mm_dd_hh_v8_mor" for kind in ("epoch", "scalar")],
-        {"partition_field": "Spark makes text of it; in time travel hudi_fast has the type of that time, a number"},
-    ),
+    "hudi-trino__hudi_timestamp_keygen_pt_epoch_to_yyyy_mm_dd_hh_v8_mor": TEXT_OR_NUMBER,
+    "hudi-trino__hudi_timestamp_keygen_pt_scalar_to_yyyy_mm_dd_hh_v8_mor": TEXT_OR_NUMBER,
 }
 """Columns that hudi_fast shows in another way, and why."""
 
@@ -55,7 +54,7 @@ def filters(rows: pa.Table) -> Iterator[pc.Expression]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", foreign_params(NAMES, NO_MILLIS))
+@pytest.mark.parametrize("name", NAMES)
 def test_every_query_has_the_rows_that_apache_hudi_answers(name: str, tmp_path: Path) -> None:
     table, others = unzip_foreign(name, tmp_path), OTHER_COLUMNS.get(name, {})
     for query in table.queries:
@@ -66,7 +65,7 @@ def test_every_query_has_the_rows_that_apache_hudi_answers(name: str, tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*whole_seconds_v6.*is not used, folders are listed")  # it was taken away
-@pytest.mark.parametrize("name", foreign_params(NAMES, NO_SNAPSHOT))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_filter_finds_the_rows_that_match_it(name: str, tmp_path: Path) -> None:
     """Whatever the folders and the metadata table say."""
     table = hf.HudiTable.open(unzip_foreign(name, tmp_path).table)

@@ -15,18 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-__all__ = ["MILLIS", "Foreign", "foreign_names", "foreign_params", "unzip_foreign"]
+__all__ = ["Foreign", "foreign_names", "foreign_params", "unzip_foreign"]
 
 FOLDER = Path(__file__).parents[3] / "shared" / "golden" / "foreign"
-
-MILLIS = frozenset(
-    {
-        *(f"hudi-spark__trips_logical_types_json_cow_read_v{version}" for version in (6, 8, 9)),
-        *(f"hudi-spark__trips_logical_types_json_mor_read_v{version}" for version in (6, 8, 9)),
-        *(f"hudi-spark__trips_logical_types_json_mor_read_v{version}_parquet_log" for version in (6, 8, 9)),
-    }
-)
-"""Tables with a column of milliseconds in files that say microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

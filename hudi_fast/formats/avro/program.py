@@ -161,7 +161,7 @@ def plan_rows(
         reader: requested columns, of storable types.
         where: location of the writer's schema, for messages.
         reader_avro: the reader's own Avro record, for defaults and aliases; None if there are none.
-        promote: conversions beyond Avro's own; see :data:`Promote`.
+        promote: conversions that precede the built-in ones; see :data:`Promote`.
 
     Raises:
         SchemaMismatchError: columns that cannot be converted to the reader's; the message lists all of them.
@@ -360,9 +360,9 @@ def _code(writer: AvroType, kind: pa.DataType) -> tuple[str, int]:
 
 
 def _conversion(source: pa.DataType, target: pa.DataType, path: str, resolving: _Resolving) -> Convert | None:
-    found = built_in_conversion(source, target)
-    if found is None and resolving.promote is not None:
-        found = resolving.promote(source, target, path)
+    found = None if resolving.promote is None else resolving.promote(source, target, path)
+    if found is None:
+        found = built_in_conversion(source, target)
     if found is None:
         resolving.problems.append(f"column {path!r} is {source} in the records, requested as {target}")
     return found

@@ -17,7 +17,7 @@ __all__ = ["Convert", "Promote", "built_in_conversion"]
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
 Promote: TypeAlias = Callable[[pa.DataType, pa.DataType, str], Convert | None]
-"""``schema.cast.leaf_cast``: source type, target type, column -> conversion, or None if the types do not convert."""
+"""``schema.cast.stored_cast``: source type, target type, column -> conversion, or None if the types do not convert."""
 
 _TEXT = (pa.string(), pa.binary())
 _FLOATS = (pa.float32(), pa.float64())

@@ -84,9 +84,10 @@ class AvroDecoder:
                 the default of ``reader_avro``.
             where: location of ``writer_schema``, for messages.
             reader_avro: Avro JSON text of the reader's schema, for defaults and aliases; its types are ignored.
-            promote: conversions of scalar types in addition to the built-in ones: int to long, float and double; long
+            promote: conversions of scalar types that precede the built-in ones: int to long, float and double; long
                 to float, double and timestamp; float to double; string to bytes and back; decimals to wider ones;
-                timestamps and times to other units. ``schema.cast.leaf_cast`` adds numbers to string.
+                timestamps and times to other units. ``schema.cast.stored_cast`` adds numbers to string, and timestamps
+                with a wrong label.
 
         Raises:
             SchemaMismatchError: columns that cannot be converted to the reader's; the message lists all of them.

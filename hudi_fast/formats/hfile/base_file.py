@@ -80,6 +80,11 @@ class HFileBaseReader(BaseFileReader):
         """Bytes of all records, about."""
         return int(self._source.size()) * _RECORD_BYTES
 
+    @property
+    def has_labels(self) -> bool:
+        """Timestamps are numbers beside a label."""
+        return True
+
     def footer(self) -> BaseFileFooter:
         """Hudi's keys, from the file info and a meta block.
 

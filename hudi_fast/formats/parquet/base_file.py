@@ -385,6 +385,11 @@ class ParquetReader(BaseFileReader):
         """Bytes of all rows before compression."""
         return sum(self.metadata.row_group(number).total_byte_size for number in range(self.num_row_groups))
 
+    @property
+    def has_labels(self) -> bool:
+        """Timestamps are numbers beside a label."""
+        return True
+
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys.
 

@@ -112,6 +112,11 @@ class StitchedBaseFile(BaseFileReader):
         """Bytes of all rows before compression, in both files."""
         return self._skeleton.stored_bytes + self.source.stored_bytes
 
+    @property
+    def has_labels(self) -> bool:
+        """Timestamps are numbers beside a label, as in both files."""
+        return True
+
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys, from the skeleton."""
         return self._skeleton.footer()

@@ -36,6 +36,7 @@ from hudi_fast.metadata_table.records import COLUMN_STATS, encode_records
 from hudi_fast.metadata_table.stat_values import StatsVersion, ValueType, is_indexable, unwrap_values, wrap_values
 from hudi_fast.metadata_table.table_delta import AddedFile
 from hudi_fast.metadata_table.updates.produce_base import ProducerContext, open_added, stored_schema
+from hudi_fast.schema.mislabelled import counts_milliseconds
 
 __all__ = [
     "FILE_STATS",
@@ -79,10 +80,16 @@ class StatRow:
 # ---- ranges of files
 
 
-def ranges_of_added(context: ProducerContext, one: AddedFile, columns: Sequence[str]) -> ColumnRanges:
+def ranges_of_added(
+    context: ProducerContext, one: AddedFile, columns: Sequence[str], types: Mapping[str, pa.DataType]
+) -> ColumnRanges:
     """The ranges of a file: from its write stat if recorded there, else read from the file.
 
-    ``columns`` are dotted names; columns that the file lacks are left out.
+    Args:
+        context: the table.
+        one: the file.
+        columns: dotted names; columns that the file lacks are left out.
+        types: of the table's columns; timestamps that count milliseconds under another label get the table's.
 
     Raises:
         CorruptTableError: the file is missing or corrupt.
@@ -94,7 +101,18 @@ def ranges_of_added(context: ProducerContext, one: AddedFile, columns: Sequence[
     if one.is_log:
         return _ranges_of_log(context, one, columns)
     with open_added(context.storage, one) as reader:
-        return ranges_of_file(reader, columns)
+        found = ranges_of_file(reader, columns)
+        return _relabelled(found, types) if reader.has_labels else found
+
+
+def _relabelled(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRanges:
+    """Ranges of a file in which timestamps with a wrong label have that of the table."""
+    found = dict(ranges)
+    for name, one in ranges.items():
+        low, high, kind = one.low, one.high, types.get(name)
+        if low is not None and high is not None and kind is not None and counts_milliseconds(low.type, kind):
+            found[name] = replace(one, low=pa.scalar(low.value, kind), high=pa.scalar(high.value, kind))
+    return found
 
 
 def _ranges_of_log(context: ProducerContext, one: AddedFile, columns: Sequence[str]) -> ColumnRanges:

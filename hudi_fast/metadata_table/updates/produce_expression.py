@@ -29,6 +29,7 @@ from hudi_fast.formats.parquet.column_ranges import ColumnRange, merge_ranges, r
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merging.log_rows import LogRowReader
 from hudi_fast.merging.log_scan import blocks_of_file
+from hudi_fast.merging.stored_columns import plan_stored
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.keys import (
     bloom_key,
@@ -58,7 +59,6 @@ from hudi_fast.metadata_table.updates.produce_functions import (
     result_texts,
 )
 from hudi_fast.metadata_table.updates.produce_stats import stats_version
-from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = [
@@ -336,6 +336,6 @@ def _column(context: ProducerContext, column: pa.Field, one: AddedFile) -> Itera
         if column.name not in base.schema.names:
             yield pa.nulls(base.num_rows, column.type)
             return
-        conforming = plan_conform(pa.schema([base.schema.field(column.name)]), wanted)
+        conforming = plan_stored(base, [column.name], wanted)
         for batch in base.batches([column.name]):
             yield conforming.apply(batch).column(0)

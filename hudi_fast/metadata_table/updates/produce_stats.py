@@ -87,7 +87,7 @@ class StatsOfFiles:
         column_hashes = {name: column_hash(name) for name in columns}
         rows = []
         for one, hashed in zip(self.files, file_hash([each.name for each in self.files]), strict=True):
-            ranges = ranges_of_added(context, one, columns)
+            ranges = ranges_of_added(context, one, columns, types)
             where = partition_hash(one.partition) + hashed
             if one.is_log and not any(found.value_count for found in ranges.values()):
                 rows += [StatRow(column_hashes[name] + where, one.name, name, _NOTHING, None) for name in columns]
@@ -203,7 +203,7 @@ class StatsOfPartitions:
         fresh = (one.partition, one.name) in self.written
         if not fresh and recorded is not None and all(found.is_known for found in recorded.values()):
             return recorded
-        return in_types(ranges_of_added(self.context, one, list(types)), types)
+        return in_types(ranges_of_added(self.context, one, list(types), types), types)
 
 
 def files_of_slices(

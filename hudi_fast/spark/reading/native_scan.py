@@ -1,9 +1,9 @@
 """Reads base files with Spark's vectorised Parquet scan, where its result equals the core's.
 
 Excluded: files that are not Parquet, skeletons of a bootstrapped table, files older than a type change that Spark's
-scan does not support, columns of types that it lacks, files whose path Spark interprets as a pattern, and partition
-columns stored only in paths that Spark cannot parse. The footer of one file of each commit gives the types, because a
-commit writes one schema.
+scan does not support, files with timestamps under a wrong label, columns of types that Spark lacks, files whose path
+Spark interprets as a pattern, and partition columns stored only in paths that Spark cannot parse. The footer of one
+file of each commit gives the types, because a commit writes one schema.
 
 Files from before a column was renamed or dropped form a separate scan per set of old names. Files with changed nested
 columns or types are left to the core's reader.
@@ -24,6 +24,7 @@ from hudi_fast.keys.partition_path import stored_values
 from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.schema.history import stored_name
+from hudi_fast.schema.mislabelled import counts_milliseconds
 from hudi_fast.spark.arrow import parallelism, session_conf
 from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame
 from hudi_fast.spark.storage import spark_uri
@@ -186,6 +187,8 @@ def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_time(wanted) or pa.types.is_fixed_size_binary(wanted) or is_vector(wanted):
         return False
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
+        if counts_milliseconds(stored, wanted):
+            return False
         return stored.unit in ("ms", "us") and (stored.tz is None) == (wanted.tz is None)
     if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
         shared = {field.name for field in stored} & {field.name for field in wanted}
