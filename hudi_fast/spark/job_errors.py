@@ -2,6 +2,9 @@
 
 A worker tells about a lack of memory in one of three ways: Python or Arrow raise ``MemoryError``, the system refuses an
 allocation (``ENOMEM``), or the process is killed, and Spark reports that it is gone.
+
+Spark's message holds the traceback of a worker as text, with lines of source code and with messages of the user's own.
+So only the class of the exception that was raised tells about it, and what Spark says only where there is none.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from hudi_fast.errors import CommitError, ConfigError, HudiError
@@ -19,7 +23,7 @@ from hudi_fast.errors import CommitError, ConfigError, HudiError
 __all__ = ["explained_job_errors", "lack_of_memory", "out_of_memory"]
 
 _MISSING_MODULE = re.compile(
-    r"ModuleNotFoundError: No module named '((?:hudi_fast|pyarrow|numpy|numba|llvmlite|pandas|mmh3|fastavro)\b[\w.]*)'"
+    r"No module named '((?:hudi_fast|pyarrow|numpy|numba|llvmlite|pandas|mmh3|fastavro)\b[\w.]*)'"
 )
 """Modules that hudi_fast needs; others are missing for code of the user's own."""
 
@@ -29,7 +33,16 @@ _DISK_FULL = re.compile(
 )
 """A file of Spark's own: one of the table fails with an OSError of Python."""
 
-_NO_MEMORY = re.compile(r"\b(?:MemoryError|ArrowMemoryError|_ArrayMemoryError|bad_alloc|Cannot allocate memory)\b")
+_RAISED = re.compile(
+    r"^(?P<indent> *)(?:\S[^\n]*)?Traceback \(most recent call last\):\n"
+    r"(?:(?P=indent) [^\n]*\n| *\n)*"  # frames, with lines of source code
+    r"(?P=indent)(?P<kind>[A-Za-z_][\w.]*)(?::(?P<message>[^\n]*))?(?:\n\s*(?P<then>During handling of the above))?",
+    re.MULTILINE,
+)
+"""A traceback, and the exception that ends it."""
+
+_LACKS_OF_MEMORY = frozenset({"MemoryError", "ArrowMemoryError", "_ArrayMemoryError"})
+_NO_MEMORY = re.compile(r"\b(?:bad_alloc|Cannot allocate memory)\b")
 _CRASHED = re.compile(r"Python worker exited unexpectedly|Python worker failed to connect back")
 _KILLED = re.compile(
     r"Container killed by YARN|OOMKilled|exceeding (?:physical |virtual )?memory limits|exit (?:code|status):? 137",
@@ -90,10 +103,11 @@ def out_of_memory(uri: str, found: object) -> CommitError:
 
 
 def _explained(spark: Any, uri: str, text: str) -> HudiError | None:
-    missing = _MISSING_MODULE.search(text)
+    raised = _raised(text)
+    missing = next((one.missing_module for one in raised if one.missing_module is not None), None)
     if missing is not None:
         return ConfigError(
-            f"Spark's Python workers have no module {missing[1]!r}. Install hudi_fast on every worker, or ship it with "
+            f"Spark's Python workers have no module {missing!r}. Install hudi_fast on every worker, or ship it with "
             "spark.archives. PYSPARK_PYTHON or spark.pyspark.python names the Python of the workers; the driver's is "
             f"{sys.executable}."
         )
@@ -107,6 +121,9 @@ def _explained(spark: Any, uri: str, text: str) -> HudiError | None:
             f"space in Spark's local folders (spark.local.dir, here {folders}; on a cluster, the local folders of its "
             "workers), or name folders with more space. Then run the operation again."
         )
+    if raised:
+        lacking = next((one for one in raised if one.lacks_memory), None)
+        return None if lacking is None else out_of_memory(uri, str(lacking))
     if (found := _NO_MEMORY.search(text) or _KILLED.search(text)) is not None:
         return out_of_memory(uri, found[0])
     if (found := _CRASHED.search(text)) is not None:
@@ -115,6 +132,43 @@ def _explained(spark: Any, uri: str, text: str) -> HudiError | None:
             f"say why; a worker that the system kills leaves no message, most often for lack of memory. {_ADVICE}"
         )
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """An exception of Python: its class and the first line of its message."""
+
+    kind: str
+    message: str
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether the process had no memory left."""
+        if self.kind.rpartition(".")[2] in _LACKS_OF_MEMORY:
+            return True
+        return self.message.startswith((f"[Errno {errno.ENOMEM}]", "std::bad_alloc"))
+
+    @property
+    def missing_module(self) -> str | None:
+        """The module that hudi_fast needs and the process lacks."""
+        found = _MISSING_MODULE.match(self.message) if self.kind == "ModuleNotFoundError" else None
+        return None if found is None else found[1]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}".rstrip(": ")
+
+
+def _raised(text: str) -> list[_Raised]:
+    """The exceptions whose tracebacks the text holds, with their causes; not those that were handled.
+
+    A text without a traceback may begin with the exception.
+    """
+    found = [one for one in _RAISED.finditer(text) if one["then"] is None]
+    if found:
+        return [_Raised(one["kind"], (one["message"] or "").strip()) for one in found]
+    kind, _, message = text.partition("\n")[0].partition(": ")
+    alone = _Raised(kind, message)
+    return [alone] if alone.lacks_memory or alone.missing_module is not None else []
 
 
 def _of(uri: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import pickle
+import traceback
 import zlib
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,73 @@ def test_other_errors_stay_as_they_are(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, explained_job_errors(Session()):
         raise error
     assert caught.value is error
+
+
+LOST = """An error occurred while calling o62.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Lost task 0.3 in stage 1.0 (TID 7) (10.0.0.9
+executor 3): org.apache.spark.api.python.PythonException: {traceback}
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:572)
+Driver stacktrace:
+"""
+STARTING = """Error from python worker:
+  Traceback (most recent call last):
+    File "/usr/lib/python3.11/runpy.py", line 187, in _run_module_as_main
+      mod_name, mod_spec, code = _get_module_details(mod_name, _Error)
+  {last}
+PYTHONPATH was: /opt"""
+
+
+def quoting(error: BaseException) -> None:
+    raise error  # except (HudiError, MemoryError, ArrowMemoryError, OSError): [Errno 12] Cannot allocate memory
+
+
+def handling(first: BaseException, second: BaseException) -> None:
+    try:
+        raise first
+    except type(first):
+        raise second  # noqa: B904 - the first one was handled
+
+
+def causing(first: BaseException, second: BaseException) -> None:
+    try:
+        raise first
+    except type(first) as error:
+        raise second from error
+
+
+def traceback_of(function: Any, *errors: BaseException) -> str:
+    try:
+        function(*errors)
+    except BaseException:
+        return LOST.format(traceback=traceback.format_exc())
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (traceback_of(quoting, ValueError("bad value")), RuntimeError),
+        (traceback_of(quoting, ValueError("MemoryError")), RuntimeError),
+        (traceback_of(quoting, ValueError("a line\nMemoryError: of the user's")), RuntimeError),
+        (traceback_of(quoting, ValueError("exit code 137, OOMKilled, Cannot allocate memory")), RuntimeError),
+        (traceback_of(quoting, KeyError()), RuntimeError),
+        (traceback_of(quoting, ImportError("No module named 'pyarrow'")), RuntimeError),
+        (traceback_of(handling, MemoryError(), ValueError("bad value")), RuntimeError),
+        (traceback_of(quoting, MemoryError()), CommitError),
+        (traceback_of(quoting, MemoryError("std::bad_alloc")), CommitError),
+        (traceback_of(quoting, pa.lib.ArrowMemoryError("malloc of size 8 failed")), CommitError),
+        (traceback_of(quoting, OSError(errno.ENOMEM, "Cannot allocate memory")), CommitError),
+        (traceback_of(causing, MemoryError(), ValueError("bad value")), CommitError),
+        (traceback_of(handling, ValueError("bad value"), MemoryError()), CommitError),
+        (STARTING.format(last="MemoryError"), CommitError),
+        (STARTING.format(last="ValueError: MemoryError"), RuntimeError),
+        (STARTING.format(last="ModuleNotFoundError: No module named 'pyarrow'"), hf.ConfigError),
+        (traceback_of(quoting, ModuleNotFoundError("No module named 'pyarrow.lib'")), hf.ConfigError),
+    ],
+)
+def test_the_exception_of_a_worker_decides_and_not_the_text_around_it(text: str, kind: type[Exception]) -> None:
+    with pytest.raises(kind), explained_job_errors(Session(), "file:/t"):
+        raise RuntimeError(text)
 
 
 @pytest.mark.parametrize("plan", ["fused", pytest.param("routed", marks=pytest.mark.long)])
