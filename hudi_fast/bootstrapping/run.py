@@ -32,10 +32,12 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import write_bootstrap_index
+from hudi_fast.view.own_files import require_own_files
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.flow import WriteResult, write_at
 from hudi_fast.writing.metadata_commit import ensure_metadata, record_in_metadata
 from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.overwrite import OVERWRITE
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
@@ -77,6 +79,8 @@ def run_bootstrap(
     if place is None:
         return BootstrapResult("", "bootstrap", 0, 0, 0, 0, 0, 0.0, "none", "the table exists already")
     plan = bootstrap_plan(source, with_table_defaults(options))
+    if place.replaces:
+        require_own_files(storage, plan.write.deletes_other_files, OVERWRITE)
     settings = replace(Settings.from_options({}), write=plan.write)
     backend = open_session(storage, settings, spark).backend
     instant, kept, rows, files, size = "", [], 0, 0, 0

@@ -35,7 +35,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_entries import folders_beside
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.writing.open_table import known_mode, table_exists
-from hudi_fast.writing.overwrite import discard, empty_table, exchange
+from hudi_fast.writing.overwrite import discard, empty_table, exchange, real_folder
 
 __all__ = ["Place", "find_place", "staged"]
 
@@ -123,13 +123,12 @@ def staged(place: Place, lock: LockOptions) -> Iterator[Storage]:
 
 
 def _stage(storage: Storage) -> Storage | None:
-    root = storage.fs_path("")
-    parent, _, name = root.rpartition("/")
     if not storage.is_local:
         return None
+    parent, name = real_folder(storage)
     neighbours = storage.rooted_at(parent)
     neighbours.make_dir("")
-    if not name or os.path.ismount(root) or not os.access(parent or "/", os.W_OK | os.X_OK):
+    if not name or os.path.ismount(f"{parent}/{name}") or not os.access(parent or "/", os.W_OK | os.X_OK):
         return None
     prefix = f".{name}.bootstrap-"
     for folder in folders_beside(parent, prefix):
@@ -146,7 +145,7 @@ def _publish(place: Place, beside: Storage) -> None:
     if place.replaces:
         exchange(storage, beside)
         return
-    parent, _, name = storage.fs_path("").rpartition("/")
+    parent, name = real_folder(storage)
     neighbours = storage.rooted_at(parent)
     try:
         if not table_exists(storage, broken_counts=True):

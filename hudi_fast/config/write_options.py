@@ -72,6 +72,7 @@ class WriteOptions:
     combine_before_insert: bool = option_field("hoodie.combine.before.insert")
     combine_before_upsert: bool = option_field("hoodie.combine.before.upsert")
     combine_before_delete: bool = option_field("hoodie.combine.before.delete")
+    deletes_other_files: bool = option_field("hudi_fast.delete.other.files")
     dup_policy: str = option_field("hoodie.datasource.insert.dup.policy")
     insert_drop_duplicates: bool = option_field("hoodie.datasource.write.insert.drop.duplicates")
     merge_allow_duplicate_on_inserts: bool = option_field("hoodie.merge.allow.duplicate.on.inserts")

@@ -508,7 +508,7 @@ class Storage:
         if not self.is_local:
             raise UnsupportedFeatureError(f"Two folders cannot be swapped: {self.uri} is not a local folder.")
         other.sync()
-        exchange_folders(self._root, other._root)
+        exchange_folders(*(os.path.realpath(one._root) for one in (self, other)))  # not a link to the folder
 
     # ---- internals
 

@@ -8,6 +8,7 @@ path itself is the caller's: it may be a link, or lie below one.
 from __future__ import annotations
 
 import os
+import re
 import stat
 
 from hudi_fast.errors import CorruptTableError
@@ -38,9 +39,10 @@ def check_entries(root: str, path: str) -> None:
 
 
 def folders_beside(parent: str, prefix: str) -> list[str]:
-    """Folders whose names begin with ``prefix``, in a folder that is not part of a table and may hold anything."""
+    """Folders with ``prefix`` and a random id as their names, in a folder that may hold anything: leftovers of ours."""
+    ours = re.compile(re.escape(prefix) + "[0-9a-f]{32}")
     with os.scandir(parent or "/") as entries:
-        names = [one.name for one in entries if one.name.startswith(prefix) and one.is_dir(follow_symlinks=False)]
+        names = [one.name for one in entries if ours.fullmatch(one.name) and one.is_dir(follow_symlinks=False)]
     return [f"{parent}/{name}" for name in sorted(names)]
 
 

@@ -396,7 +396,7 @@ def _new_ranges(session: TableSession, plan: WritePlan, metadata: CommitMetadata
 def _replace(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:
     """Write a new table next to the existing one, then exchange the two; where that is impossible, in its place."""
     storage = session.storage
-    staged = stage(storage)
+    staged = stage(storage, session.settings.write.deletes_other_files)
     if staged is None:
         if target.is_damaged:
             return _write(session, engine, started, new=target)

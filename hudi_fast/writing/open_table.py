@@ -26,9 +26,10 @@ from hudi_fast.index.bucket import save_bucket_counts
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.listing import PARTITION_MARKERS
+from hudi_fast.view.own_files import require_own_files
 from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.overwrite import empty_table
+from hudi_fast.writing.overwrite import OVERWRITE, empty_table
 
 __all__ = ["Target", "create_table", "find_target", "known_mode", "remove_if_unused", "table_exists"]
 
@@ -132,9 +133,11 @@ def create_table(target: Target, options: WriteOptions) -> TableState:
 
     Raises:
         TableExistsError: another process has created a table since the target was decided.
+        ConfigError: files in the table's folder are not of the table.
     """
     assert target.new is not None
     if target.exists:
+        require_own_files(target.storage, options.deletes_other_files, OVERWRITE)
         empty_table(target.storage)
     layout = int(target.new["hoodie.timeline.layout.version"])
     create_table_layout(target.storage, target.new, layout)

@@ -9,6 +9,9 @@
 
 Where the table's folder cannot be exchanged (it is a mount point, or its parent folder is read-only) the old table is
 deleted first, as Apache Hudi does; a crash then leaves a broken table, which the next overwrite replaces.
+
+A base path that is a symbolic link keeps it: the folder that it leads to is exchanged. A folder that holds files of
+others is refused, because it is deleted as a whole.
 """
 
 from __future__ import annotations
@@ -21,16 +24,35 @@ from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import CommitError, CommitStateUnknownError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_entries import folders_beside
+from hudi_fast.view.own_files import require_own_files
 
-__all__ = ["discard", "empty_table", "exchange", "stage"]
+__all__ = ["OVERWRITE", "discard", "empty_table", "exchange", "real_folder", "stage"]
+
+OVERWRITE = "Save mode overwrite"
 
 
-def stage(storage: Storage) -> Storage | None:
-    """The staging folder of the new table; None when it is written in place. Call it under the table's lock."""
-    root = storage.fs_path("")
-    parent, _, name = root.rpartition("/")
-    if not storage.is_local or not name or os.path.ismount(root) or not os.access(parent or "/", os.W_OK | os.X_OK):
+def real_folder(storage: Storage) -> tuple[str, str]:
+    """The folder of a local table, as its parent folder and its name: the base path may be a symbolic link to it."""
+    parent, _, name = os.path.realpath(storage.fs_path("")).rpartition("/")
+    return parent, name
+
+
+def stage(storage: Storage, deletes_others: bool = False) -> Storage | None:
+    """The staging folder of the new table; None when it is written in place. Call it under the table's lock.
+
+    Args:
+        storage: the table's storage.
+        deletes_others: whether files in the table's folder that are not of the table may be deleted.
+
+    Raises:
+        ConfigError: there are such files.
+    """
+    if not storage.is_local:
         return None
+    parent, name = real_folder(storage)
+    if not name or os.path.ismount(f"{parent}/{name}") or not os.access(parent or "/", os.W_OK | os.X_OK):
+        return None
+    require_own_files(storage, deletes_others, OVERWRITE)
     prefix = f".{name}.overwrite-"
     for left in folders_beside(parent, prefix):
         storage.rooted_at(left).delete_dir("")

@@ -35,6 +35,7 @@ from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 PLAIN = {"hoodie.metadata.enable": "false"}
+TEMPORARY = ".y.parquet.0123456789abcdef0123456789abcdef.tmp"
 REAL = [name for name in golden_names() if not name.startswith("hudi_rs/") and name != "cow_v9_restored"]
 
 
@@ -482,7 +483,7 @@ def test_leftovers_below_hoodie_go(tmp_path):
     (hoodie / ".heartbeat" / first).touch()
     age(hoodie / ".heartbeat" / first)
     shutil.copy(hoodie / "hoodie.properties", hoodie / "hoodie.properties.backup")
-    for temporary in (hoodie / "timeline" / ".x.commit.abc.tmp", tmp_path / "p0" / ".y.tmp"):
+    for temporary in (hoodie / "timeline" / ".x.commit.abc.tmp", tmp_path / "p0" / TEMPORARY):
         temporary.write_bytes(b"half")
         age(temporary)
     assert [one.kind for one in findings(table)] == [
@@ -500,7 +501,17 @@ def test_leftovers_below_hoodie_go(tmp_path):
 
 def test_a_temporary_file_that_may_be_being_written_stays(tmp_path):
     table = make(tmp_path)
-    (tmp_path / "p0" / ".y.tmp").write_bytes(b"half")
+    (tmp_path / "p0" / TEMPORARY).write_bytes(b"half")
+    assert findings(table) == []
+
+
+def test_files_of_others_are_no_findings(tmp_path):
+    table = make(tmp_path)
+    table.upsert(plain_rows([1]))
+    time = str(int(instants(tmp_path)[0]) + 1)
+    for name in ("notes.tmp", ".notes.tmp", f"sales_q1_{time}.parquet", f".sales_{time}.txt"):
+        (tmp_path / "p0" / name).write_bytes(b"theirs")
+        age(tmp_path / "p0" / name)
     assert findings(table) == []
 
 
@@ -567,7 +578,9 @@ def test_a_plan_that_no_longer_fits_is_refused_and_changes_nothing(tmp_path):
     plan = table.services.plan_repair()
     stray.unlink()
     before = listing(tmp_path)
-    with pytest.raises(hf.CommitConflictError, match=r"1 of its 2 findings are missing .*temporary file p0/\.y\.tmp"):
+    with pytest.raises(
+        hf.CommitConflictError, match=rf"1 of its 2 findings are missing .*temporary file p0/{TEMPORARY}"
+    ):
         table.services.repair(plan=plan)
     assert listing(tmp_path) == before
 
@@ -601,6 +614,6 @@ def test_without_a_table_there_is_nothing_to_repair(tmp_path):
 
 
 def age_tmp(path: Path) -> Path:
-    stray = path / "p0" / ".y.tmp"
+    stray = path / "p0" / TEMPORARY
     stray.write_bytes(b"half")
     return age(stray)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.overwrite import discard, empty_table, exchange, stage
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
-from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 
 @pytest.fixture
@@ -102,3 +103,71 @@ def test_an_overwrite_that_is_refused_leaves_no_stage(table: Path) -> None:
         hf.write(twice, table, options(), mode="overwrite")
     assert list(table.parent.iterdir()) == [table]
     assert len(table_rows(table)) == 10
+
+
+OTHERS = {"README": "read me", "p0/notes.txt": "notes", "thesis/chapter.tex": "one", "sales_q1_2023.parquet": "x"}
+
+
+def put(table: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (table / name).parent.mkdir(exist_ok=True)
+        (table / name).write_text(OTHERS[name])
+
+
+@pytest.mark.parametrize("name", list(OTHERS))
+def test_files_of_others_are_not_deleted_by_an_overwrite(table: Path, name: str) -> None:
+    put(table, [name])
+    before = listing(table)
+    with pytest.raises(hf.ConfigError, match=f"Save mode overwrite deletes all .*'{name}'.*Nothing was changed"):
+        hf.write(plain_rows([1]), table, options(), "overwrite")
+    assert listing(table) == before
+    assert list(table.parent.iterdir()) == [table]
+    hf.write(plain_rows([1]), table, options() | {"hudi_fast.delete.other.files": "true"}, "overwrite")
+    assert len(table_rows(table)) == 1
+    assert not (table / name).exists()
+
+
+def test_files_of_others_stay_where_a_damaged_table_is_emptied_in_place(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_fast.writing.flow.stage", lambda *_: None)
+    put(table, OTHERS)
+    for properties in (table / ".hoodie").glob("hoodie.properties*"):
+        properties.write_text("damaged")
+    with pytest.raises(hf.ConfigError, match=r"'README', .*Nothing was changed"):
+        hf.write(plain_rows([1]), table, options(), "overwrite")
+    assert {name: (table / name).read_text() for name in OTHERS} == OTHERS
+
+
+def test_files_of_others_stay_in_a_folder_that_becomes_a_table(tmp_path: Path) -> None:
+    put(tmp_path, [])
+    (tmp_path / "t").mkdir()
+    put(tmp_path / "t", OTHERS)
+    hf.write(plain_rows(range(4)), tmp_path / "t", options(), "overwrite")
+    hf.write(plain_rows(range(2)), tmp_path / "t", options())
+    hf.HudiTable.open(tmp_path / "t").truncate()
+    hf.HudiTable.open(tmp_path / "t").services.clean({"hoodie.clean.commits.retained": "1"})
+    assert {name: (tmp_path / "t" / name).read_text() for name in OTHERS} == OTHERS
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_overwrite_through_a_symbolic_link_replaces_the_table_that_it_leads_to(
+    table: Path, tmp_path: Path, nested: bool
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(table.parent if nested else table)
+    hf.write(plain_rows([1, 2]), link / "t" if nested else link, options(), "overwrite")
+    assert link.is_symlink()
+    assert not table.is_symlink()
+    assert len(table_rows(table)) == 2
+    assert list(table.parent.iterdir()) == [table]
+    assert {path.name for path in tmp_path.iterdir()} == {"lake", "link"}
+    hf.write(plain_rows([3]), table, options())
+    assert len(table_rows(link / "t" if nested else link)) == 3
+
+
+def test_a_folder_that_resembles_a_stage_is_kept(table: Path) -> None:
+    others = table.with_name(".t.overwrite-notes")
+    others.mkdir()
+    hf.write(plain_rows([1]), table, options(), "overwrite")
+    assert others.exists()

@@ -22,6 +22,7 @@ from hudi_fast.config.option_names import (
 )
 
 __all__ = [
+    "DELETE_OTHER_FILES",
     "ENGINE_OPTIONS",
     "KEY_OPTIONS",
     "MERGE_OPTIONS",
@@ -32,6 +33,8 @@ __all__ = [
 ]
 
 _WRITE = "hoodie.datasource.write."
+
+DELETE_OTHER_FILES = "hudi_fast.delete.other.files"
 
 OPERATION_OPTIONS = (
     Option(
@@ -54,6 +57,12 @@ OPERATION_OPTIONS = (
         Kind.BOOL,
         True,
         "Deletes: merge rows of the batch that share a key. They are merged with false, too.",
+    ),
+    Option(
+        DELETE_OTHER_FILES,
+        Kind.BOOL,
+        False,
+        "Overwriting or dropping a table deletes its folder, although it also holds files that no write to it made.",
     ),
     Option(
         "hoodie.datasource.insert.dup.policy",
@@ -133,7 +142,7 @@ OPERATION_OPTIONS = (
         "hoodie.bulkinsert.shuffle.parallelism",
         Kind.INT,
         0,
-        "Tasks that write a bulk_insert; 0 = the partitions of the input.",
+        "Tasks that write a bulk_insert; 0 = chosen by the size of the input.",
         unit="tasks",
         minimum=0,
     ),

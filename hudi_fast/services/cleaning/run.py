@@ -47,6 +47,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.listing import PARTITION_MARKERS
+from hudi_fast.view.own_files import is_own_file
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
 from hudi_fast.writing.metadata_services import maintain_metadata
@@ -387,7 +388,7 @@ def _delete_partitions(storage: Storage, partitions: Sequence[str], timeline: Ti
 def _delete_partition(storage: Storage, partition: str) -> bool:
     """Delete a partition's folder if it holds only its marker; whether it is deleted."""
     others = [one for one in storage.list_dir(partition) if one.name not in PARTITION_MARKERS]
-    if any(not one.name.endswith(".crc") for one in others):
+    if any(not (one.name.endswith(".crc") and is_own_file(one.name)) for one in others):
         return False
     with contextlib.suppress(OSError):  # an empty folder is harmless
         storage.delete_dir(partition)

@@ -28,6 +28,7 @@ from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_rollback_metadata, decode_savepoint
 from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.lost_content import written_sizes
+from hudi_fast.view.own_files import is_own_file
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
 from hudi_fast.writing.rollback_plan import pending_rollbacks, undone_instants
@@ -81,7 +82,7 @@ def find_data_files(inspection: Inspection) -> Iterator[Finding]:
         for entry in entries:
             if entry.path in known.sizes and entry.size < known.sizes[entry.path][1]:
                 yield _lost(entry, *known.sizes[entry.path])
-            file = parse_base_file(entry) or parse_log_file(entry)
+            file = (parse_base_file(entry) or parse_log_file(entry)) if is_own_file(entry.name) else None
             why = None if file is None else _why_orphan(inspection, known, entry, file)
             if file is None or why is None:
                 continue

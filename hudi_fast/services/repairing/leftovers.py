@@ -14,6 +14,7 @@ from hudi_fast.services.repairing.inspection import Inspection
 from hudi_fast.services.upgrading.move import leftovers
 from hudi_fast.storage.base import FileStat
 from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.view.own_files import is_own_temporary
 
 __all__ = ["find_leftovers"]
 
@@ -50,7 +51,8 @@ def _markers(inspection: Inspection) -> Iterator[Finding]:
 
 
 def _temporary_files(inspection: Inspection) -> Iterator[Finding]:
-    entries = [*inspection.internal, *(entry for found in inspection.partitions.values() for entry in found)]
+    of_partitions = (entry for found in inspection.partitions.values() for entry in found)
+    entries = [*inspection.internal, *(entry for entry in of_partitions if is_own_temporary(entry.name))]
     for entry in entries:
         if entry.is_dir or not entry.name.endswith(_TEMPORARY) or inspection.age_ms(entry) < _LEFT_BEHIND_MS:
             continue

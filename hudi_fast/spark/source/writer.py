@@ -13,6 +13,7 @@ process write all rows. Larger inputs (``hudi_fast.spool.max.bytes``) are refuse
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from hudi_fast.writing.settings import Settings
 __all__ = ["Spooled", "TableStreamWriter", "TableWriter"]
 
 _FORGOTTEN_SECONDS = 24 * 3600
+_SPOOL = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class _Spool:
         with contextlib.suppress(OSError):
             self._neighbours.delete_dir(self._folder)
         for entry in self._neighbours.list_dir(""):
-            if entry.is_dir and entry.name.startswith(self._prefix):
+            if entry.is_dir and _SPOOL.fullmatch(entry.name.removeprefix(self._prefix)):
                 with contextlib.suppress(OSError):
                     if time.time() - self._last_use(entry) / 1000 > _FORGOTTEN_SECONDS:
                         self._neighbours.delete_dir(entry.path)

@@ -17,11 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from hudi_fast.config.catalog.write import DELETE_OTHER_FILES
 from hudi_fast.errors import CatalogError, ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.spark.dropin.session import as_it_was, is_classic
 from hudi_fast.spark.java import text_map
+from hudi_fast.spark.storage import storage_of
 from hudi_fast.sql_text.statements import CreateView
 from hudi_fast.storage.places import normal_uri
+from hudi_fast.view.own_files import require_own_files
 
 __all__ = [
     "Entry",
@@ -242,7 +245,11 @@ def drop_entry(spark: Any, entry: Entry, purge: bool) -> None:
 
     Raises:
         UnsupportedFeatureError: the session is one of Spark Connect.
+        ConfigError: the files are deleted, and some of them are not of the table.
     """
+    if purge or entry.managed:
+        allowed = str(spark.conf.get(DELETE_OTHER_FILES, "false")).lower() == "true"
+        require_own_files(storage_of(spark, entry.path), allowed, f"DROP TABLE {entry}")
     _session_catalog(spark).dropTable(_identifier(spark, entry.name), True, purge)
 
 
