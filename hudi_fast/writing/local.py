@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.events import phase
 from hudi_fast.kernels.grouping import group_rows
@@ -20,6 +21,7 @@ from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.assign import assign_partition
+from hudi_fast.writing.dml_rows import ACTION, INSERT
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.located import with_usable_index
@@ -27,10 +29,10 @@ from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 from hudi_fast.writing.preview import WritePreview, rows_by_partition
+from hudi_fast.writing.profile import bulk_parts, needs_row_size, with_measured_row_size
 
 __all__ = ["LocalEngine", "lookup_threads", "write_incoming"]
 
-_ROWS_WORTH_A_FILE = 100_000
 _MOST_LOOKUPS = 8
 """Threads that look keys up in files of an object store; each holds the keys of a row group."""
 
@@ -72,12 +74,23 @@ class LocalEngine:
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the prepared rows."""
         assert self._incoming is not None, "write requires prepare"
-        plan = with_usable_index(plan)
+        plan = self.sized(with_usable_index(plan))
         partitions = frozenset(rows_by_partition(self._incoming))
         return WriteOutcome(write_incoming(plan, self._incoming), self._plan_name, self._reason, partitions)
 
     def close(self) -> None:
         """Nothing is open."""
+
+    def sized(self, plan: WritePlan) -> WritePlan:
+        """The plan with the average size of stored rows, measured on prepared rows if nothing else tells it."""
+        assert self._incoming is not None, "sizes require prepare"
+        largest = max(rows_by_partition(self._incoming).values(), default=0)
+        if not needs_row_size(plan, largest):
+            return plan
+        rows = self.source
+        if ACTION in rows.column_names:
+            rows = rows.filter(pc.equal(rows.column(ACTION), INSERT))
+        return with_measured_row_size(plan, largest, rows)
 
 
 def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> list[WriteStat]:
@@ -139,22 +152,23 @@ def _assign(
         )
     works = [work for one in assigned for work in one]
     if plan.operation == "bulk_insert" and len(works) < plan.files.threads and plan.index.bucket is None:
-        works = [part for work in works for part in _parts(work, plan.files.threads)]
+        wanted = -(-plan.files.threads // max(1, len(works)))
+        works = [part for work in works for part in _parts(plan, work, wanted)]
     return works
 
 
-def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
-    """Split the rows of one new file group into several, to keep all threads busy."""
-    count = min(count, len(work.inserts) // _ROWS_WORTH_A_FILE)
-    if count < 2:
+def _parts(plan: WritePlan, work: FileGroupWork, wanted: int) -> list[FileGroupWork]:
+    """Split the rows of one new file group into files; ``wanted`` of them keep all threads busy."""
+    sizes = bulk_parts(plan, len(work.inserts), wanted)
+    if len(sizes) < 2:
         return [work]
-    bounds = np.linspace(0, len(work.inserts), count + 1).astype(np.int64)
+    bounds = [0, *itertools.accumulate(sizes)]
     return [
         replace(
             work,
             file_id=f"{uuid.uuid5(uuid.UUID(work.file_id[:36]), str(number))}-0",
             inserts=work.inserts[start:end],
-            first_sequence=work.first_sequence + int(start),
+            first_sequence=work.first_sequence + start,
         )
         for number, (start, end) in enumerate(itertools.pairwise(bounds))
     ]

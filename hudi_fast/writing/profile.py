@@ -29,20 +29,27 @@ from hudi_fast.writing.file_columns import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_M
 from hudi_fast.writing.output_file import new_rows
 from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
-from hudi_fast.writing.sizing import SmallFile, assign_inserts
+from hudi_fast.writing.sizing import SizingSettings, SmallFile, assign_inserts, most_files
 
 __all__ = [
     "InsertFiles",
     "WorkloadProfile",
+    "bulk_parts",
     "encoded_row_size",
     "insert_files",
     "load_factor",
+    "may_need_row_size",
     "needs_row_size",
+    "rows_to_encode",
+    "sizing_of",
+    "with_measured_row_size",
     "with_row_size",
 ]
 
 _FILLING = frozenset({"upsert", "insert"})
 _SAMPLE_INSTANT = "0" * 17
+_ROWS_WORTH_A_FILE = 100_000
+_FEWEST_ENCODED, _MOST_ENCODED, _ENCODED_BYTES = 2000, 20_000, 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +95,21 @@ class InsertFiles:
 
     Attributes:
         filled: (number of the slice, rows) of each small file.
-        new_files: number of new file groups; their rows are shared evenly.
-        rows: rows of the new file groups.
+        new: rows of each new file group: all are full but the last one.
     """
 
     filled: tuple[tuple[int, int], ...]
-    new_files: int
-    rows: int
+    new: tuple[int, ...]
+
+    @property
+    def new_files(self) -> int:
+        """Number of new file groups."""
+        return len(self.new)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the new file groups."""
+        return sum(self.new)
 
     @property
     def filled_share(self) -> float:
@@ -132,10 +147,30 @@ def insert_files(plan: WritePlan, partition: str, slices: Sequence[tuple[int, Fi
     numbers = {one.file_id: number for number, one in slices}
     fill = files_to_fill(plan, partition, [one for _, one in slices]) if plan.operation in _FILLING else []
     small = [SmallFile(one.file_id, one.base_file.size) for one in fill if one.base_file is not None]
-    assigned = assign_inserts(max(1, inserts), small, plan.files.average_record_size, plan.files.sizing)
+    assigned = assign_inserts(max(1, inserts), small, plan.files.average_record_size, sizing_of(plan))
     filled = tuple((numbers[one.file_id], one.count) for one in assigned if one.file_id is not None)
-    new = [one.count for one in assigned if one.file_id is None]
-    return InsertFiles(filled, len(new), sum(new))
+    return InsertFiles(filled, tuple(one.count for one in assigned if one.file_id is None))
+
+
+def sizing_of(plan: WritePlan) -> SizingSettings:
+    """The settings for new files: those of a bulk_insert end by size alone, as they do while they are written."""
+    sizing = plan.files.sizing
+    return replace(sizing, auto_split=True) if plan.operation == "bulk_insert" else sizing
+
+
+def bulk_parts(plan: WritePlan, rows: int, wanted: int) -> list[int]:
+    """Numbers of rows of the files of one partition in a bulk_insert: ``wanted`` ones, if its size allows as many.
+
+    Args:
+        plan: the write.
+        rows: of the partition, at least one.
+        wanted: number of files that keeps all threads busy.
+    """
+    new = insert_files(plan, "", [], rows).new
+    count = min(wanted, rows // _ROWS_WORTH_A_FILE, most_files(len(new), 1))
+    if count <= len(new):
+        return list(new)
+    return [rows * (number + 1) // count - rows * number // count for number in range(count)]
 
 
 def needs_row_size(plan: WritePlan, largest: int) -> bool:
@@ -145,11 +180,17 @@ def needs_row_size(plan: WritePlan, largest: int) -> bool:
         plan: the write.
         largest: number of rows of the largest partition.
     """
-    sizing = plan.files.sizing
-    known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
-    if known or plan.operation == "delete" or not sizing.auto_split:
+    if not may_need_row_size(plan):
         return False
-    return largest * sizing.record_size_estimate > sizing.max_file_size
+    return largest * plan.files.sizing.record_size_estimate > plan.files.sizing.max_file_size
+
+
+def may_need_row_size(plan: WritePlan) -> bool:
+    """Whether :func:`needs_row_size` depends on the number of rows."""
+    sizing = sizing_of(plan)
+    known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
+    sized = plan.operation not in ("delete", "delete_partition") and plan.index.bucket is None
+    return sized and not known and sizing.auto_split and plan.partial is None
 
 
 def encoded_row_size(plan: WritePlan, sample: pa.Table) -> float:
@@ -180,3 +221,26 @@ def encoded_row_size(plan: WritePlan, sample: pa.Table) -> float:
 def with_row_size(plan: WritePlan, row_size: float) -> WritePlan:
     """The plan with another average size of stored rows, in bytes."""
     return replace(plan, files=replace(plan.files, average_record_size=math.ceil(row_size)))
+
+
+def rows_to_encode(row_bytes: int) -> int:
+    """The number of rows to measure their size in a base file: fewer, if they are wide.
+
+    Args:
+        row_bytes: Arrow size of a row, at least 1.
+    """
+    return min(_MOST_ENCODED, max(_FEWEST_ENCODED, _ENCODED_BYTES // row_bytes))
+
+
+def with_measured_row_size(plan: WritePlan, largest: int, rows: pa.Table) -> WritePlan:
+    """The plan with the average size of stored rows, measured on the first rows if nothing else tells it.
+
+    Args:
+        plan: the write.
+        largest: number of rows of the largest partition.
+        rows: incoming rows that may be new.
+    """
+    if not rows.num_rows or not needs_row_size(plan, largest):
+        return plan
+    first = rows.slice(0, rows_to_encode(max(1, rows.nbytes // rows.num_rows)))
+    return with_row_size(plan, encoded_row_size(plan, first))

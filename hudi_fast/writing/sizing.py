@@ -16,10 +16,21 @@ from itertools import islice
 
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 
-__all__ = ["InsertAssignment", "SizingSettings", "SmallFile", "assign_inserts", "average_record_size"]
+__all__ = [
+    "InsertAssignment",
+    "SizingSettings",
+    "SmallFile",
+    "assign_inserts",
+    "average_record_size",
+    "files_of_parts",
+    "most_files",
+]
 
 _LARGE_FILE = 8 << 20
 """In a file of this size or more, rows outweigh the footer and the bloom filter."""
+
+_MORE_FILES = 10
+"""One file in so many may be smaller than the sizes allow, where that spares a shuffle or keeps cores busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,10 @@ class SizingSettings:
         """Number of records of ``average`` bytes in a new file."""
         fitting = max(1, math.ceil(self.max_file_size / average)) if self.auto_split else self.split_size
         return min(fitting, self.max_file_rows)
+
+    def records_before_full(self, average: int) -> int:
+        """Number of records of ``average`` bytes after which a new file is full while it is written."""
+        return max(1, int(self.records_per_new_file(average) * (1 + self.compression_slack)))
 
     def records_to_fill(self, size: int, average: int) -> int:
         """Number of records of ``average`` bytes that a file of ``size`` bytes takes; zero or less for none."""
@@ -130,3 +145,23 @@ def assign_inserts(
         assigned.append(InsertAssignment(None, count))
         left -= count
     return assigned
+
+
+def most_files(asked: int, partitions: int) -> int:
+    """The number of files that a bulk_insert may write: few more than its size asks for.
+
+    Args:
+        asked: files of the maximum size that hold the rows, each partition by itself.
+        partitions: number of table partitions, each of which may have one more.
+    """
+    return asked + asked // _MORE_FILES + partitions
+
+
+def files_of_parts(parts: Iterable[int], before_full: int) -> int:
+    """The number of files if each part starts a new one, and a file ends when it is full.
+
+    Args:
+        parts: numbers of records that follow each other in one partition.
+        before_full: number of records after which a file is full.
+    """
+    return sum(-(-count // before_full) for count in parts)

@@ -18,7 +18,7 @@ SPARK = (
     Mutant(
         name="spark-partitions-share-new-buckets",
         file="hudi_fast/spark/writing/buckets.py",
-        before="        first += one.new_files\n",
+        before="        first += max(0, one.new_files - 1)\n",
         after="        first += 1\n",
         harm="Rows of two partitions are in one bucket, and a task writes them to the wrong partition or fails.",
         near=("tests/spark/test_spark_buckets.py",),

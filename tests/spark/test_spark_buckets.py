@@ -12,47 +12,76 @@ from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
 from hudi_fast.writing.profile import InsertFiles
 
 SHARES = st.lists(st.floats(0, 1, exclude_max=True), max_size=50)
+
+
+def insert_files(filled: list[tuple[int, int]], inserts: int, full: int) -> InsertFiles:
+    """Small files, and new files of at most ``full`` rows, as they are assigned."""
+    new = [min(full, inserts - start) for start in range(0, inserts, full)]
+    return InsertFiles(tuple(filled), tuple(new))
+
+
 FILES = st.builds(
-    InsertFiles,
-    filled=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 1000)), max_size=4).map(tuple),
-    new_files=st.integers(0, 5),
-    rows=st.integers(1, 10_000),
-).filter(lambda one: bool(one.filled or one.new_files))
+    insert_files,
+    filled=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 1000)), max_size=4, unique_by=lambda one: one[0]),
+    inserts=st.integers(0, 10_000),
+    full=st.integers(1500, 4000),
+).filter(lambda one: bool(one.filled or one.new))
 
 
-def bucket(place: InsertPlace, share: float) -> int:
-    if share < place.filled:
-        return place.slots[min(int(share * len(place.slots) / place.filled), len(place.slots) - 1)]
-    return place.first + min(int((share - place.filled) * (place.files / (1 - place.filled))), place.files - 1)
+def bucket(files: InsertFiles, new: list[int], share: float) -> set[int]:
+    """The buckets that may take a row: the file of its place among all inserts, or the next one at a bound."""
+    sizes = [*files.filled, *zip(new, files.new, strict=True)]
+    total, start, found = sum(count for _, count in sizes), 0, set()
+    filled = sum(count for _, count in files.filled)
+    for number, count in sizes:
+        slack = filled / 128 + 1 if number < FIRST_NEW and len(files.filled) > 1 else 1e-6 * total
+        if start - slack <= share * total <= start + count + slack:
+            found.add(number)
+        start += count
+    return found
+
+
+FIRST_NEW = 10
 
 
 @given(st.dictionaries(st.text(max_size=3), FILES, min_size=1, max_size=4), SHARES)
 def test_inserts_go_to_the_files_of_their_partition(files: dict[str, InsertFiles], shares: list[float]) -> None:
-    places = insert_places(files, 10)
-    taken: set[int] = set()
+    places = insert_places(files, FIRST_NEW)
+    taken: list[int] = []
     for name, one in files.items():
-        found = places[name].buckets(np.array(shares, dtype=np.float64)).tolist()
-        assert found == [bucket(places[name], share) for share in shares]
-        new = set(range(places[name].first, places[name].first + one.new_files))
-        assert set(found) <= new | {number for number, _ in one.filled}
-        assert not new & taken
-        taken |= new
-    assert taken == set(range(10, 10 + sum(one.new_files for one in files.values())))
+        place = places[name]
+        new = [*range(place.first, place.first + one.new_files - 1), *[place.last][: one.new_files]]
+        for share, found in zip(shares, place.buckets(np.array(shares, dtype=np.float64)).tolist(), strict=True):
+            assert found in bucket(one, new, share)
+        taken += new
+    assert sorted(taken) == list(range(FIRST_NEW, FIRST_NEW + sum(one.new_files for one in files.values())))
 
 
 def test_small_files_take_their_share() -> None:
-    files = InsertFiles(filled=((3, 100), (7, 300)), new_files=2, rows=400)
+    files = InsertFiles(filled=((3, 100), (7, 300)), new=(300, 100))
     found = insert_places({"p": files}, 10)["p"].buckets(np.arange(8000) / 8000)
     assert dict(zip(*(each.tolist() for each in np.unique(found, return_counts=True)), strict=True)) == {
         3: 1000,
         7: 3000,
-        10: 2000,
-        11: 2000,
+        10: 3000,
+        11: 1000,
     }
 
 
+def test_new_files_are_filled_to_the_maximum_and_the_last_one_is_filled_next_time() -> None:
+    files = InsertFiles((), (12_000, 12_000, 6_000))
+    found = insert_places({"p": files}, 0)["p"].buckets(np.arange(30_000) / 30_000)
+    assert np.bincount(found).tolist() == [12_000, 12_000, 6_000]
+
+
+def test_the_largest_of_the_last_files_comes_first() -> None:
+    files = {"a": InsertFiles((), (10, 1)), "b": InsertFiles((), (10, 10, 9)), "c": InsertFiles((), (5,))}
+    places = insert_places(files, 0)
+    assert [(one.first, one.last) for one in places.values()] == [(0, 5), (1, 3), (3, 4)]
+
+
 def test_rows_of_a_partition_without_a_place_stay_together() -> None:
-    buckets = Buckets([], [], 5, {"known": InsertPlace(0.0, (), 2, 1)}, uncounted=3)
+    buckets = Buckets([], [], 5, {"known": InsertPlace(0.0, (), 2, 1, 2)}, uncounted=3)
     assert buckets.of_inserts("known", np.array([0.5])).tolist() == [2]
     for name in ("other", None):
         found = set(buckets.of_inserts(name, np.arange(10) / 10).tolist())

@@ -39,7 +39,7 @@ def received(spark: Any, path: Path, rows: pa.Table, key: str, only_stored: bool
     view = load_state(Storage(path)).view
     slices = [one for name in ("p0", "p1") for one in latest_slices(view, name)]
     plan = draft_plan(load_state(Storage(path)), WriteOptions.from_options(OPTIONS), rows.schema)
-    buckets = Buckets(slices, [2, 0], 3, {"p0": InsertPlace(0.0, (), 2, 2)}, uncounted=4)
+    buckets = Buckets(slices, [2, 0], 3, {"p0": InsertPlace(0.0, (), 2, 2, 3, 0.5)}, uncounted=4)
     df = frame(spark, rows).withColumn("path", F.col("part"))
     added = ["path"]
     if key != "id":

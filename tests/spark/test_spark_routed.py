@@ -126,7 +126,7 @@ def test_an_uneven_batch_is_shared_by_all_tasks(spark, tmp_path, monkeypatch):
 
 
 def test_a_partition_beyond_the_memory_of_a_task_is_shared(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("hudi_fast.spark.writing.engine.TASK_BYTES", 10_000)
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.PARTITIONS_TASK_BYTES", 10_000)
     few = {"hudi_fast.driver.max.bytes": "1000"}
     result = hf.write(frame(spark, wide_rows(range(1_000))), tmp_path / "t", PARTITIONED | SIZED | few)
     assert result.plan == "routed"

@@ -23,7 +23,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, SchemaMismatchError
 from hudi_fast.merging.row_buffer import RowBuffer, spool_folder, write_failure
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.spark.writing.fused import _write_unsorted
+from hudi_fast.spark.writing.bulk_insert import _write_unsorted
 from hudi_fast.spark.writing.routed_tasks import write_buckets
 from hudi_fast.spark.writing.tasks import Answer, write_partitions
 from hudi_fast.storage.base import Storage

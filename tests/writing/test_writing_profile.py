@@ -20,9 +20,13 @@ from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.profile import (
     InsertFiles,
     WorkloadProfile,
+    bulk_parts,
     encoded_row_size,
     insert_files,
     load_factor,
+    may_need_row_size,
+    sizing_of,
+    with_measured_row_size,
     with_row_size,
 )
 from tests.support.small_tables import options, plain_rows
@@ -57,9 +61,9 @@ def test_inserts_become_as_many_new_files_as_their_size_demands(tmp_path: Path) 
     hf.write(plain_rows(range(4)), tmp_path / "t", options())
     plan = with_row_size(plan_of(tmp_path / "t", plain_rows([1]), **{"hoodie.parquet.max.file.size": "1000"}), 10)
     plan = replace(plan, operation="insert_overwrite")
-    assert insert_files(plan, "new", [], 1000) == InsertFiles((), 10, 1000)
-    assert insert_files(plan, "new", [], 1001).new_files == 11
-    assert insert_files(plan, "new", [], 0) == InsertFiles((), 1, 1)
+    assert insert_files(plan, "new", [], 1000) == InsertFiles((), (100,) * 10)
+    assert insert_files(plan, "new", [], 1001) == InsertFiles((), (*(100,) * 10, 1))
+    assert insert_files(plan, "new", [], 0) == InsertFiles((), (1,))
 
 
 def test_small_files_take_inserts_first(tmp_path: Path) -> None:
@@ -71,12 +75,48 @@ def test_small_files_take_inserts_first(tmp_path: Path) -> None:
     free = 1000
     sized = {"hoodie.parquet.max.file.size": str(one.base_file.size + 10 * free)}
     plan = with_row_size(plan_of(tmp_path / "t", rows, **sized), 10)
-    assert insert_files(plan, "p0", [(number, one)], free // 2) == InsertFiles(((number, free // 2),), 0, 0)
+    assert insert_files(plan, "p0", [(number, one)], free // 2) == InsertFiles(((number, free // 2),), ())
     found = insert_files(plan, "p0", [(number, one)], free + 5)
-    assert found == InsertFiles(((number, free),), 1, 5)
+    assert found == InsertFiles(((number, free),), (5,))
     assert found.filled_share == pytest.approx(free / (free + 5))
     fresh = replace(plan, operation="insert_overwrite")
     assert insert_files(fresh, "p0", [(number, one)], 5).filled == ()
+
+
+@pytest.fixture(scope="module")
+def bulk_plan(tmp_path_factory: pytest.TempPathFactory) -> WritePlan:
+    folder = tmp_path_factory.mktemp("bulk")
+    hf.write(plain_rows(range(4)), folder / "t", options())
+    split = {"hoodie.copyonwrite.insert.auto.split": "false", "hoodie.copyonwrite.insert.split.size": "7"}
+    return replace(plan_of(folder / "t", plain_rows([1]), **split), operation="bulk_insert")
+
+
+@given(rows=st.integers(1, 10_000_000), fitting=st.integers(50_000, 5_000_000), wanted=st.integers(0, 64))
+def test_a_bulk_insert_makes_hardly_more_files_than_its_size_asks_for(
+    bulk_plan: WritePlan, rows: int, fitting: int, wanted: int
+) -> None:
+    plan = with_row_size(bulk_plan, bulk_plan.files.sizing.max_file_size / fitting)
+    per_file = sizing_of(plan).records_per_new_file(plan.files.average_record_size)
+    parts = bulk_parts(plan, rows, wanted)
+    asked = -(-rows // per_file)
+    assert sum(parts) == rows
+    assert 0 < min(parts)
+    assert max(parts) <= per_file
+    assert asked <= len(parts) <= max(asked, min(wanted, asked * 1.1 + 1))
+    if len(parts) > asked:
+        assert max(parts) - min(parts) <= 1
+    else:
+        assert set(parts[:-1]) <= {per_file}
+
+
+def test_a_size_is_measured_only_where_it_decides(bulk_plan: WritePlan) -> None:
+    rows = plain_rows(range(200), text="some text")
+    assert with_measured_row_size(bulk_plan, 100, rows) is bulk_plan
+    assert with_measured_row_size(bulk_plan, 1_000_000, rows.slice(0, 0)) is bulk_plan
+    found = with_measured_row_size(bulk_plan, 1_000_000, rows)
+    assert found.files.average_record_size < bulk_plan.files.sizing.record_size_estimate
+    assert with_measured_row_size(found, 1_000_000, rows) is found
+    assert not may_need_row_size(replace(bulk_plan, operation="insert"))  # the split size decides
 
 
 def test_rows_without_an_estimate_count_as_new() -> None:

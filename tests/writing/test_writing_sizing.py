@@ -12,6 +12,8 @@ from hudi_fast.writing.sizing import (
     SmallFile,
     assign_inserts,
     average_record_size,
+    files_of_parts,
+    most_files,
 )
 
 MB, MIB = 10**6, 1 << 20
@@ -98,6 +100,21 @@ def test_every_insert_is_dealt_out_once_and_no_file_grows_beyond_the_maximum(
     for one in assigned:
         limit = per_file if one.file_id is None else room[one.file_id] // average
         assert one.count <= limit
+
+
+@given(
+    st.lists(st.integers(1, 3000), min_size=1, max_size=20), st.integers(1, 500), st.integers(1, 9), st.integers(1, 400)
+)
+def test_two_writers_of_each_partition_make_at_most_one_file_more(
+    partitions: list[int], average: int, kilobytes: int, first: int
+) -> None:
+    settings = SizingSettings(max_file_size=kilobytes * 1000)
+    asked = files_of_parts(partitions, settings.records_per_new_file(average))
+    most = most_files(asked, len(partitions))
+    assert asked <= most <= asked * 1.1 + len(partitions)
+    before_full = settings.records_before_full(average)
+    cut = [each for count in partitions for each in (min(first, count), count - min(first, count))]
+    assert files_of_parts(cut, before_full) <= most
 
 
 def commit(size: int, records: int, *paths: str) -> CommitMetadata:

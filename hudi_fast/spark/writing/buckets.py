@@ -3,8 +3,11 @@
 ::
 
     slices of the table       buckets 0 to n - 1
-    new files of the profile  the following ones, partition after partition
+    new files of the profile  the following ones: full files, partition after partition; then the last file of each
+                              partition, the largest first
     other partitions          the last ones: one for each task, selected by the partition path
+
+New files go to the tasks in turn, so each task has as many full files as any other.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from hudi_fast.writing.profile import InsertFiles
 
 __all__ = ["Buckets", "InsertPlace", "insert_places"]
 
-_SLOTS_PER_FILE = 8
+_SLOTS_PER_FILE = 64
 """Small files take inserts in proportion to their free space, to the precision of this many slots per file."""
 
 Ints = npt.NDArray[np.int64]
@@ -34,14 +37,18 @@ class InsertPlace:
     Attributes:
         filled: smaller hashes select one of ``slots``, others one of the new files.
         slots: buckets of small files, each as often as its share of their inserts demands.
-        first: the first bucket of the new files.
-        files: their number.
+        first: the first bucket of the full new files.
+        files: number of new files, with the last one.
+        last: the bucket of the last new file, which takes the rows that are left.
+        full: the share of a full new file in the rows of all new files.
     """
 
     filled: float
     slots: tuple[int, ...]
     first: int
     files: int
+    last: int
+    full: float = 1.0
 
     @property
     def slot_scale(self) -> float:
@@ -50,12 +57,13 @@ class InsertPlace:
 
     @property
     def new_scale(self) -> float:
-        """New files per unit of hash."""
-        return self.files / (1 - self.filled) if self.files else 0.0
+        """Full new files per unit of hash."""
+        return 1 / (self.full * (1 - self.filled)) if self.files else 0.0
 
     def buckets(self, hashes: npt.NDArray[np.float64]) -> Ints:
         """The bucket of each hash, int64[n]."""
-        new = self.first + np.minimum(((hashes - self.filled) * self.new_scale).astype(np.int64), self.files - 1)
+        number = ((hashes - self.filled) * self.new_scale).astype(np.int64)
+        new = np.where(number < self.files - 1, self.first + number, self.last)
         if not self.slots:
             return new
         slot = np.minimum((hashes * self.slot_scale).astype(np.int64), len(self.slots) - 1)
@@ -102,14 +110,22 @@ def insert_places(files: Mapping[str, InsertFiles], slices: int) -> dict[str, In
         files: for inserts, by partition path.
         slices: number of existing file groups; new ones follow.
     """
+    partial = sorted((name for name, one in files.items() if one.new), key=lambda name: -files[name].new[-1])
+    first_partial = slices + sum(one.new_files for one in files.values()) - len(partial)
+    last = {name: first_partial + number for number, name in enumerate(partial)}
     places, first = {}, slices
     for name, one in files.items():
-        places[name] = InsertPlace(one.filled_share, _slots(one), first, one.new_files)
-        first += one.new_files
+        full = one.new[0] / one.rows if one.new else 1.0
+        places[name] = InsertPlace(one.filled_share, _slots(one), first, one.new_files, last.get(name, first), full)
+        first += max(0, one.new_files - 1)
     return places
 
 
 def _slots(files: InsertFiles) -> tuple[int, ...]:
-    taken = sum(count for _, count in files.filled)
+    """The small file of each slot; a file whose share is less than half a slot may have none."""
+    if len(files.filled) < 2:
+        return tuple(number for number, _ in files.filled)
+    ends = np.cumsum([count for _, count in files.filled])
     slots = len(files.filled) * _SLOTS_PER_FILE
-    return tuple(number for number, count in files.filled for _ in range(max(1, round(count * slots / taken))))
+    chosen = np.searchsorted(ends, (np.arange(slots) + 0.5) * ends[-1] / slots, side="right")
+    return tuple(files.filled[at][0] for at in chosen.tolist())

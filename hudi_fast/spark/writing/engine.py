@@ -40,11 +40,18 @@ from hudi_fast.spark.arrow import (
 from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
+from hudi_fast.spark.writing.bulk_insert import Arrangement, arrangement, bulk_files, few_tasks, run_direct
 from hudi_fast.spark.writing.dml_rows import ChangeShape
-from hudi_fast.spark.writing.fused import TASK_BYTES, run_direct, run_fused
+from hudi_fast.spark.writing.fused import run_fused
 from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.tasks import Answer
-from hudi_fast.spark.writing.workload import count_changes, count_rows, task_count
+from hudi_fast.spark.writing.workload import (
+    PARTITIONS_TASK_BYTES,
+    count_changes,
+    count_pieces,
+    count_rows,
+    task_count,
+)
 from hudi_fast.spark.writing.zones import in_table_kinds
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT
@@ -53,7 +60,16 @@ from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import columns_for
 from hudi_fast.writing.preview import WritePreview
-from hudi_fast.writing.profile import WorkloadProfile, encoded_row_size, load_factor, needs_row_size, with_row_size
+from hudi_fast.writing.profile import (
+    WorkloadProfile,
+    encoded_row_size,
+    load_factor,
+    may_need_row_size,
+    needs_row_size,
+    rows_to_encode,
+    sizing_of,
+    with_row_size,
+)
 
 __all__ = ["PLANS", "SparkEngine"]
 
@@ -85,8 +101,8 @@ _ROW_BYTES = 256
 _MOST_GROWTH = 16
 """Ratio of the size of rows in memory to Spark's estimate that compressed files hardly exceed."""
 
-_SAMPLE_ROWS, _ENCODED_ROWS, _ENCODED_BYTES = 2000, 20_000, 128 << 20
-"""Rows that are collected to measure the size of a row in memory, and in a base file: fewer, if they are wide."""
+_SAMPLE_ROWS, _ENCODED_ROWS = 2000, 20_000
+"""Rows that are collected to measure the size of a row in memory, and in a base file."""
 
 _WORTH_COUNTING = 8 << 20
 """Rows of files of this size are counted before they are collected: Spark counts those of Parquet files from footers,
@@ -119,6 +135,7 @@ class SparkEngine:
         self._sample_of = 0
         self._profile: WorkloadProfile | None = None
         self._row_size: float | None = None
+        self._direct_tasks = 0
         self._too_large = ""
 
     def input_schema(self, state: TableState) -> pa.Schema:
@@ -174,9 +191,9 @@ class SparkEngine:
     def _run(self, name: str, plan: WritePlan) -> list[Answer]:
         if name == "broadcast":
             assert self._local is not None
-            return run_broadcast(self._df.sparkSession, plan, self._local.source)
+            return run_broadcast(self._df.sparkSession, self._local.sized(plan), self._local.source)
         if name == "direct":
-            return run_direct(self._df, plan, self._requested_tasks(plan))
+            return run_direct(self._df, plan, self._direct_tasks)
         tasks = self._tasks(plan)
         if name == "routed":
             scanned = None if self._changes is None else self._changes.scanned
@@ -225,7 +242,7 @@ class SparkEngine:
                 raise ConfigError("hudi_fast.plan=fused cannot serve DML rows; use routed.")
             return self._choose_for_changes(plan, self._changes)
         if plan.operation == "bulk_insert":
-            return _Choice("direct", "bulk_insert needs no tagging")
+            return self._choose_for_bulk_insert(plan, forced)
         needs_routing = plan.index.is_global and plan.operation in _TAGGED
         if needs_routing and forced == "fused":
             raise ConfigError(f"hudi_fast.plan=fused cannot serve the global index {plan.index.kind}; use routed.")
@@ -257,6 +274,35 @@ class SparkEngine:
             return _Choice("routed", f"the table is not partitioned; {self._too_large}")
         return self._choose_by_profile(self._profile, plan.operation in _TAGGED)
 
+    def _choose_for_bulk_insert(self, plan: WritePlan, forced: str) -> _Choice:
+        """Write rows in the tasks that read them, unless these would make many small files."""
+        how = arrangement(plan)
+        self._direct_tasks = self._requested_tasks(plan)
+        if self._direct_tasks or how is Arrangement.PARTITIONS:
+            self._direct_tasks = self._tasks(plan)
+            return _Choice("direct", f"bulk_insert needs no tagging; a task writes {how.value}")
+        if forced != "routed" and (few := few_tasks(self._df)):
+            self._direct_tasks = few
+            return _Choice("direct", "bulk_insert needs no tagging; one or two tasks write few rows")
+        row_bytes = _ROW_BYTES
+        if may_need_row_size(plan):
+            sample = self._sampled(rows_to_encode(_ROW_BYTES))
+            row_bytes = _bytes_of_a_row(sample)
+            self._row_size = encoded_row_size(plan, sample) if sample.num_rows else None
+        sized = plan if self._row_size is None else with_row_size(plan, self._row_size)
+        before_full = sizing_of(sized).records_before_full(sized.files.average_record_size)
+        rows, inputs, files = count_pieces(self._df, plan, before_full)
+        self._profile = profile = WorkloadProfile(rows, max(row_bytes, sized.files.average_record_size), {}, inputs)
+        allowed = bulk_files(sized, profile)
+        shape = f"{profile.total:,} rows in {allowed.partitions:,} partitions ask for {allowed.asked:,} files"
+        if how is Arrangement.RANGES:
+            self._direct_tasks = allowed.range_tasks(self._tasks(plan))
+            return _Choice("direct", f"{shape}; a task writes {how.value}")
+        if forced == "fused" or (files <= allowed.most and not plan.combine and forced != "routed"):
+            self._direct_tasks = inputs
+            return _Choice("direct", f"{shape}; tasks that write the rows they read make {files:,}")
+        return _Choice("routed", f"{shape}; tasks that write the rows they read would make {files:,}")
+
     def _choose_for_changes(self, plan: WritePlan, changes: ChangeShape) -> _Choice:
         """Route by the file group that each row was read from; new rows are counted to plan their files."""
         why = self._too_large or "hudi_fast.plan=routed"
@@ -268,7 +314,7 @@ class SparkEngine:
         measured = max(_bytes_of_a_row(sample), plan.files.average_record_size)
         self._profile = WorkloadProfile(rows, measured, shares)
         if needs_row_size(plan, max(new.values(), default=0)):
-            sample = first_rows(self._df.filter(F.col(ACTION) == F.lit(INSERT)), _encoded_rows(measured))
+            sample = first_rows(self._df.filter(F.col(ACTION) == F.lit(INSERT)), rows_to_encode(measured))
             self._row_size = encoded_row_size(plan, sample) if sample.num_rows else None
         partitions = sum(count > 0 for count in new.values())
         shape = f"{sum(rows.values()):,} changed rows go to their file groups, {sum(new.values()):,} of them are new"
@@ -278,7 +324,7 @@ class SparkEngine:
         """Tasks for whole partitions, if each has few rows and together they keep all cores busy."""
         largest = profile.largest * profile.row_bytes
         shape = f"{profile.total:,} rows in {len(profile.rows):,} partitions, {profile.largest:,} in the largest"
-        if largest > TASK_BYTES:
+        if largest > PARTITIONS_TASK_BYTES:
             return _Choice("routed", f"{shape}, about {largest:,} bytes in memory; {self._too_large}")
         load = load_factor(profile.rows.values(), parallelism(self._df.sparkSession))
         if load > _UNEVEN[looks_up] and profile.total_bytes > _EVEN_FROM:
@@ -290,7 +336,7 @@ class SparkEngine:
         rows, inputs = count_rows(self._df, plan)
         counted = WorkloadProfile(rows, _ROW_BYTES, {}, inputs)
         estimate = estimated_bytes(self._df)
-        if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= TASK_BYTES * counted.total:
+        if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= PARTITIONS_TASK_BYTES * counted.total:
             return replace(counted, row_bytes=max(_ROW_BYTES, ARROW_GROWTH * estimate // max(1, counted.total)))
         return replace(counted, row_bytes=_bytes_of_a_row(self._sampled(_SAMPLE_ROWS)))
 
@@ -305,9 +351,9 @@ class SparkEngine:
 
         Apache Hudi takes 1024 bytes until a commit has written enough.
         """
-        if plan.partial is not None or not needs_row_size(plan, profile.largest):
+        if not needs_row_size(plan, profile.largest):
             return None
-        sample = self._sampled(_encoded_rows(profile.row_bytes))
+        sample = self._sampled(rows_to_encode(profile.row_bytes))
         return encoded_row_size(plan, sample) if sample.num_rows else None
 
     def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
@@ -378,11 +424,6 @@ def _assumed_width(schema: pa.Schema) -> float:
     """Bytes that Spark takes for a row whose strings a query makes; infinite without columns of variable width."""
     fixed = [pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type) for field in schema]
     return float("inf") if all(fixed) else 8 + sum(8 if one else 20 for one in fixed)
-
-
-def _encoded_rows(row_bytes: int) -> int:
-    """The number of rows that are collected to measure their size in a base file."""
-    return min(_ENCODED_ROWS, max(_SAMPLE_ROWS, _ENCODED_BYTES // row_bytes))
 
 
 def _bytes_of_a_row(sample: pa.Table) -> int:

@@ -72,7 +72,7 @@ def packed_rows(
     added: Sequence[str],
     plan: WritePlan,
     buckets: Buckets,
-    find: Find,
+    find: Find | None,
     only_stored: bool = False,
     combines: bool = False,
 ) -> Any:
@@ -85,7 +85,7 @@ def packed_rows(
         added: columns that are not sent, because they serve the lookup only.
         plan: the write.
         buckets: of the write.
-        find: the lookup; its slices are those of ``buckets``.
+        find: the lookup; its slices are those of ``buckets``. None if all keys are new.
         only_stored: whether to leave out rows whose key is not stored. Rows without a key stay, to be refused.
         combines: whether rows in one lane may share a new key and have different partitions. They are combined here;
             other rows that share a key are combined by the task of their bucket. The keys of a lane must fit in memory.
@@ -101,7 +101,8 @@ def packed_rows(
     def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
         keys, paths = (lot.table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
         keys, table = _without_empty(single_chunk(keys)), lot.table.drop_columns([*added])
-        places = _with_new(find(keys, paths, attempts), len(keys))
+        found = KeyPlaces.joined([]) if find is None else find(keys, paths, attempts)
+        places = _with_new(found, len(keys))
         if only_stored:
             places = places.take((places.slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[places.rows])
         if combines:
@@ -120,7 +121,8 @@ def packed_rows(
                 lot.release()
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for lot in _lots(plan, batches, whole=combines):
+        lots = _lots(plan, batches, whole=combines) if find is not None else _single(batches)
+        for lot in lots:
             yield from pack_lot(lot)
             del lot  # the rows of the next one come now
 
@@ -165,6 +167,13 @@ def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch], whole: bool) -> It
                 count = size = 0
         if (rows := buffer.take()) is not None:
             yield rows
+
+
+def _single(batches: Iterable[pa.RecordBatch]) -> Iterator[CollectedRows]:
+    """Each batch by itself."""
+    for batch in batches:
+        if batch.num_rows:
+            yield CollectedRows(pa.Table.from_batches([batch]))
 
 
 def _without_empty(keys: pa.Array) -> pa.Array:

@@ -59,7 +59,7 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.key_places import KEYS_AT_ONCE
 from hudi_fast.writing.plan import WritePlan
-from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, insert_files
+from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, bulk_parts, insert_files
 from hudi_fast.writing.routed_rows import BUCKET, MOVED, ORIGIN, SLICE
 
 __all__ = ["run_routed"]
@@ -71,9 +71,6 @@ _PLACE, _HASH, _TARGET = "__hudi_fast_place", "__hudi_fast_hash", "__hudi_fast_t
 
 _LOOKS_KEYS_UP = frozenset({"upsert", "delete"})
 
-_FEW_FILES = 4
-"""New files of a partition that may be planned without knowing how many rows are new."""
-
 _SAMPLED_KEYS = 50_000
 """Keys that are looked up to estimate the share of new ones."""
 _FEWEST_SAMPLED = 50
@@ -83,6 +80,7 @@ _PLACES = pa.struct(
     [
         ("first", pa.int32()),
         ("files", pa.int32()),
+        ("last", pa.int32()),
         ("filled", pa.float64()),
         ("slot_scale", pa.float64()),
         ("new_scale", pa.float64()),
@@ -131,12 +129,12 @@ def run_routed(
     routes = _routes(plan, profile, tasks, parallelism(df.sparkSession), scanned)
     path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
-    files = {} if profile is None else _insert_files(plan, routes.slices, profile)
-    many = any(one.new_files > _FEW_FILES for one in files.values())
+    files = {} if profile is None else _insert_files(plan, routes, profile)
+    several = any(len(one.filled) + one.new_files > 1 for one in files.values())
     unsure = plan.operation == "upsert" and scanned is None
-    if profile is not None and many and unsure and routes.slices:
-        files = _insert_files(plan, routes.slices, _with_new_share(rows, plan, routes, profile))
-    if profile is not None and _packs(plan, routes, scanned):
+    if profile is not None and several and unsure and routes.slices:
+        files = _insert_files(plan, routes, _with_new_share(rows, plan, routes, profile))
+    if profile is not None and _packs(rows, plan, routes, scanned):
         return _run_packed(rows, plan, routes, files, profile)
     placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
@@ -146,25 +144,31 @@ def run_routed(
     return run_tasks(routed, plan, work)
 
 
-def _packs(plan: WritePlan, routes: _Routes, scanned: Collection[tuple[str, str]] | None) -> bool:
-    """Whether keys are looked up in Python by tasks that send the rows on as bytes."""
-    if not (routes.slices and plan.operation in _LOOKS_KEYS_UP and packs_rows()):
+def _packs(rows: Any, plan: WritePlan, routes: _Routes, scanned: Collection[tuple[str, str]] | None) -> bool:
+    """Whether rows get their bucket in Python, by tasks that send them on as bytes."""
+    if not packs_rows() or GROUP in rows.columns:
         return False
+    if plan.operation not in _LOOKS_KEYS_UP:
+        return True
+    if not routes.slices:
+        return not plan.index.is_global and plan.operation == "upsert"
     return routes.lanes is not None or (plan.index.uses_records and scanned is None and not _moves_rows(plan))
 
 
 def _run_packed(
     rows: Any, plan: WritePlan, routes: _Routes, files: Mapping[str, InsertFiles], profile: WorkloadProfile
 ) -> list[Answer]:
-    """Look keys up in lanes, which send rows on as bytes; then write."""
+    """Look keys up in lanes, which send rows on as bytes; then write. Without stored keys no lanes are needed."""
     uncounted = _first_uncounted(routes, files)
     buckets = Buckets(routes.slices, routes.owners, routes.tasks, insert_places(files, len(routes.slices)), uncounted)
     key, added = key_column(rows, plan.key_config, plan.input_schema), [_PATH]
     if key is None:
         key, added = _KEY, [_KEY, _PATH]
-        rows = rows.withColumn(_KEY, key_text(rows, plan.key_config, plan.input_schema))
-    find: Find
-    if routes.lanes is not None:
+        rows = rows.withColumn(_KEY, _spread(rows, plan))
+    find: Find | None
+    if not routes.slices or plan.operation not in _LOOKS_KEYS_UP:
+        find = None
+    elif routes.lanes is not None:
         rows = by_lanes(rows, key, _PATH, routes.lanes)
         find = partial(places_of_keys, plan, routes.slices)
     else:
@@ -186,7 +190,7 @@ def _routes(
     scanned: Collection[tuple[str, str]] | None,
 ) -> _Routes:
     """The slices that may hold keys of the rows, or take inserts."""
-    known = plan.view.lister.partitions()
+    known = plan.view.lister.partitions() if plan.operation != "bulk_insert" else []
     complete = profile is None or scanned is not None or plan.index.is_global or not plan.config.is_partitioned
     if profile is not None and not complete:
         known = [name for name in known if name in profile.rows]
@@ -279,10 +283,14 @@ def _key_roots(plan: WritePlan) -> set[str]:
     return {name.split(".")[0] for name in (*plan.key_config.record_key_fields, *plan.key_config.partition_fields)}
 
 
-def _insert_files(plan: WritePlan, slices: Sequence[FileSlice], profile: WorkloadProfile) -> dict[str, InsertFiles]:
+def _insert_files(plan: WritePlan, routes: _Routes, profile: WorkloadProfile) -> dict[str, InsertFiles]:
     """The files for inserts, by partition path."""
+    if plan.operation == "bulk_insert":
+        wanted = -(-routes.tasks // max(1, len(profile.rows)))
+        counts = sorted(profile.rows.items())
+        return {name: InsertFiles((), tuple(bulk_parts(plan, max(1, count), wanted))) for name, count in counts}
     present: dict[str, list[tuple[int, FileSlice]]] = {}
-    for number, one in enumerate(slices):
+    for number, one in enumerate(routes.slices):
         present.setdefault(one.partition, []).append((number, one))
     return {
         name: insert_files(plan, name, present.get(name, []), profile.inserts(name)) for name in sorted(profile.rows)
@@ -325,10 +333,11 @@ def _new_group(bucket: Any, tasks: int) -> Any:
 
 def _insert_target(at: Any, tasks: int) -> Any:
     """Bucket and task of a new row in its :data:`_PLACE`, by the hash of its key from 0 to 1."""
-    names = ("first", "files", "filled", "slot_scale", "new_scale", "slots")
-    first, files, filled, slot_scale, new_scale, slots = (F.col(f"{_PLACE}.{name}") for name in names)
+    names = ("first", "files", "last", "filled", "slot_scale", "new_scale", "slots")
+    first, files, last, filled, slot_scale, new_scale, slots = (F.col(f"{_PLACE}.{name}") for name in names)
     small = F.get(slots, (at * slot_scale).cast("int"))
-    new = first + F.least(((at - filled) * new_scale).cast("int"), files - F.lit(1))
+    number = ((at - filled) * new_scale).cast("int")
+    new = F.when(number < files - F.lit(1), first + number).otherwise(last)
     return F.when(at < filled, small).otherwise(_new_group(new, tasks))
 
 
@@ -338,6 +347,7 @@ def _places_frame(spark: Any, places: Mapping[str, InsertPlace], routes: _Routes
         {
             "first": one.first,
             "files": one.files,
+            "last": one.last,
             "filled": one.filled,
             "slot_scale": one.slot_scale,
             "new_scale": one.new_scale,

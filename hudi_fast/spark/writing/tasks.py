@@ -37,6 +37,7 @@ from hudi_fast.writing.markers import begin_task, clear_if_left_behind
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FilePlan, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
+from hudi_fast.writing.profile import with_measured_row_size
 
 __all__ = [
     "ANSWER_SCHEMA",
@@ -226,6 +227,7 @@ def write_partition(
     plan: WritePlan, partition: str, collected: CollectedRows, token: TaskToken, sequence: int
 ) -> tuple[list[WriteStat], int]:
     """Write all incoming rows of one table partition; returns write stats and the next sequence number."""
+    plan = with_measured_row_size(plan, collected.table.num_rows, collected.table)  # if nobody counted the rows
     incoming = with_auto_keys(plan, prepare_rows(plan, collected.table, collected.release), token.task, sequence)
     rows = np.arange(incoming.count, dtype=np.int64)
     works = assign_partition(plan, partition, incoming, rows, token, first_sequence=sequence)

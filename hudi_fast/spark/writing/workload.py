@@ -20,9 +20,18 @@ from hudi_fast.spark.writing.columns import partition_text
 from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["TASKS_PER_CORE", "count_changes", "count_rows", "task_count"]
+__all__ = [
+    "LEAST_BYTES",
+    "PARTITIONS_TASK_BYTES",
+    "TASKS_PER_CORE",
+    "count_changes",
+    "count_pieces",
+    "count_rows",
+    "task_count",
+]
 
 _PATH, _NEW, _TASK = "__hudi_fast_path", "__hudi_fast_new", "__hudi_fast_task"
+_ROWS, _FILES = "__hudi_fast_rows", "__hudi_fast_files"
 
 TASKS_PER_CORE = 2
 TASK_BYTES = 128 << 20
@@ -31,7 +40,10 @@ TASK_BYTES = 128 << 20
 _COUNTED_BYTES = 1 << 30
 """Estimated bytes of files for one task that counts their rows: it reads the partition columns only."""
 
-_LEAST_BYTES = 32 << 20
+PARTITIONS_TASK_BYTES = 256 << 20
+"""Arrow bytes of rows that a task for whole partitions may have; a part of them may be in a local file."""
+
+LEAST_BYTES = 32 << 20
 """Arrow bytes of a task for which an executor may have to be started."""
 
 
@@ -57,6 +69,31 @@ def count_rows(df: Any, plan: WritePlan) -> tuple[dict[str, int], int]:
         found = counted.groupBy(_PATH).agg(F.count(F.lit(1)), F.max(_TASK)).collect()
     rows = {row[0]: row[1] for row in found if row[0] is not None}
     return {"": 0} | rows if made is None else rows, 1 + max((row[2] for row in found), default=-1)
+
+
+def count_pieces(df: Any, plan: WritePlan, before_full: int) -> tuple[dict[str, int], int, int]:
+    """The number of rows by partition path, of the tasks that compute them, and of the files if each task writes its
+    own rows.
+
+    Args:
+        df: the rows, with the columns that the plan uses.
+        plan: the write.
+        before_full: number of rows after which a file is full.
+    """
+    made = partition_text(df, plan.key_config, plan.input_schema)
+    counted = df.select((F.lit("") if made is None else made).alias(_PATH), F.spark_partition_id().alias(_TASK))
+    pieces = counted.groupBy(_PATH, _TASK).agg(F.count(F.lit(1)).alias(_ROWS))
+    files = F.ceil(F.col(_ROWS) / F.lit(before_full)).alias(_FILES)
+    pieces = pieces.select(_PATH, _TASK, _ROWS, files)
+    settings: dict[str, str] = {}
+    if reads_files(df):  # no plan to adapt
+        tasks = parallelism(df.sparkSession) * TASKS_PER_CORE
+        settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(tasks)}
+    with session_conf(df.sparkSession, settings):
+        found = pieces.groupBy(_PATH).agg(F.sum(_ROWS), F.sum(_FILES), F.max(_TASK)).collect()
+    rows = {row[0]: row[1] for row in found if row[0] is not None}
+    files_written = sum(row[2] for row in found if row[0] is not None)
+    return {"": 0} | rows if made is None else rows, 1 + max((row[3] for row in found), default=-1), files_written
 
 
 def count_changes(df: Any, plan: WritePlan) -> tuple[dict[str, int], dict[str, int]]:
@@ -87,5 +124,5 @@ def task_count(spark: Any, total_bytes: int, requested: int = 0) -> int:
         return requested
     if not total_bytes:
         return parallelism(spark) * TASKS_PER_CORE
-    later = min(parallelism(spark) * TASKS_PER_CORE, total_bytes // _LEAST_BYTES)
+    later = min(parallelism(spark) * TASKS_PER_CORE, total_bytes // LEAST_BYTES)
     return max(running_parallelism(spark) * TASKS_PER_CORE, later, -(-total_bytes // TASK_BYTES))

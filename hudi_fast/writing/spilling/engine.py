@@ -28,7 +28,7 @@ from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.preview import WritePreview
-from hudi_fast.writing.profile import encoded_row_size, needs_row_size, with_row_size
+from hudi_fast.writing.profile import needs_row_size, with_measured_row_size
 from hudi_fast.writing.spilling.buckets import MOST_THREADS, write_buckets
 from hudi_fast.writing.spilling.global_keys import split_table
 from hudi_fast.writing.spilling.large_partition import split_partition
@@ -38,7 +38,6 @@ from hudi_fast.writing.spilling.spilled_rows import SpilledRows, spill_rows, spl
 __all__ = ["SpillingEngine"]
 
 _PLAN = "spilled"
-_SAMPLE_ROWS = 20_000
 
 
 class SpillingEngine:
@@ -159,8 +158,7 @@ def _lookup_pool(plan: WritePlan) -> ThreadPool:
 def _with_measured_size(plan: WritePlan, spilled: SpilledRows) -> WritePlan:
     """The plan with the size of a stored row, measured on some rows if nothing tells it."""
     largest = max(spilled.partitions.values(), default=0)
-    if plan.partial is not None or not needs_row_size(plan, largest):
+    if not needs_row_size(plan, largest):
         return plan
     number = max(spilled.file.numbers(), key=spilled.file.count)
-    sample = next(iter(spilled.file.read(number))).slice(0, _SAMPLE_ROWS)
-    return with_row_size(plan, encoded_row_size(plan, pa.Table.from_batches([sample])))
+    return with_measured_row_size(plan, largest, pa.Table.from_batches([next(iter(spilled.file.read(number)))]))

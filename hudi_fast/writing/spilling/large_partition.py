@@ -250,8 +250,7 @@ def _targets(
     files = insert_files(plan, partition, slices, count)
     filled = [rows for _, rows in files.filled]
     targets = [number for number, _ in files.filled] + [first_new + number for number in range(files.new_files)]
-    new = np.linspace(0, files.rows, files.new_files + 1).astype(np.int64)[1:]
-    return targets, np.concatenate([np.cumsum(filled, dtype=np.int64), sum(filled) + new])
+    return targets, np.cumsum([*filled, *files.new], dtype=np.int64)
 
 
 # ---- bulk inserts in an order
@@ -261,7 +260,8 @@ def _by_ranges(
     plan: WritePlan, partition: str, rows: Piece, count: int, settings: SpillSettings, stack: ExitStack
 ) -> Buckets | None:
     """One file for each range of the sort columns, which sorts its own rows; None for a single range."""
-    ranges = insert_files(plan, partition, [], count).new_files
+    sizes = insert_files(plan, partition, [], count).new
+    ranges = len(sizes)
     if ranges < 2:
         return None
     step = max(1, count // (ranges * _SAMPLED))
@@ -270,7 +270,7 @@ def _by_ranges(
         samples.append(_values(plan, chunk, np.arange(-row % step, chunk.num_rows, step)))
         row += chunk.num_rows
     sample = pa.concat_tables(samples).combine_chunks()
-    chosen = np.linspace(0, sample.num_rows, ranges + 1).astype(np.int64)[1:-1]
+    chosen = np.cumsum(sizes)[:-1] * sample.num_rows // count
     bounds = gather(sample, ascending_order(sample)[chosen])
     file = stack.enter_context(SpillFile(settings, plan.storage.uri))
     for chunk in chunks_of([rows], settings.chunk_bytes):
