@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.errors import InvalidDataError, SchemaMismatchError
+from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 
 __all__ = ["RowStream", "row_stream", "to_arrow_table"]
 
@@ -41,12 +41,14 @@ def row_stream(data: Any) -> RowStream | None:
     Raises:
         InvalidDataError: an iterator yields something else, or nothing.
         SchemaMismatchError: while the batches are read: a later one has other columns than the first.
+        UnsupportedFeatureError: a polars column whose values Arrow cannot hold.
     """
-    home, name = type(data).__module__.partition(".")[0], type(data).__name__
-    if isinstance(data, pa.Table | pa.RecordBatch | list) or home in ("pandas", "pyspark"):
+    data = _native(data)
+    if isinstance(data, pa.Table | pa.RecordBatch | list) or _home(data) in ("pandas", "pyspark"):
         return None
-    if home == "polars":
-        return _lazy_frame(data) if name == "LazyFrame" and hasattr(data, "collect_batches") else None
+    if _home(data) == "polars":
+        is_lazy = type(data).__name__ == "LazyFrame" and hasattr(data, "collect_batches")
+        return _lazy_frame(data) if is_lazy else None
     if isinstance(data, pa.RecordBatchReader):
         return _plain(data.schema, data)
     if type(data).__module__ == "pyarrow._dataset":
@@ -60,7 +62,43 @@ def row_stream(data: Any) -> RowStream | None:
     return None
 
 
+def _home(data: Any) -> str:
+    """The package that defines the type of some data."""
+    return type(data).__module__.partition(".")[0]
+
+
+def _native(data: Any) -> Any:
+    """The frame inside a wrapper, such as one of narwhals; other data as they are."""
+    return data.to_native() if hasattr(data, "to_native") else data
+
+
+def _refuse_polars_types(frame: Any) -> None:
+    """Refuse the columns of a polars frame or series whose values Arrow cannot hold, by name.
+
+    Of a column of Python objects polars exports the addresses of the objects in memory, as 8 bytes each.
+    """
+    columns = frame.collect_schema() if hasattr(frame, "collect_schema") else {frame.name: frame.dtype}
+    refused = [(name, text) for name, kind in columns.items() if (text := _type_without_values(kind)) is not None]
+    if refused:
+        listed = ", ".join(f"{name!r} ({text})" for name, text in refused)
+        raise UnsupportedFeatureError(
+            f"Columns of the polars {type(frame).__name__} have types that Arrow cannot hold: {listed}. Replace "
+            "them first: Python objects such as UUIDs by their texts, pl.Series([str(value) for value in series]); "
+            "integers of 128 bits by a cast to Decimal or String."
+        )
+
+
+def _type_without_values(kind: Any) -> str | None:
+    """The name of a polars type, or of a type inside it, whose values Arrow cannot hold; None if there is none."""
+    name = str(kind.base_type().__name__)
+    if name in ("Object", "Int128", "UInt128"):
+        return name
+    parts = [kind.inner] if hasattr(kind, "inner") else [field.dtype for field in getattr(kind, "fields", ())]
+    return next((text for part in parts if (text := _type_without_values(part)) is not None), None)
+
+
 def _lazy_frame(frame: Any) -> RowStream:
+    _refuse_polars_types(frame)
     parts = frame.collect_batches(chunk_size=_BATCH_ROWS, lazy=True)
     batches = (batch for part in parts for batch in pa.table(part).to_batches())
     return _plain(pa.table(frame.clear().collect()).schema, batches)
@@ -105,17 +143,20 @@ def to_arrow_table(data: Any) -> pa.Table:
 
     Args:
         data: a pyarrow table or record batch; a pandas DataFrame (named index levels become columns); a polars
-            DataFrame; a non-empty list of dicts; a stream of :func:`row_stream`; or any object with
-            ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+            DataFrame; a non-empty list of dicts, whose columns are all keys in order of first appearance (null for a
+            dict without the key); a stream of :func:`row_stream`; or any object with ``__arrow_c_stream__`` or
+            ``__arrow_c_array__``.
 
     Raises:
         InvalidDataError: ``data`` is of another type, or a column mixes types.
+        UnsupportedFeatureError: a polars column whose values Arrow cannot hold.
     """
+    data = _native(data)
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    home = type(data).__module__.partition(".")[0]
+    home = _home(data)
     if home == "pyspark":
         raise InvalidDataError(
             "This call takes local rows. Pass Spark rows to the calls that take a session: hudi_fast.write, "
@@ -129,10 +170,12 @@ def to_arrow_table(data: Any) -> pa.Table:
         return pa.Table.from_batches(stream.batches, stream.schema)
     if home == "polars" and hasattr(data, "collect"):
         data = data.collect()
+    if home == "polars" and hasattr(data, "__arrow_c_stream__"):
+        _refuse_polars_types(data)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _rows_of(data, pa.table)
     if isinstance(data, list) and data and isinstance(data[0], dict):
-        return _converted(lambda: pa.Table.from_pylist(data))
+        return _table_of_dicts(data)
     raise InvalidDataError(f"Rows must be {_ACCEPTED}; got {type(data).__name__}.")
 
 
@@ -140,6 +183,19 @@ _ACCEPTED = (
     "a pyarrow Table, RecordBatchReader, Dataset or Scanner, a pandas or polars DataFrame, a polars LazyFrame, a "
     "duckdb relation, a list of dicts, an iterator of record batches, or an object with __arrow_c_stream__"
 )
+
+
+def _table_of_dicts(rows: list[Any]) -> pa.Table:
+    names: dict[str, None] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InvalidDataError(f"Each row of a list of rows is a dict; row {number} is {type(row).__name__}.")
+        names.update(dict.fromkeys(row))
+    unnamed = [name for name in names if not isinstance(name, str)]
+    if unnamed or not names:
+        found = f"{unnamed[0]!r}" if unnamed else "no key at all"
+        raise InvalidDataError(f"The keys of the dicts name columns, so they are texts; got {found}.")
+    return _converted(lambda: pa.table({name: [row.get(name) for row in rows] for name in names}))
 
 
 def _rows_of(data: Any, convert: Callable[[Any], Any]) -> Any:

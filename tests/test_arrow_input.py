@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 
 import duckdb
 import pandas as pd
@@ -10,9 +11,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import hudi_fast as hf
 from hudi_fast.arrow_input import row_stream, to_arrow_table
-from hudi_fast.errors import InvalidDataError, SchemaMismatchError
+from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from tests.support.small_tables import OPTIONS, listing, plain_rows
 
 ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
 
@@ -118,3 +123,121 @@ def test_views_get_buffers_of_their_own() -> None:
 def test_an_iterator_of_something_else_is_refused(items, error, message) -> None:
     with pytest.raises(error, match=message):
         to_arrow_table(iter(items))
+
+
+# ---- polars columns whose values Arrow cannot hold
+
+WITHOUT_VALUES = {
+    "objects": pl.Series([uuid.UUID(int=1), uuid.UUID(int=2)], dtype=pl.Object),
+    "wide integers": pl.Series([2**100, 1], dtype=pl.Int128),
+    "wide integers in structs": pl.Series([{"n": 1}, {"n": 2}], dtype=pl.Struct({"n": pl.Int128})),
+    "wide integers in lists of structs": pl.Series([[{"n": 1}], []], dtype=pl.List(pl.Struct({"n": pl.UInt128}))),
+    "wide integers in arrays": pl.Series([[1], [2]], dtype=pl.Array(pl.Int128, 1)),
+}
+
+
+class Wrapper:
+    """A frame of another library around one of polars, as narwhals has them."""
+
+    def __init__(self, frame) -> None:
+        self.frame = frame
+
+    def to_native(self):
+        return self.frame
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+
+FRAMES = {
+    "frame": lambda frame: frame,
+    "lazy frame": pl.DataFrame.lazy,
+    "series": lambda frame: frame["u"],
+    "wrapped frame": Wrapper,
+    "wrapped lazy frame": lambda frame: Wrapper(frame.lazy()),
+}
+
+
+@pytest.mark.parametrize("column", WITHOUT_VALUES.values(), ids=WITHOUT_VALUES)
+@pytest.mark.parametrize("door", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("convert", [to_arrow_table, lambda data: row_stream(data) or to_arrow_table(data)])
+def test_polars_columns_that_arrow_cannot_hold_are_refused_by_name(convert, door, column) -> None:
+    frame = pl.DataFrame({"id": ["a", "b"], "u": column})
+    with pytest.raises(UnsupportedFeatureError, match=r"types that Arrow cannot hold: 'u' \((Object|U?Int128)\)"):
+        convert(door(frame))
+
+
+def test_every_call_that_takes_rows_refuses_polars_objects(tmp_path) -> None:
+    hf.write(plain_rows(range(2)), tmp_path / "t", OPTIONS)
+    table = hf.HudiTable.open(tmp_path / "t")
+    before = listing(tmp_path)
+    frame = pl.from_arrow(plain_rows(range(2))).with_columns(u=WITHOUT_VALUES["objects"])
+    for call in (
+        lambda: hf.write(frame, tmp_path / "t", OPTIONS),
+        lambda: hf.write(frame.lazy(), tmp_path / "new", OPTIONS),
+        lambda: hf.plan_write(frame, tmp_path / "t", OPTIONS),
+        lambda: hf.merge(tmp_path / "t", frame),
+        lambda: table.merge(frame.lazy()),
+        lambda: table.upsert(frame.lazy()),
+        lambda: table.delete(frame),
+        lambda: table.overwrite(frame),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="'u'"):
+            call()
+    assert listing(tmp_path) == before
+
+
+def test_polars_columns_that_arrow_holds_are_taken() -> None:
+    nested = pl.Series([[{"n": 1}], None], dtype=pl.List(pl.Struct({"n": pl.Int64})))
+    texts = pl.Series([str(value) for value in WITHOUT_VALUES["objects"]])  # the way out that the message names
+    taken = to_arrow_table(pl.DataFrame({"v": nested, "u": texts}))
+    assert taken["v"].to_pylist() == [[{"n": 1}], None]
+    assert taken["u"].to_pylist() == [str(uuid.UUID(int=1)), str(uuid.UUID(int=2))]
+
+
+# ---- lists of dicts
+
+
+def _keys(rows: list[dict]) -> list[str]:
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["id", "b", "c", "d"]), st.integers(0, 9)), min_size=1, max_size=6))
+def test_the_columns_of_dicts_are_their_keys_in_order_of_first_appearance(rows) -> None:
+    rows = [*rows, {"last": 0}]
+    table = to_arrow_table(rows)
+    assert table.column_names == _keys(rows)
+    assert table.to_pylist() == [{key: row.get(key) for key in _keys(rows)} for row in rows]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("xyz"), st.integers(0, 9), min_size=1), min_size=1, max_size=5))
+def test_dicts_in_dicts_and_lists_keep_all_keys(inner) -> None:
+    whole = [{key: one.get(key) for key in _keys(inner)} for one in inner]
+    rows = [{"id": number, "s": one, "l": [one]} for number, one in enumerate(inner)]
+    table = to_arrow_table(rows)
+    assert table["s"].to_pylist() == whole
+    assert table["l"].to_pylist() == [[one] for one in whole]
+    assert [field.name for field in table.schema.field("s").type] == _keys(inner)
+
+
+def test_a_key_that_the_first_dict_lacks_is_written(tmp_path) -> None:
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    hf.write([{"id": 1}, {"id": 2, "fare": 5.0}], tmp_path / "t", options)
+    filled = {"hoodie.write.set.null.for.missing.columns": "true"}
+    hf.write([{"id": 1}, {"id": 2, "fare": 6.0}], tmp_path / "t", {**options, **filled})
+    rows = hf.read(tmp_path / "t", columns=["id", "fare"]).to_pylist()
+    assert rows == [{"id": 1, "fare": None}, {"id": 2, "fare": 6.0}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([{"id": "a"}, None], "row 1 is NoneType"),
+        ([{"id": "a"}, 5], "row 1 is int"),
+        ([{1: "a"}], "texts; got 1"),
+        ([{}, {}], "no key at all"),
+    ],
+)
+def test_a_list_of_something_else_than_rows_is_refused(rows, found) -> None:
+    with pytest.raises(InvalidDataError, match=found):
+        to_arrow_table(rows)

@@ -40,7 +40,7 @@ def table(tmp_path):
         (lambda table: table.to_arrow(as_of=2024), hf.ConfigError, "as.of.instant=2024; expected one of"),
         (lambda table: table.history(begin=True), hf.ConfigError, "begin=True is not a time"),
         (lambda table: table.delete(["k00000"]), hf.InvalidDataError, "got list"),
-        (lambda table: table.upsert([{"id": "a"}, 5]), hf.InvalidDataError, "cannot be converted to Arrow columns"),
+        (lambda table: table.upsert([{"id": "a"}, 5]), hf.InvalidDataError, "row 1 is int"),
         (lambda table: table.upsert(pd.Series([1])), hf.InvalidDataError, "got Series"),
         (lambda table: table.upsert(pl.col("id")), hf.InvalidDataError, "got Expr"),
         (lambda table: table.upsert(iter(["a"])), hf.InvalidDataError, "yields pyarrow record batches"),
