@@ -29,6 +29,7 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.merging.gather import gather
 from hudi_fast.schema.assignment import require_assignable
+from hudi_fast.schema.conform import conform
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, PATH, UPDATE, UPSERT
 from hudi_fast.writing.plan import WritePlan
@@ -248,7 +249,7 @@ def _together(plan: WritePlan, change: _Change, parts: Sequence[pa.Table], check
     wanted: Mapping[str, pa.DataType] = {name: plan.schema.field(name).type for name in change.columns}
     places = dict.fromkeys(PLACES, pa.string())
     schema = pa.schema({**wanted, **places, ACTION: pa.int8()})
-    extended = [part.cast(pa.schema([schema.field(name) for name in part.column_names])) for part in parts]
+    extended = [conform(part, pa.schema([schema.field(name) for name in part.column_names])) for part in parts]
     rows = pa.concat_tables([schema.empty_table(), *extended], promote_options="default")
     if checked:
         rows = rows.append_column(CHECK, pa.nulls(rows.num_rows))

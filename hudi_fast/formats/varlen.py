@@ -13,6 +13,7 @@ from hudi_fast.errors import InvalidDataError
 __all__ = [
     "VARLEN",
     "VarlenBuffers",
+    "compact",
     "fixed_items",
     "is_fixed_width",
     "single_chunk",
@@ -99,3 +100,21 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
             )
         return joined.chunk(0) if joined.num_chunks else pa.array([], column.type)
     return joined
+
+
+def compact(values: pa.Array) -> pa.Array:
+    """The values in arrays without offsets, for writers that misread offsets of nested ones.
+
+    Arrow's ORC writer mistakes the validity of parts of a struct, and pylance ends with a panic.
+    """
+    return values.take(pa.array(np.arange(len(values)))) if _has_offset(values) else values
+
+
+def _has_offset(values: pa.Array) -> bool:
+    kind = values.type
+    if values.offset or not pa.types.is_nested(kind):
+        return bool(values.offset)
+    if pa.types.is_struct(kind):
+        return any(_has_offset(values.field(number)) for number in range(kind.num_fields))
+    parts = (values.keys, values.items) if pa.types.is_map(kind) else (values.values,)
+    return any(_has_offset(one) for one in parts)

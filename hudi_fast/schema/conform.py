@@ -2,8 +2,9 @@
 
 :func:`plan_conform` compares two schemas once and returns a :class:`ConformPlan`: the source and the conversion of each
 target column. :meth:`ConformPlan.apply` executes it on any number of batches. A column that already has the target's
-type is passed through. Plans are immutable: they can be pickled and shared between threads. :func:`plan_file` does the
-same for rows of a file whose timestamps may have a wrong label (``mislabelled``).
+type is passed through; the nulls of its required parts are checked. Plans are immutable: they can be pickled and shared
+between threads. :func:`plan_file` does the same for rows of a file whose timestamps may have a wrong label
+(``mislabelled``).
 
 ::
 
@@ -25,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError, InvalidDataError, SchemaMismatchError
+from hudi_fast.formats.required_fields import BadValueError, clear_hidden_nulls, has_required_part, null_error
 from hudi_fast.formats.vectors import is_vector, unpacked, vector_width
 from hudi_fast.schema.cast import Convert, LeafCast, file_cast, leaf_cast
 from hudi_fast.schema.nested import (
-    BadValueError,
     Column,
     all_null,
     convert_encoded,
@@ -37,7 +38,6 @@ from hudi_fast.schema.nested import (
     convert_struct,
     convert_vectors,
     fill_column,
-    null_error,
 )
 from hudi_fast.schema.normalize import bare_schema, bare_type
 from hudi_fast.schema.promotion import sources_of
@@ -174,7 +174,7 @@ def _plan_field(source: pa.Field, target: pa.Field, position: int, path: str, pl
 def _plan_type(source: pa.DataType, target: pa.DataType, path: str, planning: _Planning) -> Convert | None:
     """The conversion; None if none is needed, or if none exists (then ``planning`` gets a message)."""
     if source == target:
-        return None
+        return partial(clear_hidden_nulls, path=path) if has_required_part(target) else None
     kind = bare_type(target)
     if pa.types.is_null(source):
         return partial(all_null, target=kind)
@@ -254,7 +254,7 @@ def _fill_from(column: Column, values: pa.Array | None, length: int, first_row: 
     try:
         made = fill_column(column, values, length)
         if column.required and made.null_count:
-            raise null_error(column, pc.index(pc.is_null(made), True).as_py())
+            raise null_error(column.path, pc.index(pc.is_null(made), True).as_py())
     except BadValueError as error:
         row = "" if error.row is None else f" (first in row {first_row + error.row}, counted from 0)"
         raise InvalidDataError(f"Column {error.path!r} {error.reason}{row}.") from error

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.formats.required_fields import BadValueError, map_entries, null_error, validity_of, visible_elements
 from hudi_fast.schema.cast import Convert
 
 __all__ = [
-    "BadValueError",
     "Column",
     "all_null",
     "convert_encoded",
@@ -30,7 +30,6 @@ __all__ = [
     "convert_struct",
     "convert_vectors",
     "fill_column",
-    "null_error",
 ]
 
 
@@ -53,22 +52,6 @@ class Column:
     convert: Convert | None
 
 
-class BadValueError(Exception):
-    """A value that cannot be stored in its target column; converted to InvalidDataError for the batch.
-
-    Args:
-        path: dotted path of the column.
-        reason: predicate of the sentence about the column.
-        row: row in the converted array, counted from 0; None if unknown.
-    """
-
-    def __init__(self, path: str, reason: str, row: int | None) -> None:
-        super().__init__(path, reason, row)
-        self.path = path
-        self.reason = reason
-        self.row = row
-
-
 def fill_column(column: Column, values: pa.Array | None, length: int) -> pa.Array:
     """Convert ``values`` to the column's target type; without values (``position`` -1) return ``length`` nulls.
 
@@ -85,11 +68,6 @@ def fill_column(column: Column, values: pa.Array | None, length: int) -> pa.Arra
         return column.convert(values)
     except pa.ArrowInvalid as error:
         raise BadValueError(column.path, f"holds a value that does not fit {column.kind}: {error}", None) from error
-
-
-def null_error(column: Column, row: int) -> BadValueError:
-    """The error for a null at ``row`` of a required column."""
-    return BadValueError(column.path, "holds a null, but the table does not allow nulls there", row)
 
 
 def all_null(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -121,9 +99,9 @@ def convert_struct(values: pa.Array, columns: Sequence[Column], target: pa.DataT
         # a null struct shows as a null in each of its fields
         if column.required and child.null_count > values.null_count:
             hole = pc.and_(pc.is_null(child), pc.is_valid(values))
-            raise null_error(column, pc.index(hole, True).as_py())
+            raise null_error(column.path, pc.index(hole, True).as_py())
         made.append(child)
-    return pa.Array.from_buffers(target, len(values), [_validity(values)], values.null_count, 0, made)
+    return pa.Array.from_buffers(target, len(values), [validity_of(values)], values.null_count, 0, made)
 
 
 def convert_list(values: pa.Array, element: Column, target: pa.DataType) -> pa.Array:
@@ -133,7 +111,7 @@ def convert_list(values: pa.Array, element: Column, target: pa.DataType) -> pa.A
     offsets, elements = _visible_elements(values, element.path)
     made = _fill_elements(element, elements, offsets)
     return pa.Array.from_buffers(
-        target, len(values), [_validity(values), pa.py_buffer(offsets)], values.null_count, 0, [made]
+        target, len(values), [validity_of(values), pa.py_buffer(offsets)], values.null_count, 0, [made]
     )
 
 
@@ -157,28 +135,19 @@ def convert_vectors(values: pa.Array, path: str, target: pa.DataType) -> pa.Arra
         filled = np.zeros((len(values), target.list_size), target.value_type.to_pandas_dtype())
         filled[present] = numbers.to_numpy(zero_copy_only=False).reshape(-1, target.list_size)
         numbers = pa.array(filled.reshape(-1))
-    return pa.Array.from_buffers(target, len(values), [_validity(values)], values.null_count, 0, [numbers])
+    return pa.Array.from_buffers(target, len(values), [validity_of(values)], values.null_count, 0, [numbers])
 
 
 def convert_map(values: pa.Array, key: Column, value: Column, target: pa.DataType) -> pa.Array:
     """A map array with converted keys and values; n maps in, n out."""
     if len(values) == 0:
         return pa.array([], target)
-    entries_type = pa.struct([values.type.key_field, values.type.item_field])
-    as_list = pa.Array.from_buffers(
-        pa.list_(pa.field("entries", entries_type)),
-        len(values),
-        values.buffers()[:2],
-        values.null_count,
-        values.offset,
-        [values.values],
-    )
-    offsets, entries = _visible_elements(as_list, value.path)
+    offsets, entries = _visible_elements(map_entries(values), value.path)
     keys, items = entries.flatten()
     parts = [_fill_elements(key, keys, offsets), _fill_elements(value, items, offsets)]
     made = pa.StructArray.from_arrays(parts, fields=[target.key_field, target.item_field])
     return pa.Array.from_buffers(
-        target, len(values), [_validity(values), pa.py_buffer(offsets)], values.null_count, 0, [made]
+        target, len(values), [validity_of(values), pa.py_buffer(offsets)], values.null_count, 0, [made]
     )
 
 
@@ -187,7 +156,7 @@ def _fill_elements(column: Column, elements: pa.Array, offsets: np.ndarray) -> p
     try:
         made = fill_column(column, elements, len(elements))
         if column.required and made.null_count:
-            raise null_error(column, pc.index(pc.is_null(made), True).as_py())
+            raise null_error(column.path, pc.index(pc.is_null(made), True).as_py())
     except BadValueError as error:
         if error.row is not None:
             error.row = int(np.searchsorted(offsets, error.row, side="right")) - 1
@@ -197,21 +166,7 @@ def _fill_elements(column: Column, elements: pa.Array, offsets: np.ndarray) -> p
 
 def _visible_elements(values: pa.Array, path: str) -> tuple[np.ndarray, pa.Array]:
     """Offsets (int32, n + 1, from 0) and the elements in their range, for n lists of any list layout."""
-    if pa.types.is_list(values.type) and values.offset == 0 and values.null_count == 0:
-        offsets = values.offsets.to_numpy()
-        if offsets[0] == 0 and offsets[-1] == len(values.values):
-            return offsets, values.values
-    # Not by a cast between layouts: Arrow's cast of list views with nulls produces invalid offsets.
-    lengths = pc.if_else(pc.is_valid(values), pc.list_value_length(values), 0).to_numpy()
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets, elements = visible_elements(values)
     if offsets[-1] > np.iinfo(np.int32).max:
         raise BadValueError(path, f"has {offsets[-1]} elements in one batch: write smaller batches", None)
-    return offsets.astype(np.int32), values.flatten()
-
-
-def _validity(values: pa.Array) -> pa.Buffer | None:
-    """The validity bits of an array, from its first row on; None without nulls."""
-    if values.null_count == 0:
-        return None
-    return values.buffers()[0] if values.offset == 0 else pc.is_valid(values).buffers()[1]
+    return offsets.astype(np.int32, copy=False), elements

@@ -21,6 +21,7 @@ from hudi_fast.formats.base_file import BaseFileFooter, key_pairs
 from hudi_fast.formats.lance.local_file import LocalOutput
 from hudi_fast.formats.lance.package import lance_files
 from hudi_fast.formats.lance.types import SCHEMA_KEY, lance_schema, lance_values
+from hudi_fast.formats.varlen import compact
 from hudi_fast.formats.vectors import VECTORS_KEY, vectors_text
 from hudi_fast.storage.base import Storage
 
@@ -89,7 +90,7 @@ class LanceWriter:
     def write(self, table: pa.Table) -> None:
         """Append rows; ``table`` has exactly the writer's schema (columns may be dictionary-encoded)."""
         for batch in table.to_batches(_BATCH_ROWS):
-            arrays = [lance_values(batch.column(at), one.type) for at, one in enumerate(self._schema)]
+            arrays = [_values(batch.column(at), one.type) for at, one in enumerate(self._schema)]
             made = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
             self._writer.write_batch(made)
             self._written += made.nbytes
@@ -111,3 +112,8 @@ class LanceWriter:
         """Delete what was written."""
         del self._writer
         self._local.discard()
+
+
+def _values(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    values = lance_values(column, kind)
+    return compact(values) if pa.types.is_struct(kind) or pa.types.is_list(kind) else values

@@ -22,14 +22,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.formats.orc.timestamps import StripeTimestamps
 
 __all__ = [
-    "compact",
     "count_types",
     "has_timestamps",
     "in_stored_types",
@@ -206,21 +204,6 @@ def _check_before_1970(micros: pa.Array) -> None:
         broken = pc.and_(pc.less(micros, 0), pc.not_equal(micros, whole))
         if pc.any(broken).as_py():
             raise ValueError(str(micros.filter(broken)[0].cast(_INSTANT)))
-
-
-def compact(values: pa.Array) -> pa.Array:
-    """The values in arrays without offsets: Arrow's ORC writer mistakes the validity of parts of a struct otherwise."""
-    return values.take(pa.array(np.arange(len(values)))) if _has_offset(values) else values
-
-
-def _has_offset(values: pa.Array) -> bool:
-    kind = values.type
-    if values.offset or not pa.types.is_nested(kind):
-        return bool(values.offset)
-    if pa.types.is_struct(kind):
-        return any(_has_offset(values.field(number)) for number in range(kind.num_fields))
-    parts = (values.keys, values.items) if pa.types.is_map(kind) else (values.values,)
-    return any(_has_offset(one) for one in parts)
 
 
 def _as_list(values: pa.Array, inner: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -27,7 +27,8 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.base_file import BaseFileFooter, key_pairs
 from hudi_fast.formats.orc.read import SCHEMA_KEY, arrow_orc
 from hudi_fast.formats.orc.tail import with_metadata
-from hudi_fast.formats.orc.types import compact, orc_schema, orc_values
+from hudi_fast.formats.orc.types import orc_schema, orc_values
+from hudi_fast.formats.varlen import compact
 from hudi_fast.storage.base import Storage
 
 __all__ = ["OrcSettings", "OrcWriter"]

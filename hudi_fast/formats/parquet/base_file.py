@@ -44,6 +44,7 @@ from hudi_fast.formats.parquet.constant_columns import ConstantColumns
 from hudi_fast.formats.parquet.encryption import Encryption, encryption_of, without_keys
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
+from hudi_fast.formats.required_fields import without_hidden_nulls
 from hudi_fast.formats.vectors import VECTORS_KEY, stored_rows, stored_schema, vectors_text
 from hudi_fast.kernels.parquet_footer import chunk_faults
 from hudi_fast.storage.base import Storage
@@ -163,7 +164,7 @@ class ParquetStream:
     def write(self, table: pa.Table) -> None:
         """Write rows as one row group (several beyond 64 Mi rows); ``table`` has the stream's schema."""
         for start in range(0, table.num_rows, _GROUP_ROWS):
-            group = stored_rows(table.slice(start, _GROUP_ROWS))
+            group = without_hidden_nulls(stored_rows(table.slice(start, _GROUP_ROWS)))
             found = nan_columns(group)
             self.nan_columns |= found
             if found and self._is_encrypted:
