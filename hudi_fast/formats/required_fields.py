@@ -26,6 +26,7 @@ __all__ = [
     "clear_hidden_nulls",
     "has_required_part",
     "map_entries",
+    "null_array",
     "null_error",
     "validity_of",
     "visible_elements",
@@ -102,6 +103,11 @@ def clear_hidden_nulls(values: pa.Array, path: str) -> pa.Array:
         child = _cleared_elements(kind.value_field, elements, offsets, f"{path}.element")
     buffers = [validity_of(values), pa.py_buffer(offsets.astype(np.int32))]
     return pa.Array.from_buffers(kind, len(values), buffers, values.null_count, 0, [child])
+
+
+def null_array(count: int, kind: pa.DataType) -> pa.Array:
+    """Nulls of a type, whose required parts have none."""
+    return clear_hidden_nulls(pa.nulls(count, kind), "")
 
 
 @lru_cache(4096)

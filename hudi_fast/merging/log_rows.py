@@ -24,6 +24,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.hfile.read import read_hfile
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
+from hudi_fast.formats.required_fields import null_array
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.schema.cast import stored_cast
 from hudi_fast.schema.conform import plan_file
@@ -133,7 +134,7 @@ class LogRowReader:
             ) from error
         if not names:
             return pa.Table.from_arrays(
-                [pa.nulls(rows.num_rows, each.type) for each in self.schema], schema=self.schema
+                [null_array(rows.num_rows, each.type) for each in self.schema], schema=self.schema
             )
         rows = rows.select(names).replace_schema_metadata(None)
         return plan_file(rows.schema, self.schema).apply(rows)

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from hudi_fast.formats.base_file import BaseFileReader
+from hudi_fast.formats.required_fields import null_array
 from hudi_fast.schema.conform import ConformPlan, plan_conform, plan_file
 
 __all__ = ["plan_stored", "stored_batches", "stored_table"]
@@ -60,7 +61,7 @@ def stored_batches(
     if not present:
         counts = reader.row_group_rows()
         for rows in counts if row_groups is None else [counts[number] for number in row_groups]:
-            yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in columns], schema=columns)
+            yield pa.RecordBatch.from_arrays([null_array(rows, field.type) for field in columns], schema=columns)
         return
     conforming = plan_stored(reader, present, columns)
     for batch in reader.batches(present, batch_rows, row_groups):
@@ -71,7 +72,7 @@ def stored_table(reader: BaseFileReader, columns: pa.Schema) -> pa.Table:
     """All rows of a base file, each column in one chunk; see :func:`stored_batches`."""
     present = _present(reader, columns)
     if not present:
-        return pa.table([pa.nulls(reader.num_rows, field.type) for field in columns], schema=columns)
+        return pa.table([null_array(reader.num_rows, field.type) for field in columns], schema=columns)
     return plan_stored(reader, present, columns).apply(reader.read(present)).combine_chunks()
 
 

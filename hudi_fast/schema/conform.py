@@ -26,7 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError, InvalidDataError, SchemaMismatchError
-from hudi_fast.formats.required_fields import BadValueError, clear_hidden_nulls, has_required_part, null_error
+from hudi_fast.formats.required_fields import (
+    BadValueError,
+    clear_hidden_nulls,
+    has_required_part,
+    null_array,
+    null_error,
+)
 from hudi_fast.formats.vectors import is_vector, unpacked, vector_width
 from hudi_fast.schema.cast import Convert, LeafCast, file_cast, leaf_cast
 from hudi_fast.schema.nested import (
@@ -239,7 +245,7 @@ def _array(column: Column, batch: pa.RecordBatch, first_row: int) -> pa.Array:
 
 def _chunks(column: Column, table: pa.Table, first_row: int) -> pa.ChunkedArray:
     if column.position < 0:
-        return pa.chunked_array([pa.nulls(table.num_rows, column.kind)])
+        return pa.chunked_array([null_array(table.num_rows, column.kind)])
     chunked = table.column(column.position)
     if column.convert is None and not (column.required and chunked.null_count):
         return chunked

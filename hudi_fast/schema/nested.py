@@ -18,7 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.formats.required_fields import BadValueError, map_entries, null_error, validity_of, visible_elements
+from hudi_fast.formats.required_fields import (
+    BadValueError,
+    map_entries,
+    null_array,
+    null_error,
+    validity_of,
+    visible_elements,
+)
 from hudi_fast.schema.cast import Convert
 
 __all__ = [
@@ -61,7 +68,7 @@ def fill_column(column: Column, values: pa.Array | None, length: int) -> pa.Arra
         BadValueError: a value does not fit the type.
     """
     if values is None:
-        return pa.nulls(length, column.kind)
+        return null_array(length, column.kind)
     if column.convert is None:
         return values
     try:
@@ -72,7 +79,7 @@ def fill_column(column: Column, values: pa.Array | None, length: int) -> pa.Arra
 
 def all_null(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Convert an array of Arrow's null type to nulls of a type."""
-    return pa.nulls(len(values), target)
+    return null_array(len(values), target)
 
 
 def convert_encoded(values: pa.Array, inner: Convert | None) -> pa.Array:

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from hudi_fast.formats.required_fields import null_array
 from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels.seqno import format_sequence_numbers
 from hudi_fast.writing.plan import FilePlan
@@ -110,7 +111,7 @@ class CarriedColumns:
             if field.name in found
             else constant_column(self.constants[field.name], count)
             if field.name in self.constants
-            else pa.nulls(count, field.type)
+            else null_array(count, field.type)
             for field in self.schema
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)

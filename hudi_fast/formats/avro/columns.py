@@ -24,6 +24,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro.program import Fill, Items, Leaf, Node, Record, Skip, Union
 from hudi_fast.formats.avro.types import WalkProgram
+from hudi_fast.formats.required_fields import clear_hidden_nulls, null_array
 from hudi_fast.kernels import avro_cursor, avro_decode, avro_structure, avro_text
 from hudi_fast.kernels._arrays import Int
 
@@ -124,7 +125,7 @@ def _null_bytes(kind: pa.DataType) -> int:
 
 def _filled(fill: Fill, count: int) -> pa.Array:
     if fill.value is None:
-        return pa.nulls(count, fill.kind)
+        return null_array(count, fill.kind)
     return fill.value.take(pa.array(np.zeros(count, np.int64)))
 
 
@@ -268,7 +269,7 @@ def _read_record(plan: Record, rows: Rows) -> pa.Array:
     made = pa.Array.from_buffers(plan.kind, len(present), [None], 0, 0, read_record_columns(plan, inner))
     rows.pos[present] = inner.pos
     places = np.cumsum(valid, dtype=np.int64) - 1
-    return made.take(pa.array(places, mask=valid == 0))
+    return clear_hidden_nulls(made.take(pa.array(places, mask=valid == 0)), plan.path)
 
 
 def _read_items(plan: Items, rows: Rows) -> pa.Array:
