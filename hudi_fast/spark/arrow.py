@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.required_fields import has_required_part
 from hudi_fast.formats.vectors import HUDI_TYPE
+from hudi_fast.schema.conform import conform
 
 __all__ = [
     "ARROW_GROWTH",
@@ -136,12 +138,22 @@ def _refuse_types(kind: Any, name: str) -> None:
 
 
 def collect(df: Any) -> pa.Table:
-    """Collect all rows on the driver; the caller bounds them."""
+    """Collect all rows on the driver; the caller bounds them.
+
+    Raises:
+        InvalidDataError: a null in a part of a column that allows none.
+    """
     with arrow_batches_of(df.sparkSession):
-        if hasattr(df, "toArrow"):  # Spark 4
+        schema = arrow_types(df.schema)
+        if hasattr(df, "toArrow") and not any(has_required_part(field.type) for field in schema):  # Spark 4
             return df.toArrow()
-        batches = df._collect_as_arrow()
-        return pa.Table.from_batches(batches, None if batches else arrow_schema(df))
+        if hasattr(df, "_to_table"):  # Spark Connect
+            rows = df._to_table()[0]
+        else:
+            batches = df._collect_as_arrow()
+            rows = pa.Table.from_batches(batches, None if batches else arrow_schema(df))
+    # `toArrow` casts, and Arrow casts no null struct with required fields
+    return conform(rows, schema) if hasattr(df, "toArrow") else rows
 
 
 def first_rows(df: Any, count: int) -> pa.Table:

@@ -30,6 +30,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.key_table import first_equal, hash_keys
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
+from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
 from hudi_fast.spark.writing.routing import addresses
@@ -223,8 +224,7 @@ def _codes(paths: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str | No
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows in the types that are sent; ``schema`` may have more columns."""
-    columns = [single_chunk(column).cast(field.type) for column, field in zip(rows.columns, schema, strict=False)]
-    return pa.table(columns, names=rows.column_names)
+    return conform(rows, pa.schema([schema.field(name).with_nullable(True) for name in rows.column_names]))
 
 
 def _insert_buckets(buckets: Buckets, keys: pa.Array, paths: pa.ChunkedArray) -> Ints:
