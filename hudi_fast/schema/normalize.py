@@ -35,6 +35,7 @@ import pyarrow as pa
 from hudi_fast.errors import HudiError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import check_column_name, is_meta_field
 from hudi_fast.formats.blobs import BLOB
+from hudi_fast.formats.type_limits import check_type_limits
 from hudi_fast.formats.vectors import HUDI_TYPE, is_vector, vector_of_descriptor
 
 __all__ = ["bare_schema", "bare_type", "normalize_input_schema", "storable_type"]
@@ -68,9 +69,10 @@ def normalize_input_schema(schema: pa.Schema, table: pa.Schema | None = None) ->
         SchemaMismatchError: names that differ only in case, names that Avro cannot store, uint64, a column of type null
             that the table does not have, a struct without fields; the message lists all of them.
         UnsupportedFeatureError: durations, intervals, unions, extension types, maps with keys that are not strings,
-            decimals over 38 digits; the message lists all of them.
+            decimals over 38 digits; the message lists all of them. Types beyond the limits of a table's types.
     """
     columns = [each for each in schema if not is_meta_field(each.name)]
+    check_type_limits(columns)
     known = {} if table is None else {each.name: each.type for each in table}
     problems: list[HudiError] = []
     fields = _normal_fields(columns, "", known, problems)
@@ -112,6 +114,7 @@ def storable_type(kind: pa.DataType, path: str, known: pa.DataType | None = None
     Raises:
         SchemaMismatchError, UnsupportedFeatureError: see :func:`normalize_input_schema`; the first problem.
     """
+    check_type_limits([pa.field(path, kind)])
     problems: list[HudiError] = []
     result = _normal_type(kind, path, known, problems)
     if problems:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
+from hudi_fast.formats.type_limits import check_type_limits
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.schema.alter import Change, altered
@@ -129,7 +130,9 @@ def _draft(state: TableState, changes: Sequence[Change], options: WriteOptions) 
         versions = (*versions, before)
     state = replace(state, view=replace(state.view, history=SchemaHistory(versions)))
     plan = draft_files(state, options)
-    table = replace(plan.table, schema=arrow_schema(after, before, known), internal=after)
+    schema = arrow_schema(after, before, known)
+    check_type_limits(schema)
+    table = replace(plan.table, schema=schema, internal=after)
     return _Altering(state, replace(plan, table=table))
 
 

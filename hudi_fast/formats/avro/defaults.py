@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.avro.names import MAX_UNSTORED
 from hudi_fast.formats.avro.types import AvroType, is_general_union, union_members
+from hudi_fast.formats.type_limits import MAX_UNSTORED
 
 __all__ = ["default_array"]
 

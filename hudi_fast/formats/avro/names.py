@@ -12,17 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.type_limits import MAX_LEVELS, MAX_PARTS
 from hudi_fast.storage.stored_json import stored_json
 
-__all__ = ["MAX_LEVELS", "MAX_UNSTORED", "Names", "full_name", "malformed", "member", "named", "read_schema"]
-
-MAX_LEVELS = 64
-"""Most levels of types inside each other; as many as Arrow's own format has."""
-
-MAX_UNSTORED = 64 << 10
-"""Most bytes of a value in Arrow that takes no bytes, or one, in a record: a null of a fixed type, a default."""
-
-_MAX_PARTS = 100_000
+__all__ = ["Names", "full_name", "malformed", "member", "named", "read_schema"]
 
 _KINDS: Mapping[str, type] = {"name": str, "fields": list, "symbols": list}
 
@@ -38,12 +31,14 @@ class Names(Generic[_Type]):
         known: complete types by full name.
         open: full names of the records that are being parsed.
         most: most levels of types inside each other.
+        most_parts: most types in total.
     """
 
     where: str
     known: dict[str, _Type] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
     most: int = MAX_LEVELS
+    most_parts: int = MAX_PARTS
     _shapes: dict[str, tuple[int, int]] = field(default_factory=dict)
     _level: int = 0
     _deepest: int = 0
@@ -78,10 +73,10 @@ class Names(Generic[_Type]):
     def _grow(self, parts: int, height: int, path: str) -> None:
         self._parts += parts
         self._deepest = max(self._deepest, self._level + height)
-        if self._deepest > self.most or self._parts > _MAX_PARTS:
+        if self._deepest > self.most or self._parts > self.most_parts:
             raise UnsupportedFeatureError(
-                f"The Avro schema in {self.where} has a type of more than {self.most} levels or {_MAX_PARTS} parts (at "
-                f"column {path[:100]}). No valid table has one; restore the file."
+                f"The Avro schema in {self.where} has a type of more than {self.most} levels or {self.most_parts} "
+                f"parts (at column {path[:100]}). No valid table has one; restore the file."
             )
 
 

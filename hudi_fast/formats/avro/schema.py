@@ -45,8 +45,9 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro.names import MAX_UNSTORED, Names, full_name, malformed, member, named, read_schema
+from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named, read_schema
 from hudi_fast.formats.blobs import BLOB, blob_avro, has_form_of_blob, is_blob
+from hudi_fast.formats.type_limits import MAX_UNSTORED, check_type_limits
 from hudi_fast.formats.vectors import MOST_BYTES, is_vector, vector_avro, vector_of_avro
 
 __all__ = [
@@ -184,8 +185,10 @@ def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, meta_fiel
 
     Raises:
         SchemaMismatchError: a column name that Avro cannot store.
-        UnsupportedFeatureError: a type that is not storable; the message names the column.
+        UnsupportedFeatureError: a type that is not storable, or beyond the limits of a table's types; the message
+            names the column.
     """
+    check_type_limits(schema)
     name = _sanitized(record_name)
     space = ".".join(_sanitized(part) for part in namespace.split(".")) if namespace else ""
     columns = list(without_meta(schema)) if meta_fields else list(schema)

@@ -25,8 +25,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.avro.names import MAX_LEVELS, Names, full_name, malformed, member, named, read_schema
+from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named, read_schema
 from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.type_limits import MAX_LEVELS, MAX_PARTS
 from hudi_fast.kernels.avro_cursor import (
     BYTES,
     CALL,
@@ -61,7 +62,9 @@ __all__ = [
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
 _FIXED_SIZES: Mapping[str, int] = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_MAX_STEPS = 1 << 16
+_MAX_STEPS = 8 * MAX_PARTS
+"""Most steps of a program; no type within the limits needs as many."""
+
 _NUMBERED = re.compile(r"member\d+")
 
 
@@ -133,8 +136,8 @@ def parse_record(avro_json: str, where: str, recursive: bool = False) -> AvroTyp
         CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
         UnsupportedFeatureError: a record that contains itself.
     """
-    # a union is a level of its own here, and none in Arrow
-    names = _TypeNames(where, most=2 * MAX_LEVELS, cycles={} if recursive else None)
+    # a union and null are a level and parts of their own here, and none in Arrow
+    names = _TypeNames(where, most=2 * MAX_LEVELS, most_parts=3 * MAX_PARTS, cycles={} if recursive else None)
     parsed = _parse(read_schema(avro_json, where), "", "", names)
     if parsed.kind != "record":
         raise CorruptTableError(f"Expected an Avro record schema in {where}, found {avro_json[:120]!r}.")
