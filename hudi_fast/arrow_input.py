@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.formats.fitting_chunks import fitting_slices, in_fitting_chunks
 
 __all__ = ["RowStream", "row_stream", "to_arrow_table"]
 
@@ -128,18 +129,26 @@ def _batches_of(data: Iterator[Any]) -> RowStream:
 
 
 def _plain(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> RowStream:
-    """The stream with strings and binary values in buffers of their own: slices of views have the size of the whole."""
+    """The stream in batches that can be converted to storable types.
+
+    Strings and binary values get buffers of their own: slices of views have the size of the whole.
+    """
     plain = pa.schema([field.with_type(_PLAIN_TYPES.get(field.type, field.type)) for field in schema])
-    if plain.equals(schema):
-        return RowStream(schema, iter(batches))
-    return RowStream(plain, (batch.cast(plain) for batch in batches))
+    return RowStream(plain, _fitting(batches if plain.equals(schema) else (batch.cast(plain) for batch in batches)))
+
+
+def _fitting(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    first_row = 0
+    for batch in batches:
+        yield from fitting_slices(batch, first_row=first_row)
+        first_row += batch.num_rows
 
 
 _PLAIN_TYPES = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 def to_arrow_table(data: Any) -> pa.Table:
-    """Convert rows to an Arrow table.
+    """Convert rows to an Arrow table, in chunks that can be converted to storable types.
 
     Args:
         data: a pyarrow table or record batch; a pandas DataFrame (named index levels become columns); a polars
@@ -148,10 +157,13 @@ def to_arrow_table(data: Any) -> pa.Table:
             ``__arrow_c_array__``.
 
     Raises:
-        InvalidDataError: ``data`` is of another type, or a column mixes types.
+        InvalidDataError: ``data`` is of another type, a column mixes types, or a value has 2 GiB or more.
         UnsupportedFeatureError: a polars column whose values Arrow cannot hold.
     """
-    data = _native(data)
+    return in_fitting_chunks(_table_of(_native(data)))
+
+
+def _table_of(data: Any) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):

@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import CommitError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
+from hudi_fast.formats.fitting_chunks import joined_chunks
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
@@ -104,7 +105,7 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
     brought = table.select([field.name for field in given])
     rows = conform(brought, pa.schema([field.with_nullable(True) for field in given]))
     if release is None:
-        rows = rows.combine_chunks()
+        rows = joined_chunks(rows)
     _refuse_nulls(plan, rows, schema, deleted)
     deletes = deleted
     if deleted.all():

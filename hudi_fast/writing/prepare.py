@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
+from hudi_fast.formats.fitting_chunks import joined_chunks
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import pick_winners_grouped
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
@@ -71,7 +72,7 @@ def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunk
         return _prepare_deletes(plan, table, first_row)
     rows = conform(table, plan.row_schema, first_row, plan.rounds)
     if joins_chunks:
-        rows = rows.combine_chunks()
+        rows = joined_chunks(rows)
     placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
     fields = plan.key_config.record_key_fields
     return Incoming(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -176,3 +177,18 @@ def test_frames_of_pandas_and_polars_are_written_as_they_are(tmp_path: Path) -> 
     hf.write(polars.from_arrow(table), tmp_path / "polars", options())
     for name in ("pandas", "polars"):
         check(hf.HudiTable.open(tmp_path / name), table)
+
+
+@pytest.mark.long
+def test_texts_of_more_than_two_gib_in_a_polars_column_are_written(tmp_path: Path) -> None:
+    texts = pl.Series([chr(97 + number) * 2_000_000 for number in range(4)])
+    count = 2148  # 4 GiB, of which polars stores four texts: 32-bit offsets would begin again
+    frame = pl.DataFrame({"id": list(range(count)), "v": texts.gather([number % 4 for number in range(count)])})
+    plain = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    assert hf.write(frame, tmp_path / "t", plain).inserts == count
+    found = 0
+    for batch in hf.HudiTable.open(tmp_path / "t").to_batches(columns=["id", "v"]):
+        for number, text in zip(batch["id"].to_pylist(), batch["v"], strict=True):
+            assert (text.as_buffer().size, text.as_buffer()[0]) == (2_000_000, 97 + number % 4)
+        found += batch.num_rows
+    assert found == count
