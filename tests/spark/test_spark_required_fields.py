@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import types as T
 
 import hudi_fast as hf
 from hudi_fast.formats.required_fields import without_hidden_nulls
@@ -61,26 +59,6 @@ def test_null_structs_with_required_fields_go_through_every_plan(spark, tmp_path
     assert (
         hf.write(spark.sql(CASES.format(ts=3, first=9, last=10)), path, {**options, OPERATION: "upsert"}).updates == 1
     )
-
-
-def without_number(batches):
-    """Rows whose required field is null, which Spark's own expressions do not make."""
-    number = pa.array([1, None], pa.int32())
-    for batch in batches:
-        places = pa.array(range(batch.num_rows), pa.int64())
-        holes = pa.StructArray.from_arrays([number.take(places)], names=["no"])
-        others = [pa.array(["a"] * batch.num_rows), pa.array([1] * batch.num_rows, pa.int64()), holes]
-        yield pa.RecordBatch.from_arrays([batch.column(0), *others], names=["id", "part", "ts", "s"])
-
-
-@pytest.mark.parametrize("plan", ["driver", "fused"])
-def test_a_value_without_a_required_field_is_refused_and_leaves_no_table(spark, tmp_path, plan):
-    number = T.StructType([T.StructField("no", T.IntegerType(), nullable=False)])
-    schema = T.StructType([T.StructField("id", T.LongType()), T.StructField("part", T.StringType())])
-    bad = spark.range(0, 2, 1, 1).mapInArrow(without_number, schema.add("ts", T.LongType()).add("s", number))
-    with pytest.raises(hf.InvalidDataError, match=r"Column 's\.no' holds a null"):
-        hf.write(bad, tmp_path / "t", {**OPTIONS, "hudi_fast.plan": plan})
-    assert not (tmp_path / "t").exists()
 
 
 def test_merges_and_updates_keep_null_structs(spark, tmp_path):
