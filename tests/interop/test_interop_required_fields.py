@@ -29,7 +29,7 @@ def test_null_parents_of_required_fields_are_the_same_for_hudi(
     rows = without_hidden_nulls(marked)
     sides.agree(rows)
     for turn, write in enumerate((sides.we_write, sides.hudi_writes)):
-        marked = rows_with_null_parents(range(2 + turn, 7 + turn), ts=2 + turn, shapes=SHAPES)
+        marked = rows_with_null_parents(range(1 + turn, 5 + turn), ts=2 + turn, shapes=SHAPES)
         new = without_hidden_nulls(marked)
         write(new if turn else marked)
         rows = after_upsert(rows, new)
