@@ -18,7 +18,7 @@ from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.parquet.stitched_base import folder_scalar
-from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.keys.key_generator import record_keys, refuse_stand_ins
 from hudi_fast.schema.conform import ConformPlan, plan_conform
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.base_files import folder_values, open_source
@@ -101,5 +101,7 @@ def _keys(plan: FilePlan, source: SourceFile, reader: BaseFileReader, task: int)
         for name, text in values.items():
             batch = batch.append_column(name, pa.repeat(folder_scalar(text), batch.num_rows))
         conforming = conforming or plan_conform(batch.schema, wanted)
-        yield record_keys(plan.key_config, conforming.apply(batch), None, first)
+        rows = conforming.apply(batch)
+        refuse_stand_ins(plan.key_config, rows, first)
+        yield record_keys(plan.key_config, rows, None, first)
         first += batch.num_rows

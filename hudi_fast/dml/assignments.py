@@ -7,7 +7,7 @@ one, in one commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +15,14 @@ import pyarrow as pa
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.expressions import evaluate, parse_value
-from hudi_fast.dml.statement import MATCHED, NOT_MATCHED, Clause, MergeSpec, all_columns
+from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec, all_columns
 from hudi_fast.dml.target import check_columns, roots
 from hudi_fast.errors import ConfigError
 from hudi_fast.merging.rules import MergeRules, merge_rules_of
+from hudi_fast.schema.names import resolve_name
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["assigned", "is_upsert", "partial_columns_of", "unset_columns", "values_of"]
+__all__ = ["assigned", "is_upsert", "order_values", "partial_columns_of", "unset_columns", "values_of"]
 
 _FIRST_PARTIAL = 8
 
@@ -45,8 +46,8 @@ def assigned(
     keys = roots(config.record_key_fields)
     equal = {target: name for target, name in spec.pairs if target in keys}
     if clause.values is None:
-        named = all_columns(names, source)
-        values: dict[str, Any] = {name: f"{spec.aliases[1]}.{name}" for name in named}
+        named = all_columns(names, source, spec.exact_names)
+        values: dict[str, Any] = {name: f"{spec.aliases[1]}.{other}" for name, other in named.items()}
     else:
         check_columns(clause.values, names, where)
         values = dict(clause.values)
@@ -95,6 +96,51 @@ def partial_columns_of(
     return [name for name in names if name in columns]
 
 
+def order_values(
+    clause: Clause,
+    config: TableConfig,
+    names: Sequence[str],
+    source: Sequence[str],
+    spec: MergeSpec,
+    comparable: Callable[[str, str], bool],
+) -> Mapping[str, Any] | None:
+    """Ordering field -> the value that decides between source rows of one key; None where no order decides.
+
+    It is the value that the clause sets, else the source's column of that name, as in Apache Hudi's MERGE INTO.
+    Fields of structs do not decide, and no field does where updates may move rows to other partitions.
+
+    Args:
+        clause: any clause.
+        config: of the table.
+        names: columns of the table.
+        source: columns of the source; empty without a source.
+        spec: the merge.
+        comparable: whether a column of the table and one of the source have values that can be compared.
+    """
+    fields = config.ordering_fields
+    if clause.kind == BY_SOURCE or not source or not fields or any(name not in names for name in fields):
+        return None
+    updates = [assigned(one, config, names, source, spec) for one in spec.clauses if one.effect == "update"]
+    places = roots(config.partition_fields) if config.is_partitioned else []
+    equal = {one: f"{spec.aliases[1]}.{other}" for one, other in spec.pairs}
+    if any(name in one and not _is(one[name], equal.get(name)) for one in updates for name in places):
+        return None
+    values = {} if clause.effect == "delete" else assigned(clause, config, names, source, spec)
+    found: dict[str, Any] = {}
+    for name in fields:
+        if name in values:
+            found[name] = values[name]
+            continue
+        own = resolve_name(name, source, "columns of the source", spec.exact_names)
+        if own is not None and comparable(name, own):
+            found[name] = f"{spec.aliases[1]}.{own}"
+    return found
+
+
+def _is(value: Any, column: str | None) -> bool:
+    return isinstance(value, str) and value == column
+
+
 def unset_columns(config: TableConfig, spec: MergeSpec, source: Sequence[str], names: Sequence[str]) -> frozenset[str]:
     """The columns of the table that no update of the statement sets: updated rows keep their values.
 
@@ -129,8 +175,8 @@ def is_upsert(plan: WritePlan, spec: MergeSpec, source: Sequence[str]) -> bool:
     old = {**{one: f"{spec.aliases[1]}.{other}" for one, other in spec.pairs}}
     old.update(assigned(update, plan.config, names, source, spec))
     columns = {f"{spec.aliases[1]}.{name}" for name in source}
-    same = all(isinstance(value, str) and new.get(name) == value and value in columns for name, value in old.items())
-    return same and set(new) == set(old) == set(names)
+    copies = all(isinstance(value, str) and value in columns for value in (*old.values(), *new.values()))
+    return copies and old == new and set(new) == set(names)
 
 
 def values_of(values: Mapping[str, Any], rows: pa.Table, schema: pa.Schema, clause: Clause) -> pa.Table:

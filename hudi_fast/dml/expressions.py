@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.schema.assignment import require_assignable
+from hudi_fast.schema.names import renamed_fields
 
 __all__ = ["check_condition", "evaluate", "is_literal", "literal_value", "mentioned", "parse_value", "true_of"]
 
@@ -149,6 +150,7 @@ def _as_type(column: pa.ChunkedArray, kind: pa.DataType, name: str, where: str) 
     if column.type == kind:
         return column
     try:
+        column = renamed_fields(column, kind, f"{where}, column {name!r}")
         if pa.types.is_decimal(column.type) and pa.types.is_decimal(kind) and column.type.scale > kind.scale:
             column = pc.round(column, kind.scale, round_mode="half_towards_infinity")  # as Spark assigns
         return column.cast(kind)

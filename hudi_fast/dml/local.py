@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.dml.assignments import assigned, is_upsert, values_of
+from hudi_fast.dml.assignments import assigned, is_upsert, order_values, values_of
 from hudi_fast.dml.engine import pinned_state
 from hudi_fast.dml.expressions import check_condition, mentioned, parse_value, true_of
 from hudi_fast.dml.matching import Pairs, beside, match_rows
@@ -31,7 +31,7 @@ from hudi_fast.merging.gather import gather
 from hudi_fast.schema.assignment import require_assignable
 from hudi_fast.schema.conform import conform
 from hudi_fast.view.table_state import column_defaults
-from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, PATH, UPDATE, UPSERT
+from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["merged_rows", "updated_rows"]
@@ -73,7 +73,7 @@ def merged_rows(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
         rows = source.rename_columns([f"{spec.aliases[1]}.{name}" for name in source.column_names])
         clause = spec.of_kind(NOT_MATCHED)[0]
         values = assigned(clause, plan.config, plan.schema.names, change.source, spec)
-        return _acted(values_of(values, rows, plan.schema, clause), UPSERT)
+        return _ordered(change, clause, rows, _acted(values_of(values, rows, plan.schema, clause), UPSERT))
     by_key = set(plan.config.record_key_fields) <= {one for one, _ in spec.pairs} and bool(
         plan.config.record_key_fields
     )
@@ -176,7 +176,8 @@ def _apply(change: _Change, clauses: Sequence[Clause], rows: pa.Table) -> list[p
         chosen = left & true_of(condition, rows, f"when {clause.kind} {clause.effect}")
         left &= ~chosen
         here = gather(rows, np.flatnonzero(chosen))
-        parts += _effect(change, clause, here)
+        made = _effect(change, clause, here)
+        parts += [_ordered(change, clause, here, made[0])] if len(made) == 1 else made
     return parts
 
 
@@ -194,6 +195,30 @@ def _effect(change: _Change, clause: Clause, rows: pa.Table) -> list[pa.Table]:
     for name in made.column_names:
         updated = updated.append_column(name, made.column(name))
     return _placed(change, rows, updated)
+
+
+def _ordered(change: _Change, clause: Clause, rows: pa.Table, made: pa.Table) -> pa.Table:
+    """Changed rows with the ordering values of their source rows, where these decide."""
+    plan, alias = change.plan, change.spec.aliases[1]
+
+    def comparable(name: str, own: str) -> bool:
+        one, other = plan.schema.field(name).type, rows.schema.field(f"{alias}.{own}").type
+        return bool(one == other or (pa.types.is_integer(one) and pa.types.is_integer(other)))
+
+    values = order_values(clause, plan.config, plan.schema.names, change.source, change.spec, comparable)
+    if values is None:
+        return made
+    found = values_of(values, rows, plan.schema, clause)
+    fields = _order_fields(plan)
+    columns = [
+        single_chunk(found.column(one.name)) if one.name in values else pa.nulls(made.num_rows, one.type)
+        for one in fields
+    ]
+    return made.append_column(ORDER, pa.StructArray.from_arrays(columns, fields=fields))
+
+
+def _order_fields(plan: WritePlan) -> list[pa.Field]:
+    return [plan.schema.field(name).with_nullable(True) for name in plan.config.ordering_fields]
 
 
 def _stored(change: _Change, rows: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -248,7 +273,8 @@ def _together(plan: WritePlan, change: _Change, parts: Sequence[pa.Table], check
     """All changed rows as one table."""
     wanted: Mapping[str, pa.DataType] = {name: plan.schema.field(name).type for name in change.columns}
     places = dict.fromkeys(PLACES, pa.string())
-    schema = pa.schema({**wanted, **places, ACTION: pa.int8()})
+    order = {ORDER: pa.struct(_order_fields(plan))} if any(ORDER in part.column_names for part in parts) else {}
+    schema = pa.schema({**wanted, **places, ACTION: pa.int8(), **order})
     extended = [conform(part, pa.schema([schema.field(name) for name in part.column_names])) for part in parts]
     rows = pa.concat_tables([schema.empty_table(), *extended], promote_options="default")
     if checked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from hudi_fast.dml.statement import MATCHED, NOT_MATCHED, Merge
@@ -26,8 +26,6 @@ def merge_aliases(statement: MergeInto, table: str) -> tuple[str, str]:
 def merge_of(
     builder: Merge,
     statement: MergeInto,
-    columns: tuple[Iterable[str], Iterable[str]],
-    named: Callable[[str], str],
     engines: Callable[[str], Any] = str,
 ) -> Merge:
     """The builder with the match and the clauses of the statement.
@@ -35,19 +33,15 @@ def merge_of(
     Args:
         builder: a merge with the statement's aliases, and without a match.
         statement: the statement.
-        columns: those of the table, and of the source.
-        named: the table's column of a name as written.
         engines: a condition or a value for the engine, from its text.
     """
-    stored, given = ({name.lower(): name for name in names} for names in columns)
     pairs = equal_columns(statement.condition, builder.spec.aliases)
-    if pairs and all(one in stored and other in given for one, other in pairs):
-        builder = builder.on({stored[one]: given[other] for one, other in pairs})
-    else:
-        builder = builder.on(engines(statement.condition))
+    columns = dict(pairs)
+    one_each = len({name.lower() for name in columns}) == len(pairs)  # t.id = s.a AND t.id = s.b is a condition
+    builder = builder.on(columns if pairs and one_each else engines(statement.condition))
     for clause in statement.clauses:
         when = None if clause.condition is None else engines(clause.condition)
-        values = clause.values and {named(name): engines(text) for name, text in clause.values.items()}
+        values = clause.values and {name: engines(text) for name, text in clause.values.items()}
         if clause.kind == NOT_MATCHED:
             builder = builder.when_not_matched_insert(values, when)
         elif clause.kind == MATCHED and clause.effect == "delete":

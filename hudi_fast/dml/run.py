@@ -26,6 +26,7 @@ from hudi_fast.dml.text import in_expressions
 from hudi_fast.errors import ConfigError
 from hudi_fast.merging.rules import merge_rules_of
 from hudi_fast.reading.scan import filter_of
+from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
@@ -106,6 +107,7 @@ def merge_locally(session: TableSession, source: pa.Table, spec: MergeSpec) -> W
     """
     if not isinstance(spec.condition, str):
         check_condition(spec.condition, "on")
+    source = storable_rows(source)
 
     def engine(plan: WritePlan, resolved: MergeSpec) -> Engine:
         understood = in_expressions(resolved, plan.schema, source.schema)

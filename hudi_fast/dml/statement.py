@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.schema.names import resolve_name
 from hudi_fast.writing.flow import WriteResult
 
 __all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns"]
@@ -55,6 +56,7 @@ class MergeSpec:
         condition: further condition of the match; None without one.
         clauses: in the given order.
         aliases: prefixes of the columns of the table and of the source.
+        exact_names: whether names of columns that differ in upper and lower case are different names.
 
     Raises:
         ConfigError: aliases that are not two different names.
@@ -64,13 +66,14 @@ class MergeSpec:
     condition: Any = None
     clauses: tuple[Clause, ...] = ()
     aliases: tuple[str, str] = ("target", "source")
+    exact_names: bool = False
 
     def __post_init__(self) -> None:
         names = () if isinstance(self.aliases, str) else tuple(self.aliases)
         if (
             len(names) != 2
-            or len(set(names)) != 2
             or not all(isinstance(one, str) and _ALIAS.match(one) for one in names)
+            or names[0].lower() == names[1].lower()
         ):
             raise ConfigError(
                 "aliases are two different names, of the table and of the source, such as ('t', 's'); got "
@@ -178,13 +181,19 @@ class Merge:
         return replace(self, spec=replace(self.spec, clauses=(*self.spec.clauses, clause)))
 
 
-def all_columns(names: Sequence[str], given: Sequence[str]) -> list[str]:
-    """The columns of the table that ``*`` selects: those that the source also has.
+def all_columns(names: Sequence[str], given: Sequence[str], exact: bool = False) -> dict[str, str]:
+    """The columns of the table that ``*`` selects, those that the source also has, with the source's names of them.
+
+    Args:
+        names: columns of the table.
+        given: columns of the source.
+        exact: whether names that differ in upper and lower case are different names.
 
     Raises:
-        ConfigError: no common column.
+        ConfigError: no common column, or columns of the source that differ only in case.
     """
-    both = [name for name in names if name in given]
+    found = {name: resolve_name(name, given, "`*`, columns of the source", exact) for name in names}
+    both = {name: other for name, other in found.items() if other is not None}
     if not both:
         raise ConfigError(f"`*` matches no column: the table has {list(names)}, the source {list(given)}.")
     return both

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.dml.expressions import is_literal
+from hudi_fast.dml.matching_columns import column_of
 from hudi_fast.dml.statement import Clause, MergeSpec
 from hudi_fast.sql_text.filters import sql_filter, sql_value
 
@@ -47,7 +48,7 @@ def in_expressions(spec: MergeSpec, target: pa.Schema, source: pa.Schema | None 
 def _clause(clause: Clause, names: Sequence[str], columns: pa.Schema, alias: str) -> Clause:
     values = clause.values
     if values is not None:
-        values = {column: _value(value, names, columns, alias) for column, value in values.items()}
+        values = {column: _value(column, value, names, columns, alias) for column, value in values.items()}
     return replace(clause, condition=_condition(clause.condition, columns, alias), values=values)
 
 
@@ -55,16 +56,15 @@ def _condition(condition: Any, columns: pa.Schema, alias: str) -> Any:
     return sql_filter(condition, columns, alias) if isinstance(condition, str) else condition
 
 
-def _value(value: Any, names: Sequence[str], columns: pa.Schema, alias: str) -> Any:
+def _value(column: str, value: Any, names: Sequence[str], columns: pa.Schema, alias: str) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    by_lower = {name.lower(): name for name in names}
-    plain = text.replace("`", "").lower()
-    if alias and plain.startswith(f"{alias.lower()}."):
+    plain = text.replace("`", "")
+    if alias and plain.lower().startswith(f"{alias.lower()}."):
         plain = plain.partition(".")[2]
-    if plain in by_lower:
-        return by_lower[plain]
+    if (found := column_of(plain, names, f"column {column!r}")) is not None:
+        return found
     if is_literal(text):
         return text
     return sql_value(text, columns, alias)

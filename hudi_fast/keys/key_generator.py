@@ -25,19 +25,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.keys.limits import NO_LIMITS, KeyLimits
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, encode, hive_part, join, path_fault
 from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths
 from hudi_fast.keys.value_text import to_text
 from hudi_fast.keys.zones import distinct_codes, zone
 
-__all__ = ["KINDS", "KeyConfig", "infer_kind", "parse_partition_spec", "partition_paths", "record_keys"]
+__all__ = [
+    "KINDS",
+    "STAND_INS",
+    "KeyConfig",
+    "infer_kind",
+    "parse_partition_spec",
+    "partition_paths",
+    "record_keys",
+    "refuse_stand_ins",
+]
 
 KINDS = ("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE", "AUTO_RECORD")
 """Key generators that hudi_fast supports."""
 
 _PARTITION_TYPES = ("SIMPLE", "TIMESTAMP")
 _NULL_KEY, _EMPTY_KEY = "__null__", "__empty__"
+STAND_INS = {_NULL_KEY: "null", _EMPTY_KEY: "the empty text"}
+"""Texts that stand for values without text in a record key of several fields."""
 
 _SHOWN = 100
 _ENCODE = "set hoodie.datasource.write.partitionpath.urlencode=true on a new table."
@@ -152,6 +164,38 @@ def record_keys(
     if config.limits.key:
         _refuse_long_keys(config, keys, first_row)
     return keys
+
+
+def refuse_stand_ins(config: KeyConfig, table: pa.Table | pa.RecordBatch, first_row: int = 0) -> None:
+    """Refuse new rows with a text that stands for another value in record keys, because two rows would share a key.
+
+    A key of several fields is the same for null and ``__null__``, and for empty text and ``__empty__``, as in Hudi
+    (``KeyGenUtils``). A key of one field cannot be null or empty. Stored rows keep their keys.
+
+    Args:
+        config: the key configuration.
+        table: rows with the key fields among their columns.
+        first_row: number of the first row, for messages.
+
+    Raises:
+        InvalidDataError: with the field, the text and the first row.
+    """
+    for name in config.record_key_fields if len(config.record_key_fields) > 1 else ():
+        values = _column(table, name, "Record key")
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            continue
+        lengths = np.diff(varlen_buffers(values).offsets)
+        for text, meaning in STAND_INS.items():
+            if not (lengths == len(text)).any():  # comparing texts takes several times longer
+                continue
+            found = pc.fill_null(pc.equal(values, text), False)
+            if count := pc.sum(found).as_py():
+                raise InvalidDataError(
+                    f"Record key field {name!r} is {text!r} in {count} of {len(values)} rows, the first of them row "
+                    f"{first_row + pc.index(found, True).as_py()}. In a record key of several fields this text stands "
+                    f"for {meaning}, so two different rows would share a key. Change the value, or choose other key "
+                    "fields."
+                )
 
 
 def _generated_keys(auto_prefix: str | None, first_row: int, rows: int) -> pa.Array:

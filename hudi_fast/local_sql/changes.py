@@ -19,6 +19,8 @@ from hudi_fast.local_sql.queries import column_order, constant, query
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
 from hudi_fast.schema.assignment import require_assignable
+from hudi_fast.schema.names import resolve_name
+from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
 from hudi_fast.table import HudiTable
@@ -36,7 +38,7 @@ _OVERWRITE_MODE = "hoodie.datasource.overwrite.mode"
 def _insert(table: HudiTable, statement: Insert, tables: Tables, settings: dict[str, Any]) -> WriteResult:
     columns = _Columns(table)
     fixed = {columns.named(name): text for name, text in statement.partition.items() if text is not None}
-    source = query(statement.source, tables)
+    source = storable_rows(query(statement.source, tables))
     kept = [at for at, name in enumerate(source.column_names) if not name.startswith("_hoodie_")]
     given_names = [source.column_names[at] for at in kept]
     wanted = [name for name in columns.order if name not in fixed]
@@ -65,8 +67,7 @@ def _insert(table: HudiTable, statement: Insert, tables: Tables, settings: dict[
 
 
 def _update(table: HudiTable, statement: Update, tables: Tables, settings: dict[str, Any]) -> WriteResult:
-    columns = _Columns(table)
-    values = {columns.named(name): _escaped(text) for name, text in statement.values.items()}
+    values = {name: _escaped(text) for name, text in statement.values.items()}
     alias = statement.alias or statement.table.parts[-1]
     return update_locally(_session(table, settings), statement.where, values, alias)
 
@@ -77,9 +78,9 @@ def _delete(table: HudiTable, statement: Delete, tables: Tables, settings: dict[
 
 
 def _merge(table: HudiTable, statement: MergeInto, tables: Tables, settings: dict[str, Any]) -> WriteResult:
-    columns, source = _Columns(table), query(statement.source, tables)
+    source = query(statement.source, tables)
     builder = table.merge(source, _of_dml(settings), merge_aliases(statement, statement.table.parts[-1]))
-    return merge_of(builder, statement, (columns.order, source.column_names), columns.named, _escaped).execute()
+    return merge_of(builder, statement, _escaped).execute()
 
 
 def _truncate(table: HudiTable, statement: TruncateTable, tables: Tables, settings: dict[str, Any]) -> WriteResult:
@@ -133,11 +134,11 @@ class _Columns:
         """The column of this name, in upper or lower case.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: there is none, or several differ only in case.
         """
-        for column in self.order:
-            if column.lower() == name.lower():
-                return column
+        found = resolve_name(name, self.order, self._path)
+        if found is not None:
+            return found
         raise ConfigError(f"The table {self._path} has no column {name}; it has {', '.join(self.order)}.")
 
     def conformed(self, rows: pa.Table, table: str) -> pa.Table:

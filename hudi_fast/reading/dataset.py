@@ -32,6 +32,7 @@ from hudi_fast.reading.scan import (
     filter_of,
     output_schema,
     plan_scan,
+    readable_schema,
     scan_batches,
     scan_table,
 )
@@ -62,6 +63,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
     ) -> None:
         self._state, self._query, self._filter = state, query, filter_of(filter, state)
         self._output = output_schema(state, columns, self._filter, query)
+        self._asked = dict(zip(self._output.names, self._output.names if columns is None else columns, strict=True))
         files = pafs.PyFileSystem(_NoFiles(state.storage.uri))
         format_ = ds.ParquetFileFormat()
         super().__init__([format_.make_fragment(_NAME, filesystem=files)], self._output, format_, filesystem=files)
@@ -70,7 +72,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         return f"Scan({self._state.storage.uri!r}, {self._output.names})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Scan, (self._state, self._output.names, self._filter, self._query)
+        return Scan, (self._state, list(self._asked.values()), self._filter, self._query)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._reader(None, None).__arrow_c_stream__(requested_schema)
@@ -88,10 +90,12 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
             filter: condition of the rows.
             options: Arrow's options for reading files (``batch_size``, ``use_threads`` ...); accepted and ignored.
         """
-        if isinstance(columns, Mapping):
-            reader = self._reader(None, filter)
-            return ds.Scanner.from_batches(reader, columns=dict(columns))
-        return ds.Scanner.from_batches(self._reader(columns, filter))
+        own = self._of_own_names(filter)
+        if own is None and not isinstance(columns, Mapping):
+            return ds.Scanner.from_batches(self._reader(columns, filter))
+        reader = self._reader(None, None if own is not None else filter)
+        chosen = dict(columns) if isinstance(columns, Mapping) else self._output.names if columns is None else columns
+        return ds.Scanner.from_batches(reader, columns=chosen, filter=own)
 
     def to_batches(
         self, columns: Columns = None, filter: Filter | None = None, **options: Any
@@ -101,13 +105,13 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
 
     def to_table(self, columns: Columns = None, filter: Filter | None = None, **options: Any) -> pa.Table:
         """All rows as a table; see :meth:`scanner`."""
-        if isinstance(columns, Mapping):
+        if isinstance(columns, Mapping) or self._of_own_names(filter) is not None:
             return self.scanner(columns, filter).to_table()
         return scan_table(self._plan(columns, filter))
 
     def head(self, num_rows: int, columns: Columns = None, filter: Filter | None = None, **options: Any) -> pa.Table:
         """The first rows, file slice by file slice; reading stops after them."""
-        if isinstance(columns, Mapping):
+        if isinstance(columns, Mapping) or self._of_own_names(filter) is not None:
             return self.scanner(columns, filter).head(num_rows)
         return first_rows(self._plan(columns, filter), num_rows)
 
@@ -117,13 +121,17 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
 
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
         """Number of rows; footers of base files give it where they can."""
+        if self._of_own_names(filter) is not None:
+            return int(self.scanner(None, filter).count_rows())
         return count_rows(self._plan([], filter))
 
     # ---- other datasets
 
     def filter(self, expression: Filter) -> Scan:
         """A scan with an additional filter."""
-        return Scan(self._state, self._output.names, self._both(expression), self._query)
+        if self._of_own_names(expression) is not None:
+            raise self._refused(f"cannot be filtered by {expression}: name the table's columns in the filter")
+        return Scan(self._state, list(self._asked.values()), self._both(expression), self._query)
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
         """The rows in memory, sorted like ``pyarrow.Table.sort_by``."""
@@ -148,11 +156,20 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
     # ----
 
     def _plan(self, columns: Sequence[str] | None, filter_: Filter | None) -> ScanPlan:
-        wanted = self._output.names if columns is None else columns
+        wanted = list(self._asked.values()) if columns is None else [self._asked.get(name, name) for name in columns]
         return plan_scan(self._state, wanted, self._both(filter_), query=self._query)
 
     def _reader(self, columns: Sequence[str] | None, filter_: Filter | None) -> pa.RecordBatchReader:
         return scan_batches(self._plan(columns, filter_))
+
+    def _of_own_names(self, filter_: Filter | None) -> pc.Expression | None:
+        """A filter by names that only the scan's columns have: its rows are filtered; None for any other filter."""
+        full = readable_schema(self._state)
+        if not isinstance(filter_, pc.Expression) or all(name in full.names for name in self._asked.values()):
+            return None
+        hidden = any(name in full.names and name != asked for name, asked in self._asked.items())
+        is_own = (hidden or not _fits(filter_, full)) and _fits(filter_, self._output)
+        return filter_ if is_own else None
 
     def _both(self, filter_: Filter | None) -> pc.Expression | None:
         more = filter_of(filter_, self._state)
@@ -164,6 +181,14 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
 
     def _refused(self, why: str) -> UnsupportedFeatureError:
         return UnsupportedFeatureError(f"A scan of {self._state.storage.uri} {why}.")
+
+
+def _fits(filter_: pc.Expression, schema: pa.Schema) -> bool:
+    try:
+        schema.empty_table().filter(filter_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return False
+    return True
 
 
 _NAME = "read-a-scan-by-its-own-methods"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 import pyarrow as pa
 
@@ -46,19 +46,14 @@ def first_rows(plan: ScanPlan, count: int) -> pa.Table:
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise ConfigError(f"head takes a number of rows, 0 or more; got {count!r}.")
-    scan = replace(plan.scan, batch_rows=max(_FEWEST, min(count, plan.scan.batch_rows)))
+    plan = replace(plan, scan=replace(plan.scan, batch_rows=max(_FEWEST, min(count, plan.scan.batch_rows))))
     found: list[pa.RecordBatch] = []
     left = count
-    batches = _in_order(scan, plan.slices)
+    batches = chain.from_iterable(map(plan.read, plan.slices))
     while left and (batch := next(batches, None)) is not None:
         found.append(batch.slice(0, left))
         left -= found[-1].num_rows
-    return pa.Table.from_batches(found, scan.output)
-
-
-def _in_order(scan: SliceScan, slices: tuple[FileSlice, ...]) -> Iterator[pa.RecordBatch]:
-    for one in slices:
-        yield from read_slice(scan, one)
+    return pa.Table.from_batches(found, plan.output)
 
 
 def _count(scan: SliceScan, one: FileSlice) -> int:

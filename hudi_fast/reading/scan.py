@@ -16,7 +16,7 @@ block while the queue of batches is full.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -34,6 +34,7 @@ from hudi_fast.reading.conditions import Anything, Condition, RowFilter
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.pinned_commits import require_files_present
 from hudi_fast.reading.prune import path_columns
+from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
 from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
@@ -69,6 +70,7 @@ class ScanPlan:
         slices: the slices that may hold matching rows.
         skipping: the steps that excluded slices.
         request: what the slices were chosen for.
+        shown: what makes the result of the columns that are read; None if these are the result.
     """
 
     scan: SliceScan
@@ -77,6 +79,17 @@ class ScanPlan:
     threads: int
     skipping: SkipReport
     request: SkipRequest
+    shown: ShownColumns | None = None
+
+    @property
+    def output(self) -> pa.Schema:
+        """The columns of the result."""
+        return self.scan.output if self.shown is None else self.shown.schema
+
+    def read(self, one: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice, as in the result."""
+        batches = read_slice(self.scan, one)
+        return batches if self.shown is None else map(self.shown.apply, batches)
 
     @property
     def state(self) -> TableState:
@@ -145,11 +158,13 @@ class _Asked:
     Attributes:
         full: all columns that the table has.
         row_filter: condition of the rows; None for all.
+        shown: see :class:`ScanPlan`.
     """
 
     scan: SliceScan
     full: pa.Schema
     row_filter: RowFilter | None
+    shown: ShownColumns | None
 
 
 def output_schema(
@@ -164,7 +179,8 @@ def output_schema(
         UnsupportedFeatureError: as :func:`plan_scan`.
         ConfigError: as :func:`plan_scan`.
     """
-    return _asked(state, columns, filter_of(filter, state), query or ScanQuery()).scan.output
+    asked = _asked(state, columns, filter_of(filter, state), query or ScanQuery())
+    return asked.scan.output if asked.shown is None else asked.shown.schema
 
 
 def plan_scan(
@@ -179,7 +195,8 @@ def plan_scan(
 
     Args:
         state: the table, current or at an earlier time.
-        columns: columns in the requested order; None for all, meta columns first.
+        columns: columns in the requested order, see :mod:`hudi_fast.reading.shown_columns`; None for all, meta columns
+            first.
         filter: condition of the rows, SQL text or an expression.
         threads: slices to read in parallel; None for one per processor, and more for small slices of an object store.
         query: treatment of log files; None for a merged snapshot.
@@ -210,7 +227,7 @@ def plan_scan(
     )
     chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
     at_once = threads or reads_at_once(state.storage, (one.weight for one in chosen.slices))
-    return ScanPlan(scan, chosen.slices, chosen.partitions, at_once, chosen.report, request)
+    return ScanPlan(scan, chosen.slices, chosen.partitions, at_once, chosen.report, request, asked.shown)
 
 
 def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:
@@ -224,15 +241,9 @@ def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:
 
 
 def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expression | None, query: ScanQuery) -> _Asked:
-    full = readable_schema(state)
-    if isinstance(columns, str):
-        raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")
-    if OPERATION_FIELD in (columns or ()) and state.config.populate_meta_fields:  # only files know whether it is there
-        full = with_meta(full, operation_field=True)
-    duplicates = sorted({name for name in columns or () if list(columns or ()).count(name) > 1})
-    if duplicates:
-        raise ConfigError(f"columns names {duplicates} more than once.")
-    output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
+    full = readable_schema(state, columns)
+    shown = None if columns is None else shown_columns(columns, full, state.storage.uri)
+    output = full if shown is None else pa.schema([full.field(name) for name in shown.roots])
     row_filter = None if filter is None else RowFilter.of(filter, full)
     used = frozenset() if row_filter is None else row_filter.columns
     schema = pa.schema([*output, *(field for field in full if field.name in used and field.name not in output.names)])
@@ -252,7 +263,7 @@ def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expressi
     if state.config.is_mor and not query.read_optimized:
         merge = slice_merge(state, query.merger, query.use_positions)
         scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)
-    return _Asked(scan, full, row_filter)
+    return _Asked(scan, full, row_filter, None if shown is None or shown.is_plain else shown)
 
 
 def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[FileSlice]]) -> Selection:
@@ -272,18 +283,15 @@ def scan_table(plan: ScanPlan) -> pa.Table:
     """All rows as one table, in the order of the plan's slices."""
     count = len(plan.slices)
     with phase("read", "reading", plan.scan.storage.uri) as step, ThreadPool(plan.threads) as pool:
-        one = step.counting(lambda number: list(read_slice(plan.scan, plan.slices[number])), count, "file slices")
-        rows = pa.Table.from_batches(
-            [batch for part in pool.map(one, range(count)) for batch in part], plan.scan.output
-        )
+        one = step.counting(lambda number: list(plan.read(plan.slices[number])), count, "file slices")
+        rows = pa.Table.from_batches([batch for part in pool.map(one, range(count)) for batch in part], plan.output)
         step.add(rows=rows.num_rows, slices=count)
     return rows
 
 
 def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
     """All rows as a stream, in no particular order."""
-    batches = in_threads(plan.slices, lambda one: read_slice(plan.scan, one), plan.threads)
-    return pa.RecordBatchReader.from_batches(plan.scan.output, batches)
+    return pa.RecordBatchReader.from_batches(plan.output, in_threads(plan.slices, plan.read, plan.threads))
 
 
 def filter_of(filter: Any, state: TableState, alias: str = "") -> pc.Expression | None:
@@ -320,16 +328,15 @@ def expression_of(filter: Any, schema: pa.Schema | None, alias: str = "") -> pc.
     )
 
 
-def readable_schema(state: TableState) -> pa.Schema:
-    """The meta columns, if the table populates them, then the data columns."""
+def readable_schema(state: TableState, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The meta columns, if the table populates them, then the data columns.
+
+    Args:
+        state: the table.
+        columns: those that are asked for: of ``_hoodie_operation`` only files know whether it is there.
+    """
     data = table_schema(state) or pa.schema([])
-    return with_meta(data) if state.config.populate_meta_fields else data
-
-
-def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
-    if name not in schema.names:
-        raise ConfigError(f"{state.storage.uri} has no column {name!r}; it has {schema.names}.")
-    return schema.field(name)
+    return with_meta(data, OPERATION_FIELD in (columns or ())) if state.config.populate_meta_fields else data
 
 
 def check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ Source: ``BruteForceSearchAlgorithm``, ``VectorDistanceUtils`` (Hudi 1.2.0).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.formats.vectors import is_vector
 from hudi_fast.kernels.vector_distances import COSINE, DOT_PRODUCT, L2, distances
 from hudi_fast.reading.scan import Filter, ScanQuery, plan_scan, readable_schema, scan_batches
+from hudi_fast.reading.shown_columns import shown_columns
 from hudi_fast.view.table_state import TableState
 
 __all__ = [
@@ -98,7 +99,8 @@ def nearest_rows(state: TableState, search: VectorSearch, query: Sequence[float]
     Raises:
         ConfigError: an argument is invalid.
     """
-    kind = _vector_column(state, search.column)
+    column, kind = _vector_column(state, search.column)
+    search = replace(search, column=column)
     try:
         numbers = np.asarray(query, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -129,7 +131,8 @@ def nearest_rows_of_each(state: TableState, search: VectorSearch, queries: pa.Ta
     Raises:
         ConfigError: an argument is invalid.
     """
-    kind = _vector_column(state, search.column)
+    column, kind = _vector_column(state, search.column)
+    search = replace(search, column=column)
     if query_column not in queries.column_names:
         raise ConfigError(f"The queries have no column {query_column!r}; they have {queries.column_names}.")
     given = np.flatnonzero(queries.column(query_column).is_valid().to_numpy(zero_copy_only=False))
@@ -203,10 +206,11 @@ def _closest(state: TableState, search: VectorSearch, queries: Doubles) -> tuple
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ConfigError(f"k is the number of rows to find, at least 1; got {k!r}.")
     column = search.column
-    every = readable_schema(state).names
-    names = [name for name in every if name != column] if search.columns is None else list(search.columns)
-    plan = plan_scan(state, list(dict.fromkeys([*names, column])), search.filter, query=search.scan)
-    best = _Best(len(queries), k, pa.schema([plan.scan.output.field(name) for name in names]))
+    every = readable_schema(state)
+    others = [name for name in every.names if name != column]
+    shown = shown_columns(others if search.columns is None else search.columns, every, state.storage.uri)
+    plan = plan_scan(state, list(dict.fromkeys([*shown.roots, column])), search.filter, query=search.scan)
+    best = _Best(len(queries), k, shown.schema)
     for batch in scan_batches(plan):
         rows = pa.Table.from_batches([batch]).filter(batch.column(column).is_valid())
         vectors = pc.list_flatten(rows.column(column)).to_numpy().astype(np.float64)
@@ -214,7 +218,7 @@ def _closest(state: TableState, search: VectorSearch, queries: Doubles) -> tuple
         for number, query in enumerate(queries):
             distances(vectors, query, metric, found)
             best.take(number, found)
-        best.keep(rows.select(names))
+        best.keep(shown.apply(rows))
     return best.sorted()
 
 
@@ -269,17 +273,17 @@ class _Best:
 # ---- vectors
 
 
-def _vector_column(state: TableState, column: str) -> pa.DataType:
+def _vector_column(state: TableState, column: str) -> tuple[str, pa.DataType]:
+    """The column of vectors, and its type."""
     schema = readable_schema(state)
-    if column not in schema.names:
-        raise ConfigError(f"{state.storage.uri} has no column {column!r}; it has {schema.names}.")
-    kind = schema.field(column).type
-    if not is_vector(kind):
+    (path,) = shown_columns([column], schema, state.storage.uri).paths
+    kind = schema.field(path[0]).type
+    if len(path) > 1 or not is_vector(kind):
         vectors = [field.name for field in schema if is_vector(field.type)]
         raise ConfigError(
             f"Column {column!r} of {state.storage.uri} is {kind} and no vector; vector columns: {vectors}."
         )
-    return kind
+    return path[0], kind
 
 
 def _query_vectors(values: pa.ChunkedArray, kind: pa.DataType, column: str) -> Doubles:

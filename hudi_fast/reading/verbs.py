@@ -40,7 +40,9 @@ class TableReads:
         """The table's rows, meta columns first.
 
         Args:
-            columns: columns to read, in this order; None for all.
+            columns: columns to read, in this order; None for all. Names are in upper or lower case, and ``s.x`` is the
+                field ``x`` of the struct ``s``. As in Spark, a column of the result is called as written, and that of
+                a field by the last part.
             filter: keeps the rows for which it is true: SQL text (``"fare > 5 and city = 'Oslo'"``), or a
                 ``pyarrow.compute`` expression.
             as_of: time to travel to: an instant (``20240101120000000``), a date and time (``2024-01-01 12:00:00``,

@@ -26,6 +26,7 @@ __all__ = [
     "first_rows",
     "frame_of",
     "is_local",
+    "names_are_exact",
     "numbers_of",
     "parallelism",
     "reads_files",
@@ -209,6 +210,11 @@ def session_conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, old)
+
+
+def names_are_exact(spark: Any) -> bool:
+    """Whether upper and lower case of names of columns differ in the session."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
 def estimated_bytes(df: Any) -> int | None:

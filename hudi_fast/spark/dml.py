@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -22,9 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.dml.assignments import assigned, is_upsert
+from hudi_fast.dml.assignments import assigned, is_upsert, order_values
 from hudi_fast.dml.engine import pinned_state
 from hudi_fast.dml.run import check_update, run_dml
 from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
@@ -32,7 +33,7 @@ from hudi_fast.dml.target import check_columns, identity_columns, names_rows, ro
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.reading.conditions import Anything, Column, Condition, In
 from hudi_fast.reading.scan import ScanQuery, plan_scan
-from hudi_fast.spark.arrow import arrow_schema, estimated_bytes, session_conf
+from hudi_fast.spark.arrow import arrow_schema, estimated_bytes, names_are_exact, session_conf
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.scan import scan_slices
 from hudi_fast.spark.table_types import spark_schema
@@ -42,7 +43,7 @@ from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.spark.writing.zones import require_castable
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import column_defaults
-from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, PATH, UPDATE, UPSERT
+from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.session import TableSession
@@ -51,7 +52,7 @@ __all__ = ["delete_where_on", "merge_on", "update_on"]
 
 _FILE, _CLAUSE = "__hudi_fast_file", "__hudi_fast_clause"
 _STORED, _GIVEN = "__hudi_fast_stored", "__hudi_fast_given"
-_SIDE, _NEW, _OLD = "__hudi_fast_side", "__hudi_fast_new_", "__hudi_fast_old_"
+_SIDE, _NEW, _OLD, _BY = "__hudi_fast_side", "__hudi_fast_new_", "__hudi_fast_old_", "__hudi_fast_by_"
 _MOST_KEYS = 10_000
 _ACTIONS = {"update": UPDATE, "delete": DELETE, "insert": INSERT}
 _MISFITS = ("CAST_INVALID_INPUT", "CAST_OVERFLOW", "OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
@@ -65,7 +66,7 @@ class _Change:
     Attributes:
         plan: the write.
         spec: the merge; an update or a delete is a merge without a source.
-        source: columns of the source; empty without a source.
+        source: types of the columns of the source by name; empty without a source.
         columns: data columns of updated rows.
         rows: the selected rows, with the number of their clause (:data:`_CLAUSE`).
         alias: prefix of the table's columns.
@@ -73,7 +74,7 @@ class _Change:
 
     plan: WritePlan
     spec: MergeSpec
-    source: tuple[str, ...]
+    source: Mapping[str, Any]
     columns: tuple[str, ...]
     rows: Any
     alias: str
@@ -86,10 +87,31 @@ class _Change:
     def values(self) -> dict[int, Mapping[str, Any]]:
         """The values that each insert or update sets, by the number of its clause."""
         return {
-            number: assigned(clause, self.plan.config, self.plan.schema.names, self.source, self.spec)
+            number: assigned(clause, self.plan.config, self.plan.schema.names, list(self.source), self.spec)
             for number, clause in enumerate(self.spec.clauses)
             if clause.effect != "delete"
         }
+
+    @cached_property
+    def orders(self) -> dict[int, Mapping[str, Any]]:
+        """The ordering values of source rows, by the number of their clause; empty where no order decides."""
+        kinds = {field.name: field.dataType for field in spark_schema(self.plan.schema).fields}
+
+        def comparable(name: str, own: str) -> bool:
+            one, other = kinds[name], self.source[own]
+            return bool(one == other or (isinstance(one, IntegralType) and isinstance(other, IntegralType)))
+
+        config, names = self.plan.config, self.plan.schema.names
+        found = {
+            number: order_values(clause, config, names, list(self.source), self.spec, comparable)
+            for number, clause in enumerate(self.spec.clauses)
+        }
+        return {number: values for number, values in found.items() if values is not None}
+
+    @cached_property
+    def copied(self) -> frozenset[str]:
+        """The columns of the source with its alias: values that are one of them are copied."""
+        return frozenset(f"{self.spec.aliases[1]}.{name}" for name in self.source)
 
     @cached_property
     def partition_columns(self) -> list[str]:
@@ -132,6 +154,7 @@ def merge_on(session: TableSession, source: Any, spec: MergeSpec) -> WriteResult
         raise InvalidDataError(f"With Spark the source of a merge is a DataFrame, got {type(source).__name__}.")
     arrow_schema(source)
     _check_spoken(spec)
+    spec = replace(spec, exact_names=names_are_exact(source.sparkSession))
     options = session.settings.write
     with _fitting(session):
         return run_dml(
@@ -155,11 +178,12 @@ def delete_where_on(spark: Any, session: TableSession, where: Any, alias: str = 
 
 
 def _select(spark: Any, session: TableSession, clause: Clause, where: Any, alias: str) -> WriteResult:
-    spec = MergeSpec(clauses=(clause,), aliases=(alias, "source" if alias.lower() != "source" else "target"))
+    aliases = (alias, "source" if alias.lower() != "source" else "target")
+    spec = MergeSpec(clauses=(clause,), aliases=aliases, exact_names=names_are_exact(spark))
     _check_spoken(spec)
     options = session.settings.write
     with _fitting(session):
-        return run_dml(session, spec, (), lambda plan, _: _engine(_selected(spark, plan, spec, where), options))
+        return run_dml(session, spec, (), lambda plan, said: _engine(_selected(spark, plan, said, where), options))
 
 
 def _engine(rows: _Rows, options: WriteOptions) -> SparkEngine:
@@ -228,7 +252,8 @@ def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> _Rows:
             chosen = chosen if clause.condition is None else chosen & _column(clause.condition)
             code = F.when(chosen, F.lit(number)).otherwise(code)
         rows = joined.withColumn(_CLAUSE, code).filter(F.col(_CLAUSE).isNotNull())
-        change = _Change(plan, spec, tuple(source.columns), _brought(plan), rows, spec.aliases[0])
+        types = {field.name: field.dataType for field in source.schema.fields}
+        change = _Change(plan, spec, types, _brought(plan), rows, spec.aliases[0])
         size = estimated_bytes(source)
         if size is not None and alone:  # rows that match no row of the source are changed, too
             size += sum(one.weight for one in slices)
@@ -246,7 +271,9 @@ def _upserted(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
     require_castable(taken, plan.schema, "when matched update, when not matched insert")
     with session_conf(source.sparkSession, _ANSI):
         columns = [F.col(_quoted(values[name])).cast(kinds[name]).alias(name) for name in plan.schema.names]
-        return given.select(*columns, F.lit(UPSERT).cast("tinyint").alias(ACTION))
+        fields = [name for name in plan.config.ordering_fields if name in plan.schema.names]
+        order = [F.struct(*[columns[plan.schema.names.index(name)] for name in fields]).alias(ORDER)] if fields else []
+        return given.select(*columns, F.lit(UPSERT).cast("tinyint").alias(ACTION), *order)
 
 
 def _quoted(name: str) -> str:
@@ -262,7 +289,7 @@ def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> _Rows
         stored, slices = _stored_rows(spark, plan, plan.schema.names, condition)
         rows = stored.alias(spec.aliases[0])
         rows = (rows if where is None else rows.filter(where)).withColumn(_CLAUSE, F.lit(0))
-        change = _Change(plan, spec, (), _brought(plan), rows, spec.aliases[0])
+        change = _Change(plan, spec, {}, _brought(plan), rows, spec.aliases[0])
         changed = _changed(change)
         size = estimated_bytes(changed)
         if size is None:  # Python workers read slices with large logs
@@ -322,7 +349,7 @@ def _stored_rows(
         return frame.drop("_hoodie_file_name"), scan.slices
     path = partition_text(frame, plan.key_config, plan.schema)
     frame = frame.withColumn(PATH, F.lit("") if path is None else path)
-    return frame.withColumn(KEY, key_text(frame, plan.key_config, plan.schema)), scan.slices
+    return frame.withColumn(KEY, key_text(frame, plan.key_config, plan.schema, stored=True)), scan.slices
 
 
 def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
@@ -335,7 +362,8 @@ def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
     if not plan.config.populate_meta_fields:
         return Anything()
     named = source.select(*[F.col(f"`{sources[name]}`").alias(name) for name in fields])
-    keys = named.select(key_text(named, plan.key_config, plan.schema).alias(KEY)).filter(F.col(KEY).isNotNull())
+    made = key_text(named, plan.key_config, plan.schema, stored=True)
+    keys = named.select(made.alias(KEY)).filter(F.col(KEY).isNotNull())
     found = [row[0] for row in keys.distinct().limit(_MOST_KEYS + 1).collect()]
     return In(Column((KEY,)), pa.array(found, pa.string())) if len(found) <= _MOST_KEYS else Anything()
 
@@ -363,10 +391,22 @@ def _computed(change: _Change, names: list[str]) -> Any:
     ]
     for number, sets in change.values.items():
         for name, value in sets.items():
-            text = isinstance(value, str) or hasattr(value, "alias")
-            computed = F.when(F.col(_CLAUSE) == number, _column(value) if text else F.lit(value))
+            computed = F.when(F.col(_CLAUSE) == number, _set_to(change, value))
             columns.append(computed.alias(f"{_NEW}{number}_{name}"))
+    for name in change.plan.config.ordering_fields if change.orders else ():
+        value = F.lit(None)
+        for number, values in change.orders.items():
+            if name in values:
+                value = F.when(F.col(_CLAUSE) == number, _set_to(change, values[name])).otherwise(value)
+        columns.append(value.alias(f"{_BY}{name}"))
     return change.rows.select(*columns)
+
+
+def _set_to(change: _Change, value: Any) -> Any:
+    """A value of a clause: a column of the source, an expression, or a literal."""
+    if isinstance(value, str) and value in change.copied:
+        return F.col(_quoted(value))
+    return _column(value) if isinstance(value, str) or hasattr(value, "alias") else F.lit(value)
 
 
 def _typed(change: _Change, raw: Any, names: list[str]) -> Any:
@@ -394,7 +434,9 @@ def _typed(change: _Change, raw: Any, names: list[str]) -> Any:
     old = (
         [F.col(f"`{_OLD}{name}`") for name in dict.fromkeys([*names, *identity_columns(plan)])] if change.moves else []
     )
-    return raw.select(*columns, action.cast("tinyint").alias(ACTION), *kept, *old)
+    by = [F.col(f"`{_BY}{name}`").cast(kinds[name]).alias(name) for name in plan.config.ordering_fields]
+    order = [F.struct(*by).alias(ORDER)] if change.orders else []
+    return raw.select(*columns, action.cast("tinyint").alias(ACTION), *order, *kept, *old)
 
 
 def _moved(change: _Change, rows: Any, names: list[str]) -> Any:
@@ -416,7 +458,8 @@ def _moved(change: _Change, rows: Any, names: list[str]) -> Any:
     ]
     action = F.when(F.col(_SIDE) >= 0, F.col(_SIDE)).otherwise(F.col(ACTION)).cast("tinyint").alias(ACTION)
     kept = [F.when(~arrives, F.col(name)).alias(name) for name in (PATH, GROUP)]
-    return sided.select(*columns, action, F.col(KEY), *kept)
+    order = [F.col(ORDER)] if change.orders else []
+    return sided.select(*columns, action, *order, F.col(KEY), *kept)
 
 
 def _may_repeat(plan: WritePlan, spec: MergeSpec) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial, reduce
@@ -27,6 +27,7 @@ import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.schema.names import resolve_name
 from hudi_fast.sql_text.arithmetic import computed, negated
 from hudi_fast.sql_text.coercion import (
     MOST_DIGITS,
@@ -461,7 +462,7 @@ class _Translation:
         kind: pa.DataType = pa.struct(list(self._schema))
         for part in parts:
             names = [one.name for one in kind] if pa.types.is_struct(kind) else []
-            name = part if part in names else next((one for one in names if one.lower() == part.lower()), None)
+            name = part if part in names else self._named(part, names, node)
             if name is None:
                 known = ", ".join(self._schema.names)
                 raise self._wrong(
@@ -473,9 +474,9 @@ class _Translation:
 
     def _parts(self, parts: list[str], node: Any) -> list[str]:
         """The name of a column of the schema, then those of fields in it."""
-        names = {one.lower(): one for one in self._schema.names}
+        names = {one.lower() for one in self._schema.names}
         first = parts[0].lower()
-        if len(parts) > 1 and (both := names.get(f"{first}.{parts[1].lower()}")):
+        if len(parts) > 1 and (both := self._named(f"{first}.{parts[1]}", self._schema.names, node)):
             return [both, *parts[2:]]
         if len(parts) > 1 and first == self._alias and first not in names:
             return parts[1:]
@@ -486,6 +487,12 @@ class _Translation:
             if ends:
                 return [*ends, *parts[1:]]
         return parts
+
+    def _named(self, name: str, names: Iterable[str], node: Any) -> str | None:
+        try:
+            return resolve_name(name, names, "columns")
+        except ConfigError as error:
+            raise self._wrong(node, str(error).rstrip(".")) from None
 
     def _text_of(self, node: Any) -> Any:
         value = self._operand(node)

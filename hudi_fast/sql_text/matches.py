@@ -8,14 +8,14 @@ __all__ = ["equal_columns"]
 
 
 def equal_columns(condition: str, aliases: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Pairs of equal columns, in lower case, of a condition such as ``t.id = s.id AND t.day = s.day``.
+    """Pairs of equal columns of a condition such as ``t.id = s.id AND t.day = s.day``.
 
     Args:
         condition: SQL.
         aliases: of the table and the source; every column has one of them.
 
     Returns:
-        (column of the table, column of the source); empty for any other condition.
+        (column of the table, column of the source), as written; empty for any other condition.
     """
     import sqlglot
     from sqlglot import expressions as E
@@ -35,7 +35,7 @@ def equal_columns(condition: str, aliases: tuple[str, str]) -> tuple[tuple[str, 
         for side in (equality.left.unnest(), equality.right.unnest()):
             if not isinstance(side, E.Column) or side.args.get("db") is not None:
                 return ()
-            sides[side.table.lower()] = side.name.lower()
+            sides[side.table.lower()] = side.name
         if set(sides) != {target, source}:
             return ()
         pairs.append((sides[target], sides[source]))

@@ -30,7 +30,7 @@ from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.schema.dotted import dotted_values, find_dotted
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
-from hudi_fast.writing.dml_rows import match_dml_rows, refuse_repeated
+from hudi_fast.writing.dml_rows import match_dml_rows, one_change_per_row
 from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, look_up, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
@@ -153,8 +153,7 @@ def _gone(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) 
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     """``rows`` without those that lose to another row with the same key."""
     if plan.is_dml:
-        refuse_repeated(incoming, rows)
-        return rows
+        return one_change_per_row(incoming, rows)
     return one_row_per_key(plan, incoming, rows) if plan.combines else rows
 
 

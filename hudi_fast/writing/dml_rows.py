@@ -4,6 +4,7 @@ Such rows have additional columns::
 
     __hudi_fast_action   action of each row: update, delete, insert, upsert (int8)
     __hudi_fast_group    id of the file group where its row is stored; null for inserts
+    __hudi_fast_order    ordering values of the source row (struct), where they decide between source rows
     _hoodie_record_key, _hoodie_partition_path    of the stored row; null for inserts
 
 With them keys need no second lookup, generated keys are known, and a row stays in its file group even if its partition
@@ -15,7 +16,8 @@ up.
     rows ─► prepare_dml_rows ─► keys, paths, deletes, file groups ─► match_dml_rows ─► matches of each slice; the rest:
     inserts
 
-Two rows for one stored row are refused, as in SQL's MERGE: they have no order.
+Of several rows for one stored row, or for one new key, that with the greatest ordering value of its source row counts,
+as in Apache Hudi 1.2. Equal ones are refused, as in SQL's MERGE: no order decides between them.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.kernels.key_table import pick_winners_grouped
-from hudi_fast.keys.key_generator import partition_paths, record_keys
+from hudi_fast.keys.key_generator import partition_paths, record_keys, refuse_stand_ins
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.merging.rules import delete_mask, ordering_columns
+from hudi_fast.merging.rules import delete_mask, ordering_columns, ordering_rank
 from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.view.slices import FileSlice, latest_slices
@@ -53,21 +55,24 @@ __all__ = [
     "GROUP",
     "INSERT",
     "KEY",
+    "ORDER",
     "PATH",
     "UPDATE",
     "UPSERT",
     "match_dml_rows",
+    "one_change_per_row",
     "prepare_dml_rows",
     "refuse_lost",
-    "refuse_repeated",
 ]
 
 ACTION, GROUP = "__hudi_fast_action", "__hudi_fast_group"
 CHECK = "__hudi_fast_check"
 """Column that is present when inserted keys may be stored: the join did not use all key columns."""
+ORDER = "__hudi_fast_order"
+"""Column of ordering values by which source rows of one key are compared, each null where the source has none."""
 KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
-DML_COLUMNS = (ACTION, GROUP, CHECK, KEY, PATH)
-"""Additional columns of changed rows: the action, and the stored row's file group and key."""
+DML_COLUMNS = (ACTION, GROUP, CHECK, ORDER, KEY, PATH)
+"""Additional columns of changed rows: the action, the order, and the stored row's file group and key."""
 
 UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
 """Values of the column :data:`ACTION`."""
@@ -130,32 +135,55 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
         groups=places,
         inserted=None if places is None else table.column(ACTION).to_numpy() == INSERT,
         checked=CHECK in table.column_names,
+        order=single_chunk(table.column(ORDER)) if ORDER in table.column_names else None,
         spooled=None if release is None else SpooledRows(rows, release),
     )
 
 
-def refuse_repeated(incoming: Incoming, rows: Rows) -> None:
-    """Fail if two of ``rows`` change one stored row, or insert one key.
+def one_change_per_row(incoming: Incoming, rows: Rows) -> Rows:
+    """``rows`` without those that lose to another row that changes the same stored row, or inserts the same key.
 
     Raises:
-        InvalidDataError: with examples.
+        InvalidDataError: two of them have the same ordering values, or none; with examples.
     """
     if len(rows) < 2:
-        return
+        return rows
     keys = gather_array(incoming.key_array(), rows)
     groups = np.empty(0, dtype=np.int32) if incoming.groups is None else incoming.groups.numbers[rows]
     buffers = varlen_buffers(keys)
     last = pick_winners_grouped(buffers.offsets, buffers.data, groups, np.zeros(len(rows), dtype=np.int64))
-    repeated = np.delete(rows, last)
-    if len(repeated):
-        several = pc.unique(gather_array(incoming.key_array(), repeated)).to_pylist()
-        raise InvalidDataError(
-            f"Several source rows change or insert one row of the table, and no order decides between them: "
-            f"{len(several)} rows, with the keys {', '.join(map(repr, several[:_EXAMPLES]))}"
-            f"{' and others' if len(several) > _EXAMPLES else ''}. Keep one source row for each key, or give the "
-            "clauses conditions that only one of them meets. (If the table itself holds a key several times in a file "
-            "group, DML cannot change these rows.)"
-        )
+    if len(last) == len(rows):
+        return rows
+    values = () if incoming.order is None else tuple(gather_array(incoming.order, rows).flatten())
+    rank = ordering_rank(values, len(rows))
+    winners = pick_winners_grouped(buffers.offsets, buffers.data, groups, rank)
+    losers = np.delete(np.arange(len(rows)), winners)
+    names = pc.dictionary_encode(keys).indices.to_numpy().astype(np.int64)
+    number = names if not len(groups) else names * (int(groups.max()) + 2) + groups
+    by_number = winners[np.argsort(number[winners])]
+    beaten_by = by_number[np.searchsorted(number[by_number], number[losers])]
+    tied = losers[rank[losers] == rank[beaten_by]]
+    if len(tied):
+        raise _ambiguous(incoming, keys.take(pa.array(tied)), rows[tied])
+    return rows[winners]
+
+
+def _ambiguous(incoming: Incoming, keys: pa.Array, rows: Rows) -> InvalidDataError:
+    several = pc.unique(keys).to_pylist()
+    examples = []
+    for at, key in enumerate(keys.to_pylist()):
+        values = {} if incoming.order is None else incoming.order[int(rows[at])].as_py() or {}
+        shown = " and ".join(f"{name} = {value!r}" for name, value in values.items())
+        examples.append(f"{key!r} with {shown}" if shown else repr(key))
+    examples = list(dict.fromkeys(examples))
+    why = "no order decides between them" if incoming.order is None else "they have the same ordering values"
+    return InvalidDataError(
+        f"Several source rows change or insert one row of the table, and {why}: "
+        f"{len(several)} rows, with the keys {', '.join(examples[:_EXAMPLES])}"
+        f"{' and others' if len(several) > _EXAMPLES else ''}. Keep one source row for each key, or give the "
+        "clauses conditions that only one of them meets. (If the table itself holds a key several times in a file "
+        "group, DML cannot change these rows.)"
+    )
 
 
 def match_dml_rows(
@@ -294,7 +322,9 @@ def _keys(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.Array:
     if not stored.null_count or not plan.key_config.record_key_fields:
         return stored
     new = stored.is_null()
-    return _filled(stored, new, single_chunk(record_keys(plan.key_config, _keyed(plan, rows).filter(new))))
+    keyed = _keyed(plan, rows).filter(new)
+    refuse_stand_ins(plan.key_config, keyed)
+    return _filled(stored, new, single_chunk(record_keys(plan.key_config, keyed)))
 
 
 def _paths(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.DictionaryArray:

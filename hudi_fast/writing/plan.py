@@ -354,6 +354,7 @@ class Incoming:
         groups: file ids of the stored rows that DML rows were computed from; None for other writes.
         inserted: bool[n], DML rows that are new; None for other writes.
         checked: whether a new row may have a stored key, which is refused.
+        order: struct[n], ordering values of the source rows of DML rows; None where no order decides between them.
         spooled: ``rows`` if they are in a mapped file; None for rows in memory.
     """
 
@@ -365,6 +366,7 @@ class Incoming:
     groups: KeyLocations | None = None
     inserted: npt.NDArray[np.bool_] | None = None
     checked: bool = False
+    order: pa.Array | None = None
     spooled: SpooledRows | None = None
 
     @property

@@ -17,7 +17,7 @@ from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.fitting_chunks import joined_chunks
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import pick_winners_grouped
-from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
+from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys, refuse_stand_ins
 from hudi_fast.merging.combine import blend_duplicates
 from hudi_fast.merging.rules import delete_mask, ordering_columns
 from hudi_fast.merging.spooled_rows import SpooledRows
@@ -40,7 +40,8 @@ def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] |
             the file; keys, partition paths, ordering values and deletes are in memory. None for rows in memory.
 
     Raises:
-        InvalidDataError: null or empty keys, nulls in non-nullable columns, no ordering field.
+        InvalidDataError: null or empty keys, keys that two rows would share, nulls in non-nullable columns, no ordering
+            field.
         SchemaMismatchError: a column cannot be cast.
     """
     if plan.is_dml:
@@ -75,6 +76,7 @@ def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunk
         rows = joined_chunks(rows)
     placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
     fields = plan.key_config.record_key_fields
+    refuse_stand_ins(plan.key_config, placed, first_row)
     return Incoming(
         rows=rows,
         keys=single_chunk(record_keys(plan.key_config, placed, first_row=first_row)) if fields else None,
@@ -172,6 +174,7 @@ def _prepare_deletes(plan: WritePlan, table: pa.Table, first_row: int) -> Incomi
         )
     needed = [field for field in plan.input_schema if field.name in table.column_names]
     keyed = conform(table.select([field.name for field in needed]), pa.schema(needed), first_row, plan.rounds)
+    refuse_stand_ins(plan.key_config, keyed, first_row)
     return Incoming(
         rows=keyed.select([]),
         keys=single_chunk(record_keys(plan.key_config, keyed, first_row=first_row)),

@@ -430,3 +430,91 @@ def test_a_condition_that_says_that_keys_are_equal_is_a_match_by_key(tmp_path: P
     for other in ("t.id = s.id or t.id = 1", "not (t.id = s.id)", "t.id = t.part", "t.id = s.nope", "t.id < s.id"):
         kept = replace(spec, condition=other)
         assert resolved_spec(kept, ["id", "part"], ["id", "part"]) == kept
+
+
+# ---- several source rows for one row of the table
+
+SEVERAL = {1: [(15, "b"), (16, "c"), (14, "a")], 2: [(5, "x"), (6, "y")], 70: [(15, "f"), (16, "g"), (14, "e")]}
+
+
+def several(tied: int | None = None) -> pa.Table:
+    found = [(key, ts, note) for key, pairs in SEVERAL.items() for ts, note in pairs]
+    found += [] if tied is None else [(tied, 30, "s"), (tied, 30, "t"), (tied, 29, "r")]
+    keys = [key for key, _, _ in found]
+    return pa.table(
+        {
+            "id": keys,
+            "part": [f"p{key % 3}" for key in keys],
+            "ts": [ts for _, ts, _ in found],
+            "fare": [float(ts) for _, ts, _ in found],
+            "note": [note for _, _, note in found],
+        }
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"])
+@pytest.mark.parametrize(("kind", "version", "partitioned"), KINDS)
+def test_of_several_source_rows_that_with_the_greatest_ordering_value_counts(
+    kind, version, partitioned, mode, tmp_path: Path
+) -> None:
+    options = {} if version == 6 else {"hoodie.write.record.merge.mode": mode}
+
+    def table(name: str) -> hf.HudiTable:
+        return new_table(tmp_path / name, kind=kind, version=version, partitioned=partitioned, **options)
+
+    on = ["id", "part"] if partitioned else ["id"]
+    copied = {"ts": "source.ts", "note": "source.note", "fare": "source.fare"}
+    merges = {
+        "all": lambda merge: merge.when_matched_update().when_not_matched_insert(),
+        "named": lambda merge: merge.when_matched_update({**copied}).when_not_matched_insert(),
+        "without the ordering field": lambda merge: merge.when_matched_update(
+            {"note": "source.note"}
+        ).when_not_matched_insert(),
+        "delete": lambda merge: (
+            merge.when_matched_delete("source.note = 'c'").when_matched_update().when_not_matched_insert()
+        ),
+    }
+    for name, clauses in merges.items():
+        changed = table(name)
+        clauses(changed.merge(several()).on(on)).execute()
+        notes = {row[0]: row[4] for row in contents(changed)}
+        assert notes.get(1) == (None if name == "delete" else "c")
+        assert (notes[2], notes[70], notes[3]) == ("y", "g", "n3")
+    changed = table("tied")
+    before = contents(changed)
+    for key in (4, 80):
+        with pytest.raises(
+            hf.InvalidDataError, match=f"have the same ordering values: 1 rows, .* '{key}' with ts = 30"
+        ):
+            changed.merge(several(tied=key)).on(on).when_matched_update().when_not_matched_insert().execute()
+    assert contents(changed) == before
+
+
+def test_without_an_ordering_field_several_source_rows_are_refused(tmp_path: Path) -> None:
+    options = {"hoodie.datasource.write.precombine.field": None}
+    table = new_table(tmp_path / "t", partitioned=False, **options)
+    with pytest.raises(hf.InvalidDataError, match="no order decides between them: 3 rows"):
+        table.merge(several()).on("id").when_matched_update().when_not_matched_insert().execute()
+
+
+# ---- layouts of columns
+
+
+def test_a_merge_takes_columns_of_any_layout_that_an_upsert_takes(tmp_path: Path) -> None:
+    plain = rows([1, 70], fare=5.0, ts=7, note="m")
+    forms = {
+        "plain": plain,
+        "dictionaries": plain.set_column(4, "note", plain["note"].dictionary_encode()),
+        "runs": plain.set_column(2, "ts", pc.run_end_encode(plain["ts"])).set_column(
+            4, "note", pc.run_end_encode(plain["note"])
+        ),
+        "views": plain.set_column(4, "note", plain["note"].cast(pa.string_view())),
+        "categories": plain.to_pandas().astype({"note": "category", "part": "category"}),
+    }
+    for name, source in forms.items():
+        merged, upserted = new_table(tmp_path / f"m {name}"), new_table(tmp_path / f"u {name}")
+        merge = merged.merge(source).on(["id", "part"]).when_matched_update(condition="upper(source.note) = 'M'")
+        merge.when_not_matched_insert().execute()
+        upserted.upsert(source)
+        assert contents(merged) == contents(upserted), name

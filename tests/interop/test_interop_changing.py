@@ -103,3 +103,31 @@ def test_rows_of_a_table_that_makes_its_keys_are_read_by_hudi(hudi_12: RealHudi,
         sides.table.delete(field("seats") == 1)
         found = sides.agree()
         assert found["note"].to_pylist().count("ours") == 2
+
+
+SEVERAL = [(1, "b", 15), (1, "c", 16), (1, "a", 14), (3, "x", 5), (3, "y", 6), (7, "f", 15), (7, "g", 16), (7, "e", 14)]
+
+
+@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"])
+def test_merges_of_several_source_rows_and_of_names_in_any_case_do_the_same(
+    hudi_12: RealHudi, mode: str, tmp_path: Path
+) -> None:
+    given = pa.table({"ID": pa.array([row[0] for row in SEVERAL], pa.int32())})
+    given = given.append_column("USERNAME", pa.array([row[1] for row in SEVERAL]))
+    given = given.append_column("Ts", pa.array([row[2] for row in SEVERAL]))
+    statement = "ON t.Id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    answers = []
+    for side in ("ours", "hudi"):
+        name, path = f"several_{mode[:5].lower()}_{side}", tmp_path / side
+        hudi_12.sql(
+            f"CREATE TABLE {name} (id int, userName string, ts bigint) USING hudi LOCATION '{path}' TBLPROPERTIES "
+            f"(primaryKey = 'id', preCombineField = 'ts', 'hoodie.record.merge.mode' = '{mode}')"
+        )
+        hudi_12.sql(f"INSERT INTO {name} VALUES (1, 'old', 10), (2, 'old', 10), (3, 'old', 10)")
+        if side == "hudi":
+            hudi_12.sql(f"MERGE INTO {name} t USING src s {statement}", rows={"src": given})
+        else:
+            hf.sql(f"MERGE INTO t USING src s {statement}", {"t": path, "src": given})
+        answers.append(hudi_12.read(path).select(["id", "userName", "ts"]).sort_by("id"))
+    assert answers[0] == answers[1]
+    assert answers[0]["userName"].to_pylist()[0] == "c"

@@ -16,7 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.keys.key_generator import KeyConfig, infer_kind, parse_partition_spec, partition_paths, record_keys
+from hudi_fast.keys.key_generator import (
+    KeyConfig,
+    infer_kind,
+    parse_partition_spec,
+    partition_paths,
+    record_keys,
+    refuse_stand_ins,
+)
 from tests.naive import key_text as naive
 from tests.support.golden import Golden, golden_names
 
@@ -361,3 +368,49 @@ def test_a_config_survives_pickling_and_can_be_a_dictionary_key():
     config = KeyConfig("TIMESTAMP", ("id",), ("ts",), timebased={"timestamp.type": "SCALAR"})
     assert pickle.loads(pickle.dumps(config)) == config
     assert {config: 1}[pickle.loads(pickle.dumps(config))] == 1
+
+
+# ---- texts that stand for other values
+
+FIELDS = ("a", "b", "n")
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([None, "", "x", "__null__", "__empty__", "__NULL__"])] * 2), min_size=1))
+def test_rows_that_are_not_refused_have_keys_of_their_own(pairs) -> None:
+    rows = pa.table(
+        {"a": pa.array([a for a, _ in pairs], pa.string()), "b": pa.array([b for _, b in pairs], pa.string())}
+    )
+    config = KeyConfig("COMPLEX", ("a", "b"), ("p",))
+    odd = [number for number, pair in enumerate(pairs) if {"__null__", "__empty__"} & set(pair)]
+    if odd:
+        with pytest.raises(InvalidDataError, match=r"Record key field '[ab]' is '__(null|empty)__' in \d+ of"):
+            refuse_stand_ins(config, rows)
+        return
+    refuse_stand_ins(config, rows)
+    kept = [pair for pair in pairs if any(pair)]
+    keys = record_keys(config, rows.filter(pa.array([any(pair) for pair in pairs]))) if kept else []
+    assert len(set(keys.to_pylist() if kept else [])) == len(set(kept))
+
+
+def test_the_field_the_text_and_the_row_are_named() -> None:
+    rows = pa.table({"a": ["x", "y", "__empty__"], "n": [1, 2, 3], "b": ["x"] * 3})
+    config = KeyConfig("COMPLEX", FIELDS, ())
+    message = r"'a' is '__empty__' in 1 of 3 rows, the first of them row 12\. .* stands for the empty text"
+    with pytest.raises(InvalidDataError, match=message):
+        refuse_stand_ins(config, rows, first_row=10)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "values"),
+    [
+        ("SIMPLE", ("a",), ["__null__", "__empty__"]),
+        ("COMPLEX", ("a",), ["__null__"]),
+        ("GLOBAL_DELETE", ("a",), ["__null__"]),
+        ("COMPLEX", ("a", "b"), ["__null", "_null___", "null", "__null__ "]),
+        ("COMPLEX", ("a", "b"), []),
+        ("AUTO_RECORD", (), ["__null__"]),
+    ],
+)
+def test_texts_that_share_no_key_are_taken(kind, fields, values) -> None:
+    rows = pa.table({"a": pa.array(values, pa.string()), "b": pa.array(values, pa.string())})
+    refuse_stand_ins(KeyConfig(kind, fields, ()), rows)

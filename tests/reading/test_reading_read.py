@@ -50,7 +50,7 @@ def test_changes_are_read_with_columns_and_filters(tmp_path) -> None:
     assert deletes.to_pylist() == [{"after": "null", "op": "d"}]
     table, asked = hf.HudiTable.open(path), {"columns": ["after", "op"], "filter": pc.field("op") == "d"}
     assert table.cdc("earliest", **asked) == table.cdc_batches("earliest", **asked).read_all() == deletes
-    for asked, said in (({"columns": ["fare"]}, "no columns"), ({"filter": "fare > 1"}, "fare")):
+    for asked, said in (({"columns": ["fare"]}, "no column 'fare'"), ({"filter": "fare > 1"}, "fare")):
         with pytest.raises(hf.ConfigError, match=said):
             hf.read(path, changes, **asked)
 

@@ -134,3 +134,102 @@ def test_a_read_optimized_entry_is_not_written(fast, tmp_path):
     assert listed(fast, "SELECT name FROM t") == [("b",)]
     with pytest.raises(hf.UnsupportedFeatureError, match=r"change sql_tests\.t instead"):
         fast.sql("DELETE FROM t_ro")
+
+
+# ---- names in upper and lower case
+
+NAMED = "(id int, userName string, ts bigint, info struct<x: int, Y: string>, Day string)"
+GIVEN = (
+    "SELECT 1 ID, 'new' username, 5L TS, named_struct('X', 7, 'y', 'b') INFO, 'mon' DAY UNION ALL "
+    "SELECT 3, 'ins', 5L, named_struct('X', 8, 'y', 'c'), 'tue'"
+)
+BY_CONDITION = "MERGE INTO t USING s ON T.ID = S.id AND t.DAY = s.day "
+BY_COLUMNS = (
+    "WHEN MATCHED AND S.Info.x = 7 THEN UPDATE SET t.USERNAME = upper(s.userNAME), Ts = s.ts "
+    "WHEN NOT MATCHED THEN INSERT (ID, USERNAME, ts, DAY) VALUES (s.id, s.username, s.Ts, s.Day)"
+)
+
+
+def test_names_in_any_case_mean_the_columns_of_the_table(fast, tmp_path):
+    """Spark itself is the oracle: the rows that it makes of the same names, by SELECT."""
+    from pyspark.sql import functions as F
+
+    fast.sql(GIVEN).createOrReplaceTempView("s")
+    all_columns = listed(fast, "SELECT Id, UserName, tS, iNfo.x, Info.Y, Day FROM s")
+    some = listed(fast, "SELECT id, if(info.X = 7, upper(username), USERNAME), TS, null, null, DAY FROM s")
+    source = fast.table("s")
+
+    def api(names):
+        merge = hf.merge(fast_path(), source, spark=fast).on(["iD", "DAY"])
+        return merge.when_matched_update(names).when_not_matched_insert("*")
+
+    def fast_path():
+        return find_entry(fast, ("t",)).path
+
+    copied = {"USERNAME": "source.UserName", "TS": "source.ts", "INFO": F.col("source.info")}
+    doors = [
+        (
+            lambda: fast.sql(f"{BY_CONDITION} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"),
+            all_columns,
+        ),
+        (lambda: api("*").execute(), all_columns),
+        (lambda: api(copied).execute(), all_columns),
+        (lambda: fast.sql(f"{BY_CONDITION} {BY_COLUMNS}"), [(*some[0][:3], 1, "a", "mon"), some[1]]),
+        (lambda: source.writeTo("t").append(), [all_columns[0], (1, "old", 1, 1, "a", "mon"), all_columns[1]]),
+        (
+            lambda: hf.update(fast_path(), "INFO.X = 1 AND iD < 2", {"USERNAME": "upper(UserName)"}, spark=fast),
+            [(1, "OLD", 1, 1, "a", "mon")],
+        ),
+        (lambda: hf.delete(fast_path(), "USERNAME = 'old' AND dAy = 'mon'", spark=fast), []),
+    ]
+    for number, (door, expected) in enumerate(doors):
+        kind = "cow" if number % 2 else "mor"
+        fast.sql(
+            f"CREATE TABLE t {NAMED} USING hudi PARTITIONED BY (Day) LOCATION '{tmp_path / str(number)}' "
+            f"TBLPROPERTIES (type = '{kind}', primaryKey = 'id', preCombineField = 'ts')"
+        )
+        fast.sql("INSERT INTO t VALUES (1, 'old', 1, named_struct('x', 1, 'Y', 'a'), 'mon')")
+        door()
+        assert listed(fast, "SELECT id, userName, ts, info.x, info.Y, Day FROM t") == expected, number
+        read = hf.read(fast_path(), columns=["ID", "Info.y", "USERNAME"], filter="tS > 0", spark=fast)
+        assert read.columns == ["ID", "y", "USERNAME"]
+        assert sorted(map(tuple, read.collect())) == listed(fast, "SELECT ID, info.y, USERNAME FROM t")
+        fast.sql("DROP TABLE t")
+
+
+def test_exact_names_and_names_of_two_columns_are_refused(goods):
+    goods.sql("SELECT 1 id, 'm' name, 'n' NAME, 9L TS").createOrReplaceTempView("twins")
+    path = find_entry(goods, ("t",)).path
+    before = listed(goods, ROWS)
+    for merge in (
+        lambda: goods.sql("MERGE INTO t USING twins s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"),
+        lambda: hf.merge(path, goods.table("twins"), spark=goods).on("id").when_matched_update().execute(),
+        lambda: goods.sql("MERGE INTO t USING twins s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name"),
+    ):
+        with pytest.raises(hf.HudiError, match="(?i)ambiguous|differs from column"):
+            merge()
+    goods.sql("SET spark.sql.caseSensitive = true")
+    try:
+        given = goods.sql("SELECT 1 id, 'm' NAME, 9L TS, 'x' city, 7.5D price")
+        hf.merge(path, given, spark=goods).on("id").when_matched_update({"price": "source.price"}).execute()
+        for names in ({"NAME": "'x'"}, {"name": "source.name"}):
+            with pytest.raises(hf.ConfigError):
+                hf.merge(path, given, spark=goods).on("id").when_matched_update(names).execute()
+        with pytest.raises(hf.ConfigError, match="no column 'ID'"):
+            hf.read(path, columns=["ID"], spark=goods)
+    finally:
+        goods.sql("RESET spark.sql.caseSensitive")
+    assert listed(goods, ROWS) == [(1, "a", 7.5, 1, "x"), *before[1:]]
+
+
+def test_of_several_source_rows_that_with_the_greatest_ordering_value_counts(goods):
+    rows = "SELECT 1 id, 'd1' name, 0D price, 15L ts, 'x' city UNION ALL SELECT 1, 'd2', 0D, 16L, 'x' UNION ALL "
+    rows += "SELECT 1, 'd0', 0D, 14L, 'x' UNION ALL SELECT 7, 'e1', 0D, 15L, 'y' UNION ALL SELECT 7, 'e2', 0D, 16L, 'y'"
+    merge = f"MERGE INTO t USING ({rows}) s ON t.id = s.id AND t.city = s.city"
+    goods.sql(f"{merge} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert listed(goods, "SELECT id, name, ts FROM t WHERE id IN (1, 7)") == [(1, "d2", 16), (7, "e2", 16)]
+    goods.sql(f"{merge} WHEN MATCHED AND s.name > 'd0' THEN UPDATE SET name = concat('n', s.name)")
+    assert listed(goods, "SELECT id, name FROM t WHERE id IN (1, 7)") == [(1, "nd2"), (7, "ne2")]
+    tied = "SELECT 2 id, name, 9L ts FROM VALUES ('p'), ('q') AS v(name)"
+    with pytest.raises(hf.InvalidDataError, match="same ordering values: 1 rows, with the keys '2' with ts = 9"):
+        goods.sql(f"MERGE INTO t USING ({tied}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name, ts = s.ts")

@@ -11,7 +11,7 @@ from hudi_fast.sql_text.matches import equal_columns
     ("condition", "expected"),
     [
         ("t.id = s.id", (("id", "id"),)),
-        ("S.Key = (T.ID) AND (t.day = s.`the day`)", (("id", "key"), ("day", "the day"))),
+        ("S.Key = (T.ID) AND (t.day = s.`the day`)", (("ID", "Key"), ("day", "the day"))),
         ("t.id = s.id AND t.v > 3", ()),
         ("t.id = s.id OR t.v = s.v", ()),
         ("id = s.id", ()),

@@ -377,3 +377,32 @@ def test_a_bad_query_is_refused(case: str, table: Path) -> None:
     arguments, error, text = QUERIES[case]
     with pytest.raises(error, match=text):
         hf.HudiTable.open(table).to_arrow(**arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["__null__", "__empty__"])
+def test_texts_that_stand_for_null_in_keys_are_refused_by_every_write_and_stored_ones_are_changed(text, tmp_path):
+    def rows(first):
+        kinds = pa.schema([("a", pa.string()), ("b", pa.string()), ("ts", pa.int64())])
+        return pa.table([first, ["x"] * len(first), [1] * len(first)], schema=kinds)
+
+    settings = options(key="a,b", partition=None)
+    hf.write(rows([None, "k", ""]), tmp_path / "t", settings)
+    table = hf.HudiTable.open(tmp_path / "t")
+    before = listing(tmp_path)
+    merge = table.merge(rows([text])).on(["a", "b"])
+    for write in (
+        lambda: table.upsert(rows(["new", text])),
+        lambda: table.insert(rows([text])),
+        lambda: table.bulk_insert(rows([text])),
+        lambda: table.upsert(iter(rows([text]).to_batches())),
+        lambda: table.delete(rows([text])),
+        lambda: merge.when_not_matched_insert().execute(),
+        lambda: merge.when_matched_update().when_not_matched_insert().execute(),
+        lambda: hf.write(rows([text]), tmp_path / "new", settings),
+    ):
+        with pytest.raises(hf.InvalidDataError, match=f"Record key field 'a' is '{text}'"):
+            write()
+    assert listing(tmp_path) == before
+    table.update("a is null", {"ts": "2"})
+    assert sorted(table.to_arrow(["ts"])["ts"].to_pylist()) == [1, 1, 2]

@@ -37,6 +37,7 @@ from hudi_fast.reading.incremental.cdc_units import YIELDING_OPERATIONS, CdcCase
 from hudi_fast.reading.incremental.commit_range import ChangeCommit
 from hudi_fast.reading.incremental.query import incremental_options
 from hudi_fast.reading.scan import Filter, check_filter, expression_of, readable_schema
+from hudi_fast.reading.shown_columns import shown_columns
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import reads_at_once
@@ -180,14 +181,13 @@ def _finishing(
     condition = expression_of(filter, CHANGE_SCHEMA)
     if condition is not None:
         check_filter(condition, CHANGE_SCHEMA, CHANGE_SCHEMA.names)
-    names = CHANGE_SCHEMA.names if columns is None else list(columns)
-    if unknown := [name for name in names if name not in CHANGE_SCHEMA.names]:
-        raise ConfigError(f"Changes have no columns {unknown}; they have {CHANGE_SCHEMA.names}.")
+    shown = shown_columns(CHANGE_SCHEMA.names if columns is None else columns, CHANGE_SCHEMA, "A row of changes")
 
     def finish(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return (batch if condition is None else batch.filter(condition)).select(names)
+        chosen = batch if condition is None else batch.filter(condition)
+        return chosen.select(shown.roots) if shown.is_plain else shown.apply(chosen)
 
-    return pa.schema([CHANGE_SCHEMA.field(name) for name in names]), finish
+    return shown.schema, finish
 
 
 def _rows(scan: CdcScan, slice_: FileSlice) -> Iterator[pa.StringArray]:

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from hudi_fast.api import read, write
 from hudi_fast.errors import SchemaMismatchError
 from hudi_fast.schema.promotion import can_alter
-from hudi_fast.spark.arrow import arrow_types
+from hudi_fast.spark.arrow import arrow_types, names_are_exact
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.session import session_settings
 from hudi_fast.spark.dropin.translate import read_options, save_mode, stream_options, table_path, write_options
@@ -117,7 +117,7 @@ def _in_schema(spark: Any, frame: Any, asked: Any, path: str) -> Any:
     As in Apache Hudi 1.2.0, where a type to which values do not convert fails while rows are read.
     """
     wanted = spark.createDataFrame([], asked).schema if isinstance(asked, str) else asked
-    exact = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    exact = names_are_exact(spark)
     known = {field.name if exact else field.name.lower(): field for field in frame.schema.fields}
     columns = []
     for field in wanted.fields:

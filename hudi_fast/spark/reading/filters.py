@@ -116,8 +116,15 @@ def understand_filter(spark: Any, schema: Any, filter_: Any, alias: str | None =
         raise ConfigError(f"The filter {filter_!s} does not fit the table: {error}") from error
     if _name(plan) != "Filter":
         return SparkFilter(Anything(), tuple(schema.names))
-    names = set(_items(plan.condition().references().toSeq(), lambda one: str(one.name())))
-    return SparkFilter(spark_condition(plan.condition()), tuple(name for name in schema.names if name in names))
+    condition = _in_names_of(spark, plan)
+    names = set(_items(condition.references().toSeq(), lambda one: str(one.name())))
+    return SparkFilter(spark_condition(condition), tuple(name for name in schema.names if name in names))
+
+
+def _in_names_of(spark: Any, plan: Any) -> Any:
+    """The condition of a filter with columns called as in its rows: the analyzer calls them as the text does."""
+    strategy = getattr(spark._jvm.org.apache.spark.sql.execution.datasources, "DataSourceStrategy$")
+    return getattr(strategy, "MODULE$").normalizeExprs(plan.expressions(), plan.child().output()).head()
 
 
 def _name(node: Any) -> str:

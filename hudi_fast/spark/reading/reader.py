@@ -29,11 +29,14 @@ from hudi_fast.reading.incremental.query import (
     plan_view,
 )
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, narrowed, plan_scan, readable_schema
+from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
 from hudi_fast.reading.time_travel import state_for_query
+from hudi_fast.spark.arrow import names_are_exact
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.incremental import incremental_frame
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import TableState
 
 __all__ = ["frame_of", "read"]
 
@@ -70,15 +73,15 @@ def read(
     if settings.query_type == "incremental":
         return _incremental(spark, incremental_view(storage, settings), query, columns, filter)
     state = state_for_query(storage, settings.as_of, settings.metadata_enabled)
+    shown = _shown(spark, state, columns)
+    wanted = None if shown is None else shown.roots
     if filter is None or isinstance(filter, pc.Expression):
-        return frame_of(spark, plan_scan(state, columns, filter, query=query))
+        return _select(frame_of(spark, plan_scan(state, wanted, filter, query=query)), shown)
     asked = understand_filter(spark, spark_schema(readable_schema(state)), filter)
-    wanted = columns
-    if columns is not None and not isinstance(columns, str):
-        wanted = [*columns, *(name for name in asked.columns if name not in columns)]
+    if wanted is not None:
+        wanted = list(dict.fromkeys([*wanted, *asked.columns]))
     plan = plan_scan(state, wanted, query=query, condition=asked.condition)
-    frame = frame_of(spark, plan).filter(filter)
-    return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
+    return _select(frame_of(spark, plan).filter(filter), shown)
 
 
 def _incremental(
@@ -89,15 +92,16 @@ def _incremental(
     The core's reader handles small ranges with given columns: it decodes Parquet faster than Spark and returns only
     these rows. It cannot prune columns that the query does not use; Spark's scan can.
     """
+    shown = _shown(spark, view.state, columns)
+    wanted = None if shown is None else shown.roots
     if isinstance(filter_, pc.Expression):
-        return frame_of(spark, plan_incremental(view, columns, filter_, query=query))
+        return _select(frame_of(spark, plan_incremental(view, wanted, filter_, query=query)), shown)
     filters = [*(F.expr(one) for one in view.conditions), *(() if filter_ is None else (_column(filter_),))]
     filter_ = reduce(and_, filters) if filters else None
     asked = None if filter_ is None else understand_filter(spark, spark_schema(readable_schema(view.state)), filter_)
-    wanted = columns
-    if columns is not None and not isinstance(columns, str):
+    if wanted is not None:
         looked_at = [*(() if asked is None else asked.columns), *(() if view.instants is None else (COMMIT_TIME,))]
-        wanted = list(dict.fromkeys([*columns, *looked_at]))
+        wanted = list(dict.fromkeys([*wanted, *looked_at]))
     condition = None if asked is None else asked.condition
     few = columns is not None and view.share <= _FEW
     frame = frame_of(
@@ -107,7 +111,21 @@ def _incremental(
         frame = frame.filter(F.col(COMMIT_TIME).isin(*view.instants))
     if filter_ is not None:
         frame = frame.filter(filter_)
-    return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
+    return _select(frame, shown)
+
+
+def _shown(spark: Any, state: TableState, columns: Sequence[str] | None) -> ShownColumns | None:
+    """The columns that are asked for; None for all."""
+    if columns is None:
+        return None
+    return shown_columns(columns, readable_schema(state, columns), state.storage.uri, names_are_exact(spark))
+
+
+def _select(frame: Any, shown: ShownColumns | None) -> Any:
+    if shown is None or (shown.is_plain and frame.columns == shown.roots):
+        return frame
+    columns = zip(shown.paths, shown.schema.names, strict=True)
+    return frame.select(*(F.col(".".join(f"`{part}`" for part in path)).alias(name) for path, name in columns))
 
 
 def _column(filter_: Any) -> Any:

@@ -27,7 +27,8 @@ from hudi_fast.dml.run import dml_settings
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
-from hudi_fast.spark.arrow import session_conf
+from hudi_fast.schema.names import resolve_name
+from hudi_fast.spark.arrow import names_are_exact, session_conf
 from hudi_fast.spark.dml import delete_where_on, update_on
 from hudi_fast.spark.dropin.session import session_settings
 from hudi_fast.spark.sql.catalog import Entry
@@ -92,7 +93,7 @@ def insert_frame(
     Args:
         spark: the session.
         entry: the table.
-        frame: missing columns are null.
+        frame: missing columns are null; names may be in upper or lower case.
         overwrite: replace the partitions of the rows, or the whole table.
         clause: the ``PARTITION`` clause of an overwrite: columns with their values as expressions, or None; None
             without a clause.
@@ -106,16 +107,16 @@ def insert_frame(
         mode = settings.pop(_OVERWRITE_MODE, None) or spark.conf.get(_SPARK_MODE, "static")
         settings |= overwrite_options(operation, str(mode), table.table.config.is_partitioned, said, paths)
         operation = settings[_OPERATION]
-    missing = [name for name in frame.columns if name not in table.types]
-    if missing:
-        raise ConfigError(f"INSERT INTO {entry}: the table has no columns {missing}; it has {list(table.types)}.")
-    given = {field.name: field.dataType for field in frame.schema.fields if field.name in table.types}
-    require_castable(given, table.table.schema, f"INSERT INTO {entry}")
+    given = {table.named(name): name for name in frame.columns}
+    if len(given) < len(frame.columns):
+        raise ConfigError(f"INSERT INTO {entry}: some of the columns {frame.columns} differ only in case; rename them.")
+    kinds = {name: frame.schema.fields[frame.columns.index(own)].dataType for name, own in given.items()}
+    require_castable(kinds, table.table.schema, f"INSERT INTO {entry}")
     with session_conf(spark, _ANSI):
         typed = frame.select(
             *(
-                F.col(f"`{name}`").cast(kind).alias(name)
-                if name in frame.columns
+                F.col(f"`{given[name]}`").cast(kind).alias(name)
+                if name in given
                 else F.lit(None).cast(kind).alias(name)
                 for name, kind in table.types.items()
             )
@@ -142,8 +143,7 @@ def update_rows(spark: Any, tables: Tables, entry: Entry, statement: Update) -> 
     Raises:
         HudiError: as :func:`hudi_fast.update`.
     """
-    table = _Columns(spark, entry)
-    values = {table.named(name): tables.rewritten(text) for name, text in statement.values.items()}
+    values = {name: tables.rewritten(text) for name, text in statement.values.items()}
     where = None if statement.where is None else tables.rewritten(statement.where)
     update_on(spark, _dml_session(spark, entry), where, values, statement.alias or entry.name[1])
 
@@ -164,13 +164,13 @@ def merge_rows(spark: Any, tables: Tables, entry: Entry, statement: MergeInto) -
     Raises:
         HudiError: as :func:`hudi_fast.merge`.
     """
-    table = _Columns(spark, entry)
     source = original_sql(spark, tables.rewritten(statement.source))
     aliases = merge_aliases(statement, entry.name[1])
     settings = {key: value for key, value in write_settings(spark, entry).items() if key != _OPERATION}
     settings.pop(_INSERT_OPERATION, None)
-    builder = merge(entry.path, source, settings, aliases, dict(table.storage.options), spark=spark)
-    merge_of(builder, statement, (table.types, source.columns), table.named, tables.rewritten).execute()
+    storage = dict(storage_of(spark, entry.path).options)
+    builder = merge(entry.path, source, settings, aliases, storage, spark=spark)
+    merge_of(builder, statement, tables.rewritten).execute()
 
 
 def write_settings(spark: Any, entry: Entry) -> dict[str, str]:
@@ -209,18 +209,18 @@ class _Columns:
         partitions = entry.partition_columns or (config.partition_fields if config.is_partitioned else ())
         last = [name for name in partitions if name in self.types]
         self.order = [*(name for name in self.types if name not in last), *last]
-        self._sensitive = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+        self._exact = names_are_exact(spark)
         self._entry = entry
 
     def named(self, name: str) -> str:
         """The table's column of this name, in upper or lower case.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: there is none, or several differ only in case.
         """
-        for column in self.order:
-            if column == name or (not self._sensitive and column.lower() == name.lower()):
-                return column
+        found = resolve_name(name, self.order, str(self._entry), self._exact)
+        if found is not None:
+            return found
         raise ConfigError(f"The table {self._entry} has no column {name}; it has {', '.join(self.order)}.")
 
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_fast.errors import HudiError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
+from hudi_fast.keys.key_generator import STAND_INS, KeyConfig, partition_paths, record_keys, refuse_stand_ins
 from hudi_fast.keys.partition_path import encode
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import arrow_types
@@ -63,16 +63,27 @@ def partition_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
     return _computed(df, config, schema, config.partition_fields, _paths)
 
 
-def key_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
-    """The record key of each row, null for rows that the core refuses."""
+def key_text(df: Any, config: KeyConfig, schema: pa.Schema, stored: bool = False) -> Any:
+    """The record key of each row, null for rows that the core refuses.
+
+    Args:
+        df: has the key columns.
+        config: key generator settings.
+        schema: the table's columns, for the stored types of incoming values.
+        stored: whether the rows are stored, or looked up only: then texts that stand for other values are keys, too.
+    """
     fields = config.record_key_fields
     if not _all_exact(df, schema, fields):
-        return _computed(df, config, schema, fields, record_keys)
+        return _computed(df, config, schema, fields, record_keys if stored else _new_keys)
     texts = [F.nullif(nested_column(name).cast("string"), F.lit("")) for name in fields]
     if _is_one_text(config):
         return texts[0]
     parts = [F.concat(F.lit(f"{name}:"), _or_gap(name, text)) for name, text in zip(fields, texts, strict=True)]
-    return F.when(F.coalesce(*texts).isNotNull(), F.concat_ws(",", *parts))
+    has_key = F.coalesce(*texts).isNotNull()
+    for name, text in zip(fields, texts, strict=True) if len(fields) > 1 and not stored else ():
+        if isinstance(_spark_type(df, name), T.StringType):
+            has_key = has_key & ~F.coalesce(text.isin(*STAND_INS), F.lit(False))
+    return F.when(has_key, F.concat_ws(",", *parts))
 
 
 def key_column(df: Any, config: KeyConfig, schema: pa.Schema) -> str | None:
@@ -270,6 +281,11 @@ def _struct(columns: dict[str, Any]) -> pa.StructArray:
         inner = {other[len(name) + 1 :]: array for other, array in columns.items() if other.startswith(f"{name}.")}
         arrays.append(_struct(inner) if inner else columns[name].combine_chunks())
     return pa.StructArray.from_arrays(arrays, names)
+
+
+def _new_keys(config: KeyConfig, table: pa.Table) -> pa.Array:
+    refuse_stand_ins(config, table)
+    return record_keys(config, table)
 
 
 def _paths(config: KeyConfig, table: pa.Table) -> pa.Array:

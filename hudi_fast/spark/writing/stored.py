@@ -120,7 +120,7 @@ def _scanned(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: 
     wanted = pa.schema(fields)
     based = [replace(slices[number], log_files=()) for number in numbers]
     scan = scan_slices(spark, SliceScan(plan.storage, plan.config, wanted, wanted, None), based, file_name=_FILE)
-    key = F.col("_hoodie_record_key") if keyed is None else key_text(scan, keyed, plan.schema)
+    key = F.col("_hoodie_record_key") if keyed is None else key_text(scan, keyed, plan.schema, stored=True)
     scan = scan.select(key.alias(STORED_KEY), _FILE, _struct(ordering), F.lit(False).alias(GONE))
     named = [(one.name, number) for number in numbers if (one := slices[number].base_file) is not None]
     columns = {
