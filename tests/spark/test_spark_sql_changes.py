@@ -206,7 +206,7 @@ def test_exact_names_and_names_of_two_columns_are_refused(goods):
         lambda: hf.merge(path, goods.table("twins"), spark=goods).on("id").when_matched_update().execute(),
         lambda: goods.sql("MERGE INTO t USING twins s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name"),
     ):
-        with pytest.raises(hf.HudiError, match="(?i)ambiguous|differs from column"):
+        with pytest.raises(hf.HudiError, match=r"(?i)ambiguous|differs from column"):
             merge()
     goods.sql("SET spark.sql.caseSensitive = true")
     try:
