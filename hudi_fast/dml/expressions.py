@@ -135,9 +135,12 @@ def evaluate(
             reason = f"{reason.partition(' in ')[0]}; {_meant(reason, rows.column_names)}"
             raise ConfigError(f"{where}: {reason}") from error
         raise InvalidDataError(f"{where}: {reason}") from error
+    named = {
+        name: renamed_fields(computed.column(name), types[name], f"{where}, column {name!r}") for name in expressions
+    }
     for name in expressions if assigns else ():
-        require_assignable(types[name], computed.column(name).type, name, where)
-    return pa.table({name: _as_type(computed.column(name), types[name], name, where) for name in expressions})
+        require_assignable(types[name], named[name].type, name, where)
+    return pa.table({name: _as_type(named[name], types[name], name, where) for name in expressions})
 
 
 def _project(rows: pa.Table, expressions: list[pc.Expression], names: list[str]) -> pa.Table:
@@ -150,7 +153,6 @@ def _as_type(column: pa.ChunkedArray, kind: pa.DataType, name: str, where: str) 
     if column.type == kind:
         return column
     try:
-        column = renamed_fields(column, kind, f"{where}, column {name!r}")
         if pa.types.is_decimal(column.type) and pa.types.is_decimal(kind) and column.type.scale > kind.scale:
             column = pc.round(column, kind.scale, round_mode="half_towards_infinity")  # as Spark assigns
         return column.cast(kind)

@@ -19,7 +19,7 @@ from hudi_fast.local_sql.queries import column_order, constant, query
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
 from hudi_fast.schema.assignment import require_assignable
-from hudi_fast.schema.names import resolve_name
+from hudi_fast.schema.names import renamed_fields, resolve_name
 from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
@@ -153,9 +153,10 @@ class _Columns:
             if field.name not in rows.column_names:
                 found[field.name] = pa.nulls(rows.num_rows, field.type)
                 continue
-            require_assignable(field.type, rows.column(field.name).type, field.name, f"INSERT INTO {table}")
+            values = renamed_fields(rows.column(field.name), field.type, f"INSERT INTO {table}, column {field.name!r}")
+            require_assignable(field.type, values.type, field.name, f"INSERT INTO {table}")
             try:
-                found[field.name] = rows.column(field.name).cast(field.type)
+                found[field.name] = values.cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
                 raise InvalidDataError(
                     f"INSERT INTO {table}: a value does not fit column {field.name!r} of type {field.type}; the table "

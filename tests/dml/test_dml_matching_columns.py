@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -279,3 +280,24 @@ def test_text_that_is_no_name_stays_as_it_is() -> None:
     assert column_of(" `S`.v ", ["s.V", "t.v"], "x") == "s.V"
     assert column_of("s.v + 1", ["s.v"], "x") is None
     assert column_of("'s.v'", ["s.v"], "x") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+def test_fields_of_inserted_structs_are_found_in_any_case_and_their_types_are_checked(spell, tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    given = source(spell)
+    given = given.slice(1).select([spell(name) for name in ("id", "userName", "ts", "info", "Day")])
+    hf.sql("INSERT INTO t SELECT * FROM s", {"t": table, "s": given})
+    assert stored(table) == [*STORED, GIVEN[1]]
+    times = pa.array([{spell("x"): datetime.date(2024, 1, 1), spell("Y"): "c"}])
+    wrong = given.set_column(3, spell("info"), times)
+    for change in (
+        lambda: hf.sql("INSERT INTO t SELECT * FROM s", {"t": table, "s": wrong}),
+        lambda: table.merge(wrong).on("id").when_matched_update({"info": "source.info"}).execute(),
+    ):
+        with pytest.raises(
+            hf.SchemaMismatchError, match="column 'info.x' is int64 in the table and the value is date32"
+        ):
+            change()
+    assert stored(table) == [*STORED, GIVEN[1]]
