@@ -147,7 +147,7 @@ def test_a_table_that_logs_no_changes_has_no_answer_to_a_change_query(table: hf.
 @pytest.fixture
 def many_files(tmp_path: Path) -> hf.HudiTable:
     settings = {**options(), "hoodie.parquet.max.file.size": "20000", "hoodie.parquet.small.file.limit": "0"}
-    hf.write(plain_rows(range(400)), tmp_path / "t", settings)
+    hf.write(plain_rows(range(400), partitions=20), tmp_path / "t", settings)
     return hf.HudiTable.open(tmp_path / "t")
 
 

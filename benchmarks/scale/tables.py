@@ -32,6 +32,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.file_names import base_file_name, log_file_name
 from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.partition_marker import ensure_partition_marker
@@ -151,7 +152,7 @@ class LinkingEngine:
         self._per_partition = per_partition
         self._incoming: Incoming | None = None
 
-    def input_schema(self) -> pa.Schema:
+    def input_schema(self, state: TableState) -> pa.Schema:
         return self._rows.schema
 
     def prepare(self, plan: WritePlan) -> None:
@@ -184,7 +185,7 @@ class LoggingEngine:
     def __init__(self, partitions: Sequence[str]) -> None:
         self._partitions = partitions
 
-    def input_schema(self) -> pa.Schema:
+    def input_schema(self, state: TableState) -> pa.Schema:
         return rows_of(0, 0).schema
 
     def prepare(self, plan: WritePlan) -> None:

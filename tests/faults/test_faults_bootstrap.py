@@ -91,7 +91,7 @@ def test_a_bootstrap_in_place_that_died_is_made_anew(tmp_path: Path) -> None:
 
 def test_what_a_bootstrap_that_died_left_beside_the_table_goes(tmp_path: Path) -> None:
     rows = data(make_source(tmp_path / "source"))
-    left = tmp_path / ".t.bootstrap-0123"
+    left = tmp_path / f".t.bootstrap-{'0' * 32}"
     (left / ".hoodie").mkdir(parents=True)
     run(tmp_path / "source", Storage(tmp_path / "t"), {})
     assert sorted(one.name for one in tmp_path.iterdir()) == ["source", "t"]

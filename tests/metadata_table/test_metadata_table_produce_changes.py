@@ -136,8 +136,9 @@ def test_writers_note_the_ranges_that_their_files_have(form: str, tmp_path: Path
         context, _ = context_of(storage)
         for stat in engine.stats:
             (one,) = delta_of_commit("1", CommitMetadata({"p": [stat]})).added
-            noted = ranges_of_added(context, one, context.indexed_columns)
-            read = ranges_of_added(context, replace(one, stat=None), context.indexed_columns)
+            types = {name: rows.schema.field(name).type for name in rows.column_names}
+            noted = ranges_of_added(context, one, context.indexed_columns, types)
+            read = ranges_of_added(context, replace(one, stat=None), context.indexed_columns, types)
             assert stat.column_ranges is not None
             assert set(noted) == set(context.indexed_columns)
             assert str(sorted(noted.items())) == str(sorted(read.items()))  # as text, for NaN is not equal to itself

@@ -113,7 +113,6 @@ DOORS = {
 }
 
 
-@pytest.mark.slow("duckdb")
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_every_read_takes_names_in_any_case_and_fields_of_structs(door, table) -> None:
     found = door(table)

@@ -109,8 +109,9 @@ def test_later_log_files_of_a_slice(version: str, tmp_path: Path) -> None:
     stat = stats_of(tmp_path)[0]
     if version == "6":
         assert [(log.instant, log.version) for log in logs] == [(base.instant, number) for number in (1, 2, 3)]
-        assert len({log.write_token for log in logs}) == 1
-        assert stat.log_files == (logs[1].name, logs[0].name, logs[2].name)
+        assert len({log.write_token for log in logs}) == 3
+        assert stat.log_files is not None
+        assert sorted(stat.log_files) == sorted(log.name for log in logs)
     else:
         assert [(log.instant, log.version) for log in logs] == [(instant, 1) for instant in instants]
         assert stat.log_files == (logs[2].name,)
@@ -246,7 +247,7 @@ def test_as_many_files_take_inserts_as_the_limit_says(tmp_path: Path) -> None:
     few = {
         **settings,
         "hoodie.parquet.small.file.limit": "1000000",
-        "hoodie.parquet.max.file.size": str(max(sizes.values()) + 3000),
+        "hoodie.parquet.max.file.size": str(max(sizes.values()) + 300),
         "hoodie.merge.small.file.group.candidates.limit": "2",
     }
     hf.write(plain_rows(range(300, 310)), tmp_path, few)

@@ -30,7 +30,7 @@ NEW = plain_rows(range(5, 8), ts=3, text="new")
 @pytest.fixture
 def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Local folders as those that cannot be exchanged."""
-    monkeypatch.setattr(flow, "stage", lambda storage: None)
+    monkeypatch.setattr(flow, "stage", lambda storage, deletes_others: None)
 
 
 @pytest.fixture
