@@ -297,7 +297,7 @@ def test_fields_of_inserted_structs_are_found_in_any_case_and_their_types_are_ch
         lambda: table.merge(wrong).on("id").when_matched_update({"info": "source.info"}).execute(),
     ):
         with pytest.raises(
-            hf.SchemaMismatchError, match="column 'info.x' is int64 in the table and the value is date32"
+            hf.SchemaMismatchError, match=r"column 'info.x' is int64 in the table and the value is date32"
         ):
             change()
     assert stored(table) == [*STORED, GIVEN[1]]

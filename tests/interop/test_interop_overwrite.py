@@ -19,7 +19,7 @@ from tests.interop.sides import Sides, after_upsert, trip_options, trips
 def test_hudi_reads_the_new_table_and_writes_to_it(
     peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow, "stage", lambda storage: None)
+    monkeypatch.setattr(flow, "stage", lambda storage, deletes_others: None)
     sides = Sides(request.getfixturevalue(peer), tmp_path / "trips", trip_options(version))
     sides.hudi_writes(trips(range(60)))
     sides.hudi_writes(trips(range(30, 40), ts=2))
