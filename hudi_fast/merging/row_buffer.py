@@ -116,7 +116,7 @@ class RowBuffer:
 
     def __exit__(self, *exc: object) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError):  # of what is left to write
+            with contextlib.suppress(OSError, ValueError):  # of what is left to write: it would hide the first error
                 if self._writer is not None:
                     self._writer.close()
             with contextlib.suppress(OSError):

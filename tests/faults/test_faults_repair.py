@@ -50,7 +50,7 @@ def make_disarray(path: Path, version: str) -> None:
     (hoodie / ".temp" / str(first) / "p0" / "x.parquet.marker.CREATE").touch()
     (hoodie / ".heartbeat").mkdir(exist_ok=True)
     shutil.copy(hoodie / "hoodie.properties", hoodie / "hoodie.properties.backup")
-    for left in (hoodie / ".heartbeat" / str(first), path / "p1" / ".x.tmp"):
+    for left in (hoodie / ".heartbeat" / str(first), path / "p1" / f".x.parquet.{'0' * 32}.tmp"):
         left.touch()
         os.utime(left, (time.time() - 7200, time.time() - 7200))
 

@@ -258,7 +258,7 @@ def test_errors_come_as_they_are(fast, tmp_path):
 
 def test_a_path_of_another_file_system_is_not_taken_for_a_local_one(fast, saved):
     with hadoop_settings(fast, {"fs.defaultFS": "hdfs://127.0.0.1:1"}):
-        with pytest.raises(OSError, match=f"HDFS failed at hdfs://127.0.0.1:1{saved}"):
+        with pytest.raises(OSError, match=r"HDFS cannot be used: no answer came from http://127\.0\.0\.1:1"):
             fast.read.format("hudi").load(saved)
         assert hf.read(fast, f"file://{saved}").count() == 2
 

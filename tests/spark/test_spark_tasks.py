@@ -59,7 +59,7 @@ def test_outside_of_a_task_nothing_is_tried_again():
 def test_workers_without_the_package_are_named(java, tmp_path):
     bare = PROJECT / ".venv-hudi/bin/python"
     (line,) = run_program("bare_workers", tmp_path, workers=bare)
-    assert line.startswith("Spark's Python workers have no module '")
+    assert line.startswith(f"Spark's workers run {bare}, which lacks hudi_fast")
     assert sys.executable in line
     assert list(tmp_path.iterdir()) == []
 

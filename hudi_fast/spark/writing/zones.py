@@ -54,7 +54,10 @@ def require_castable(given: Mapping[str, Any], table: pa.Schema, where: str) -> 
     for name, kind in given.items():
         try:
             value = arrow_types(T.StructType([T.StructField("it", kind)]))[0].type
-        except PySparkTypeError:  # a type without an Arrow form, whose cast fails
+        except (
+            PySparkTypeError,
+            ValueError,
+        ):  # without an Arrow form, such as `array()`: its cast judges
             continue
         require_assignable(wanted.field(name).type, value, name, where, has_zone=True)
 
