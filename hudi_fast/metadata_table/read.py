@@ -13,7 +13,7 @@ in the table's block cache. Source: metadata reference 2.3 and 2.8; HoodieBacked
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,8 @@ from hudi_fast.metadata_table.records import flat_schema
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.concurrency import in_threads
 from hudi_fast.view.file_names import LogFile
+from hudi_fast.view.lost_content import writes_of
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.view.table_state import read_commit
 
 __all__ = ["layer_streams", "lookup", "prefix", "record_kind", "scan"]
 
@@ -244,25 +244,18 @@ def _checked_blocks(table: MetadataTable, log: LogFile) -> Iterator[LogBlock]:
             found.add(block.instant)
         yield block
     by_write = table.config.layout_version > 1
-    if (by_write and (truncated is not None or not found)) or (
-        truncated is not None and _lacks_blocks(table, log, found)
-    ):
+    if by_write:
+        is_lost = truncated is not None or not found
+    else:
+        others = writes_of(table.storage, table.timeline, log.path, "", besides=found)
+        is_lost = truncated is not None and any(True for _ in others)
+    if is_lost:
         raise CorruptTableError(
             "Expected whole blocks in a log file of completed delta commits of the metadata table, found "
             f"{'none' if truncated is None else 'a truncated one'}.",
             log.path,
             None if truncated is None else truncated.offset,
         )
-
-
-def _lacks_blocks(table: MetadataTable, log: LogFile, found: Set[str]) -> bool:
-    """Whether a completed delta commit lists the log file but has no block in it."""
-    for instant in table.timeline.writes():
-        if instant.action == "deltacommit" and instant.requested not in found:
-            stats = read_commit(table.storage, table.config, instant).write_stats()
-            if any(log.path == stat.path for stat in stats):
-                return True
-    return False
 
 
 def _block_layers(

@@ -6,9 +6,9 @@ temporary name beside the file and then put in place whole: exclusively, or over
 ::
 
     create     temporary file ─► in place, if nothing is there         timeline, markers, properties
-    sync       all of the above on the disk                            before a commit becomes visible
     replace    temporary file ─► in place, over what is there          files that change
     open_output                  the final name at once                data files, which a marker announces
+    sync       all of them on the disk                                 before a commit becomes visible
 
 Names are full names, as :attr:`hudi_fast.storage.places.Place.root` begins them.
 """

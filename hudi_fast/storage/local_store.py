@@ -41,15 +41,15 @@ class LocalStore:
 
     def create(self, name: str, data: bytes, durable: bool = False) -> None:
         """See ``FolderStore``."""
-        temporary = self._write_temporary(name, data)
+        waits, temporary = durable and self._syncs, self._write_temporary(name, data)
         try:
-            if durable and self._syncs:
+            if waits:
                 local_sync.to_disk(temporary)
             os.link(temporary, name)
         finally:
             os.unlink(temporary)
         _drop_checksum_sidecar(name)
-        if durable and self._syncs:
+        if waits:
             local_sync.to_disk(os.path.dirname(name))
         elif self._syncs and data:  # an empty file, such as a marker, is of no use after a loss of power
             local_sync.note(name)

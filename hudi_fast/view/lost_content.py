@@ -21,7 +21,7 @@ from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant
 
-__all__ = ["require_bodies", "require_content", "written_sizes"]
+__all__ = ["require_bodies", "require_content", "writes_of", "written_sizes"]
 
 
 def require_bodies(storage: Storage, timeline: Timeline, as_of: str | None = None) -> None:
@@ -64,7 +64,7 @@ def require_content(
     """
     found = storage.stat(path)
     size = 0 if found is None else found.size
-    for instant, stat in _writes_of(storage, timeline, path, first):
+    for instant, stat in writes_of(storage, timeline, path, first):
         if stat.file_size <= size and (blocks is None or instant.requested in blocks or not stat.file_size):
             continue
         raise CorruptTableError(
@@ -86,10 +86,20 @@ def written_sizes(commits: Iterable[tuple[Instant, CommitMetadata]]) -> dict[str
     return sizes
 
 
-def _writes_of(storage: Storage, timeline: Timeline, path: str, first: str) -> Iterator[tuple[Instant, WriteStat]]:
-    """Completed writes that name a file, with what they say of it."""
+def writes_of(
+    storage: Storage, timeline: Timeline, path: str, first: str, besides: Collection[str] = ()
+) -> Iterator[tuple[Instant, WriteStat]]:
+    """Completed writes of the active timeline that name a file, with what they say of it; reads their bodies.
+
+    Args:
+        storage: of the table.
+        timeline: its active timeline.
+        path: of the file.
+        first: the instant in its name: no earlier write has written to it; empty to look at all writes.
+        besides: requested times of writes that are not looked at.
+    """
     for instant in timeline.writes():
-        if instant.requested < first or instant.file_name is None:
+        if instant.requested < first or instant.requested in besides or instant.file_name is None:
             continue
         body = f"{timeline.folder}/{instant.file_name}"
         for stat in decode_commit_metadata(storage.read_bytes(body), body).write_stats():

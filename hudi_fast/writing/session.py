@@ -86,7 +86,7 @@ class TableSession:
             CorruptTableError: its configuration or timeline is damaged.
         """
         if self._state is None:
-            known = None if self.is_private or self.may_lack_bodies else last_state(self.storage)
+            known = None if self.is_private else last_state(self.storage)
             self._state = open_state(self.storage, known=known, may_lack_bodies=self.may_lack_bodies)
         return self._state
 

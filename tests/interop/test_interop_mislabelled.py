@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import hudi_fast as hf
 from tests.interop.sides import META
 from tests.peer.client import PeerError, RealHudi
+from tests.support.foreign import needs_foreign, unzip_foreign
 from tests.support.mislabelled_tables import (
     LOCAL_MS,
     LOCAL_US,
@@ -41,7 +41,6 @@ TABLES = [
     pytest.param("MERGE_ON_READ", 9, "parquet", id="mor-9-parquet"),
     pytest.param("MERGE_ON_READ", 6, "avro", id="mor-6-avro", marks=LONG),
 ]
-FOREIGN = Path(__file__).parents[3] / "shared/golden/foreign"
 
 
 def in_micros(rows: pa.Table) -> pa.Table:
@@ -104,7 +103,7 @@ def test_hudi_1_2_does_not_know_old_labels_inside_of_columns(nested: str, hudi_1
 
 
 @pytest.mark.filterwarnings("ignore:The metadata table of")  # one of the tables has lost it
-@pytest.mark.skipif(not FOREIGN.is_dir(), reason="needs the tables of other projects beside the checkout")
+@needs_foreign
 @pytest.mark.parametrize(
     "name",
     [
@@ -119,9 +118,7 @@ def test_hudi_1_2_does_not_know_old_labels_inside_of_columns(nested: str, hudi_1
 def test_tables_of_hudi_keep_their_values_when_hudi_fast_writes_to_them(
     name: str, hudi_12: RealHudi, tmp_path: Path
 ) -> None:
-    with zipfile.ZipFile(FOREIGN / f"{name}.zip") as file:
-        file.extractall(tmp_path)
-    path = tmp_path / "table"
+    path = unzip_foreign(name, tmp_path).table
     before = agree(hudi_12, path, "_row_key")
     table = hf.HudiTable.open(path)
     options: dict[str, Any] = {"hoodie.compact.inline": False}

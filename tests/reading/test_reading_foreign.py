@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from tests.support.foreign import Foreign, foreign_names, unzip_foreign
+from tests.support.foreign import foreign_names, unzip_foreign
 from tests.support.rows import assert_same_rows
 
 NAMES = foreign_names()
@@ -28,15 +28,6 @@ OTHER_COLUMNS = {
     "hudi-trino__hudi_timestamp_keygen_pt_scalar_to_yyyy_mm_dd_hh_v8_mor": TEXT_OR_NUMBER,
 }
 """Columns that hudi_fast shows in another way, and why."""
-
-
-def read(table: Foreign, query: str) -> pa.Table:
-    opened = hf.HudiTable.open(table.table)
-    if query == "incremental":
-        return opened.incremental("000")
-    if query.startswith("asof_"):
-        return opened.to_arrow(as_of=query.removeprefix("asof_"))
-    return opened.to_arrow(query_type=query)  # type: ignore[arg-type]
 
 
 def filters(rows: pa.Table) -> Iterator[pc.Expression]:
@@ -58,7 +49,7 @@ def filters(rows: pa.Table) -> Iterator[pc.Expression]:
 def test_every_query_has_the_rows_that_apache_hudi_answers(name: str, tmp_path: Path) -> None:
     table, others = unzip_foreign(name, tmp_path), OTHER_COLUMNS.get(name, {})
     for query in table.queries:
-        rows, wanted = read(table, query), table.answer(query)
+        rows, wanted = table.read(query), table.answer(query)
         assert sorted(rows.column_names) == sorted(wanted.column_names)
         assert_same_rows(rows, wanted, ignore=tuple(others))
 

@@ -5,9 +5,6 @@ Real Hudi answers for the same kind of tables in :mod:`tests.interop.test_intero
 
 from __future__ import annotations
 
-import shutil
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
+from tests.support.foreign import needs_foreign, unzip_foreign
 from tests.support.mislabelled_tables import (
     MILLIS,
     PAIRS,
@@ -130,7 +128,6 @@ def test_statistics_that_are_built_later_have_the_tables_unit(tmp_path: Path) ->
 
 # ---- tables of Apache Hudi, with its answers
 
-FOREIGN = Path(__file__).parents[3] / "shared/golden/foreign"
 LABELLED = [
     *(f"hudi-spark__trips_logical_types_json_cow_read_v{version}" for version in (6, 8, 9)),
     *(f"hudi-spark__trips_logical_types_json_mor_read_v{version}" for version in (6, 8, 9)),
@@ -140,15 +137,6 @@ LABELLED = [
     "hudi-utilities__trips_logical_types_json_mor_write_parquet_log",
 ]
 TIMES = ["ts_millis", "ts_micros", "local_ts_millis", "local_ts_micros"]
-absent = pytest.mark.skipif(not FOREIGN.is_dir(), reason="needs the tables of other projects beside the checkout")
-
-
-@pytest.fixture
-def unzipped(name: str, tmp_path: Path) -> Iterator[Path]:
-    with zipfile.ZipFile(FOREIGN / f"{name}.zip") as file:
-        file.extractall(tmp_path)
-    yield tmp_path
-    shutil.rmtree(tmp_path)
 
 
 def like(rows: pa.Table, answer: pa.Table) -> list[dict[str, Any]]:
@@ -165,17 +153,11 @@ def like(rows: pa.Table, answer: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@absent
+@needs_foreign
 @pytest.mark.parametrize("name", LABELLED)
-def test_tables_of_hudi_give_its_answers(name: str, unzipped: Path) -> None:
-    table = table_of(unzipped / "table")
-    answers = {path.stem: pq.read_table(path) for path in sorted((unzipped / "answers").glob("*.parquet"))}
-    assert {"snapshot", "read_optimized", "incremental"} <= set(answers)
-    for question, answer in answers.items():
-        if question == "incremental":
-            rows = table.incremental("000")
-        elif question.startswith("asof_"):
-            rows = table.to_arrow(as_of=question.removeprefix("asof_"))
-        else:
-            rows = table.to_arrow(query_type=question)
-        assert like(rows, answer) == like(answer, answer), question
+def test_tables_of_hudi_give_its_answers(name: str, tmp_path: Path) -> None:
+    table = unzip_foreign(name, tmp_path)
+    assert {"snapshot", "read_optimized", "incremental"} <= set(table.queries)
+    for query in table.queries:
+        answer = table.answer(query)
+        assert like(table.read(query), answer) == like(answer, answer), query

@@ -14,15 +14,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage import local_sync
 from hudi_fast.storage.base import Storage
-from tests.support.power import Disk
+from tests.support.power import Disk, kinds
 from tests.support.small_tables import options, plain_rows, table_rows
-
-KINDS = [
-    pytest.param(version, kind, id=f"{kind[0].lower()}{version}")
-    for version in ("6", "8", "9")
-    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
-]
-kinds = pytest.mark.parametrize(("version", "kind"), KINDS)
 
 
 def given(version: str, kind: str, **changes: str) -> dict[str, Any]:

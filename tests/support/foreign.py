@@ -15,9 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-__all__ = ["Foreign", "foreign_names", "foreign_params", "unzip_foreign"]
+import hudi_fast as hf
+
+__all__ = ["Foreign", "foreign_names", "foreign_params", "needs_foreign", "unzip_foreign"]
 
 FOLDER = Path(__file__).parents[3] / "shared" / "golden" / "foreign"
+
+needs_foreign = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the tables of other projects beside the checkout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,15 @@ class Foreign:
     def answer(self, query: str) -> pa.Table:
         """Rows of a query."""
         return pq.read_table(self.answers / f"{query}.parquet", partitioning=None).replace_schema_metadata(None)
+
+    def read(self, query: str) -> pa.Table:
+        """Rows that hudi_fast reads for a query of :attr:`queries`."""
+        opened = hf.HudiTable.open(self.table)
+        if query == "incremental":
+            return opened.incremental("000")
+        if query.startswith("asof_"):
+            return opened.to_arrow(as_of=query.removeprefix("asof_"))
+        return opened.to_arrow(query_type=query)  # type: ignore[arg-type]
 
 
 def foreign_names() -> list[str]:

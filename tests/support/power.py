@@ -1,4 +1,4 @@
-"""A disk that loses power: what was not put on it by then has a name and no content."""
+"""Tables through a loss of power: a disk on which content that was not put there by then has a name only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import pytest
 
 from hudi_fast.storage import local_sync
 
-__all__ = ["Disk"]
+__all__ = ["Disk", "kinds"]
+
+kinds = pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        pytest.param(version, kind, id=f"{kind[0].lower()}{version}")
+        for version in ("6", "8", "9")
+        for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
+    ],
+)
+"""Table versions and types that are written."""
 
 
 class Disk:

@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
+from tests.support.power import kinds
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
-
-KINDS = [
-    pytest.param(version, kind, id=f"{kind[0].lower()}{version}")
-    for version in ("6", "8", "9")
-    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
-]
-kinds = pytest.mark.parametrize(("version", "kind"), KINDS)
 
 
 def make(path: Path, version: str, kind: str, **changes: str) -> dict[str, Any]:
