@@ -47,6 +47,7 @@ TABLE_OPTIONS = {
     "hoodie.datasource.write.precombine.field": "revision",
     "hoodie.datasource.write.hive_style_partitioning": "true",
     "hoodie.metadata.record.index.enable": "true",  # the file group of each key
+    "hoodie.write.set.null.for.missing.columns": "true",  # writes may leave out the distance in kilometres
 }
 LOG_OPTIONS = {
     **TABLE_OPTIONS,

@@ -32,7 +32,10 @@ from hudi_fast.schema.normalize import bare_schema, normalize_input_schema
 __all__ = ["ALLOW_ROUNDING", "ORDERING", "EvolutionRules", "deduce_writer_schema", "require_fit"]
 
 ALLOW_ROUNDING = "hudi_fast.allow.rounding"
+"""Option that lets a column of large integers become double, which rounds them."""
+
 ORDERING = "ordering"
+"""Role of the columns that decide between rows of one record key, in messages."""
 
 
 @dataclass(frozen=True, slots=True)

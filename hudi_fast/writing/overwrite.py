@@ -29,6 +29,7 @@ from hudi_fast.view.own_files import require_own_files
 __all__ = ["OVERWRITE", "discard", "empty_table", "exchange", "real_folder", "stage"]
 
 OVERWRITE = "Save mode overwrite"
+"""The operation, in messages."""
 
 
 def real_folder(storage: Storage) -> tuple[str, str]:

@@ -142,7 +142,7 @@ def guarded(path: str) -> None:
 
 @pytest.mark.slow
 def test_an_address_without_a_name_node_is_told_within_seconds() -> None:
-    with pytest.raises(OSError, match=r"HDFS failed at .*refused.*Check the address"):
+    with pytest.raises(hf.StorageUnreachableError, match=r"HDFS cannot be used: .*refused.*Check the network, the add"):
         hf.HudiTable.open("hdfs://127.0.0.1:9/t", {"dfs.client.failover.max.attempts": "1"})
 
 

@@ -35,6 +35,7 @@ __all__ = [
 _WRITE = "hoodie.datasource.write."
 
 DELETE_OTHER_FILES = "hudi_fast.delete.other.files"
+"""Option that lets an overwrite or a drop delete files that no write to the table made."""
 
 OPERATION_OPTIONS = (
     Option(
