@@ -212,5 +212,5 @@ bench-others: setup $(OTHERS_VENV)/.made
 	$(BIN)/python benchmarks/against_hudi/others.py --scratch $(SCRATCH) --rows $(ROWS)
 
 clean:
-	rm -rf $(VENV) $(PEER_VENV) $(OLD_VENV) $(OTHERS_VENV) $(OLD_HUDI_VENVS) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEER_VENV) $(OLD_VENV) $(OTHERS_VENV) $(OLD_HUDI_VENVS) artifacts build dist kernels/_compiled *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

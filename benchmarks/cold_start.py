@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for the environments, used again by the next run")
     given = parser.parse_args()
     folder = given.keep or Path(tempfile.mkdtemp(prefix="cold-start-"))
-    environments = {kind: _environment(folder / kind, levels) for kind, levels in (("shipped", "all"), ("jit", ""))}
+    environments = {kind: _environment(folder / kind, levels) for kind, levels in (("shipped", "all"), ("jit", "none"))}
     print(f"{'seconds, median (range)':28}{'shipped kernels':>24}{'jit, no cache':>24}{'jit, cached':>24}")
     for step in STEPS:
         columns = []

@@ -10,7 +10,8 @@
 The library needs neither Python nor numba where it runs: kernels take addresses and numbers. ``_library`` describes the
 calls and loads it. Usage, where numba and a C compiler are installed::
 
-    python -m hudi_fast.kernels._ahead            # into the folder of this package
+    python -m hudi_fast.kernels._ahead              # into the folder of this package
+    python -m hudi_fast.kernels._ahead --native     # for processors like this one, unless it is there
 
 Processes compile side by side, each a share of one level's kernels: numba reads the processor's name when it is
 imported.
@@ -19,6 +20,7 @@ imported.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import hashlib
 import json
 import os
@@ -37,7 +39,7 @@ from ._jit import declared_dispatcher, numba_types
 from ._kernel import Kernel, all_kernels
 from ._library import FOLDER, LIBRARY, MANIFEST, asks_for_jit, cache_key, compiled, entry_name, fits, sources
 
-__all__ = ["compile_into_cache", "compile_library"]
+__all__ = ["compile_into_cache", "compile_library", "processor_level"]
 
 _PACKAGE = Path(__file__).parent
 _LONGEST = 600.0
@@ -45,6 +47,12 @@ _LONGEST = 600.0
 
 LEVELS = {"x86_64": {2: "x86-64-v2", 3: "x86-64-v3", 4: "x86-64-v4"}, "aarch64": {0: "generic"}}
 """LLVM's names of processors by machine and level (x86-64 micro-architecture levels of the psABI)."""
+
+_HERE = f"{sys.platform} on {platform.machine()}"
+_NOT_HERE = f"Kernels are compiled ahead for Linux on {' and '.join(LEVELS)} only, not for {_HERE}."
+
+_SHARED = ("-shared", "-fPIC", "-O2", "-s")
+"""Options of the C compiler for a library."""
 
 _NEEDED = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "memcmp", "memcpy", "memmove", "memset", "sqrt"}
 """Functions that compiled kernels may call: those of ``_runtime.c``, of every C library, and of its mathematics."""
@@ -96,9 +104,7 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
     """
     known = _levels()
     if not known:
-        raise RuntimeError(
-            f"Kernels are compiled ahead for Linux on {' and '.join(LEVELS)} only, not for {platform.machine()}."
-        )
+        raise RuntimeError(_NOT_HERE)
     wanted = sorted(set(levels or known))
     if unknown := [str(level) for level in wanted if level not in known]:
         raise RuntimeError(
@@ -111,17 +117,14 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
         exported = Path(folder, "exported")
         exported.write_text("{ global: hudi_fast_*; local: *; };")
         made = Path(folder, LIBRARY)
-        command = [compiler, "-shared", "-fPIC", "-O2", "-s", "-o", str(made), str(_PACKAGE / "_runtime.c")]
+        command = [compiler, *_SHARED, "-o", str(made), str(_PACKAGE / "_runtime.c")]
         command += [
             *map(str, sorted(Path(folder).glob("*.o"))),
             f"-Wl,--version-script={exported}",
             "-Wl,-z,defs",
             "-lm",
         ]
-        try:
-            subprocess.run(command, check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise RuntimeError(f"The library of kernels was not linked: {error}") from error
+        _link(command)
         manifest = {
             "machine": platform.machine(),
             "levels": wanted,
@@ -136,9 +139,33 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
     return library
 
 
+def processor_level(compiler: str = "cc") -> int:
+    """The highest level whose code this processor can run, by the test of the library itself.
+
+    Raises:
+        RuntimeError: the compiler is missing or fails, or the processor has less than the lowest level.
+    """
+    if not _levels():
+        raise RuntimeError(_NOT_HERE)
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder, "probe.so")
+        _link([compiler, *_SHARED, "-o", str(probe), str(_PACKAGE / "_runtime.c")])
+        level = int(ctypes.CDLL(str(probe)).hudi_fast_cpu_level())
+    if level not in _levels():
+        raise RuntimeError(f"This processor is of level {level}: no kernels are compiled ahead for it.")
+    return level
+
+
 def _levels() -> dict[int, str]:
     """LLVM's names of processors by level; empty where no library is made."""
     return LEVELS.get(platform.machine(), {}) if sys.platform == "linux" else {}
+
+
+def _link(command: Sequence[str]) -> None:
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RuntimeError(f"The library of kernels was not linked: {error}") from error
 
 
 def _compile_all(levels: Sequence[int], folder: Path) -> None:
@@ -261,13 +288,21 @@ def _main() -> None:
     parser.add_argument(
         "--levels", type=int, nargs="+", choices=sorted(_levels()), default=(), help="of processors; all"
     )
+    parser.add_argument("--native", action="store_true", help="for processors like this one, unless it is there")
     parser.add_argument("--objects", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--share", type=int, nargs=2, default=(0, 1), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.objects is not None:
         _compile_share(given.levels[0], given.objects, *given.share)
         return
-    print(compile_library(_PACKAGE / FOLDER, given.levels, given.compiler))
+    folder = _PACKAGE / FOLDER
+    if given.native and fits(folder):
+        return
+    try:
+        levels = [processor_level(given.compiler)] if given.native else given.levels
+        print(compile_library(folder, levels, given.compiler))
+    except RuntimeError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -65,6 +65,8 @@ def compile_kernel(declared: Kernel[..., Any]) -> Callable[..., Any]:
         )
         cache_class = type("_Cache", (FunctionCache,), {"_impl_class": impl_class} | _FORGIVING)
         dispatcher._cache = cache_class(dispatcher.py_func)
+    else:
+        _tell_of_wait()
     result, arguments = numba_types(declared.signature)
     with (
         contextlib.nullcontext()
@@ -166,9 +168,23 @@ class _Locator:
 def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:
     target_context.refresh()
     try:
-        return self._load_overload(sig, target_context)
+        found = self._load_overload(sig, target_context)
     except _UNREADABLE:
-        return None  # damaged: compile and replace
+        found = None  # damaged: compile and replace
+    if found is None:
+        _tell_of_wait()
+    return found
+
+
+@functools.cache
+def _tell_of_wait() -> None:
+    """Say, once in a process, why the first calls take long, where a person may be waiting."""
+    if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
+        print(
+            "hudi_fast: Numba compiles kernels at their first calls, 10 to 20 seconds in all, once on this machine. "
+            "The command hudi-fast warm-up compiles all of them.",
+            file=sys.stderr,
+        )
 
 
 def _save_overload(self: Any, sig: Any, data: Any) -> None:

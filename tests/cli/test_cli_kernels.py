@@ -10,14 +10,20 @@ from pathlib import Path
 import pytest
 from hudi_fast.kernels import _ahead
 
+from tests.packaging.builds import copy_package
 from tests.packaging.test_packaging_compiled import HASH
 
 COMMAND = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]
 
 
 def run(command, cache, **environment):
+    """The output of a command with an empty cache, and a package without compiled kernels."""
+    packages = cache / "packages"
+    if not packages.exists():
+        copy_package(packages)
+    environment = {"PYTHONPATH": str(packages)} | environment
     given = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache / "home"), **environment}
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=packages, env=given, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pickle
 import platform
@@ -209,3 +210,14 @@ def test_the_cache_folder_is_the_configured_one_first(tmp_path):
     program = "from hudi_fast.kernels import cache_folder\nprint(cache_folder().parent)"
     assert run(program, tmp_path) == str(tmp_path / "hudi_fast-kernels")
     assert cache_folder() is not None
+
+
+@pytest.mark.parametrize("person", [True, False])
+def test_a_person_is_told_once_why_the_first_calls_take_long(monkeypatch, person):
+    screen = io.StringIO()
+    screen.isatty = lambda: person
+    monkeypatch.setattr(sys, "stderr", screen)
+    _jit._tell_of_wait.cache_clear()
+    _jit._tell_of_wait()
+    _jit._tell_of_wait()
+    assert screen.getvalue().count("Numba compiles kernels") == person

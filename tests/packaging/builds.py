@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["CHECKOUT", "build_sdist", "build_wheel", "run"]
+__all__ = ["CHECKOUT", "build_sdist", "build_wheel", "copy_package", "run"]
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -22,7 +23,8 @@ def run(command: Sequence[object], folder: Path, **environment: str) -> str:
 
 
 def build_wheel(sources: Path, folder: Path, **environment: str) -> Path:
-    """The wheel of a source tree, in ``folder``."""
+    """The wheel of a source tree, in ``folder``; without compiled kernels, unless the environment asks for them."""
+    environment = {"HUDI_FAST_COMPILE_KERNELS": "none"} | environment
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     run([*pip, "--wheel-dir", folder, "."], sources, **environment)
     (found,) = folder.glob("*.whl")
@@ -34,3 +36,11 @@ def build_sdist(sources: Path, folder: Path) -> Path:
     run([sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, "."], sources)
     (found,) = folder.glob("*.tar.gz")
     return found
+
+
+def copy_package(folder: Path) -> Path:
+    """A copy of the package without compiled kernels, in a folder for ``PYTHONPATH``; returns the folder."""
+    left_out = shutil.ignore_patterns("__pycache__", "_compiled", "kernels")
+    shutil.copytree(CHECKOUT / "hudi_fast", folder / "hudi_fast", ignore=left_out)
+    shutil.copytree(CHECKOUT / "kernels", folder / "hudi_fast" / "kernels", ignore=left_out)
+    return folder

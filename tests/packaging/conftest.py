@@ -21,7 +21,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in SOURCES:
         path = CHECKOUT / name
         if path.is_dir():
-            shutil.copytree(path, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.zip", "data"))
+            shutil.copytree(
+                path, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_compiled", "*.zip", "data")
+            )
         else:
             shutil.copy2(path, folder / name)
     return folder

@@ -6,15 +6,19 @@ Modules: hudi_fast.kernels._ahead, hudi_fast.kernels._library.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hudi_fast.kernels._ahead import processor_level
+from hudi_fast.kernels._library import compiled
 
 from tests.packaging.builds import CHECKOUT, build_wheel, run
 from tests.packaging.test_packaging_wheel import QUICK_START
@@ -145,6 +149,31 @@ def test_the_wheel_is_for_any_python_on_one_kind_of_machine(wheel: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_builds_and_editable_installs_compile_the_kernels_for_this_processor(sources: Path, tmp_path: Path) -> None:
+    shutil.copytree(sources, tmp_path / "sources", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    build = "import sys, setuptools.build_meta as backend; backend.build_editable(sys.argv[1])"
+    run([sys.executable, "-c", build, tmp_path], tmp_path / "sources", HUDI_FAST_COMPILE_KERNELS="native")
+    editable = json.loads((tmp_path / "sources" / "kernels" / "_compiled" / "kernels.json").read_text())
+    assert editable["levels"] == [processor_level()]
+    built = build_wheel(tmp_path / "sources", tmp_path / "wheel", HUDI_FAST_COMPILE_KERNELS="native")
+    assert built.name.endswith(f"-py3-none-linux_{platform.machine()}.whl")
+    with zipfile.ZipFile(built) as archive:
+        assert json.loads(archive.read("hudi_fast/kernels/_compiled/kernels.json")) == editable
+
+
+@pytest.mark.slow
+def test_a_build_without_a_c_compiler_says_so_and_goes_on(sources: Path, tmp_path: Path) -> None:
+    shutil.copytree(sources, tmp_path / "sources", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    command = [sys.executable, "setup.py", "build_py", "--build-lib", tmp_path / "built"]
+    without = os.environ | {"HUDI_FAST_COMPILE_KERNELS": "native", "CC": "no-such-compiler"}
+    done = subprocess.run(command, cwd=tmp_path / "sources", env=without, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "they were not compiled; Numba compiles each at its first call" in done.stderr
+    assert not (tmp_path / "built" / "hudi_fast" / "kernels" / "_compiled").exists()
+
+
+@pytest.mark.slow
 def test_a_write_and_a_read_import_no_numba(packages: Path, tmp_path: Path) -> None:
     code = QUICK_START + "import sys; print('numba' in sys.modules)"
     updated, _, imported = run([sys.executable, "-c", code], tmp_path, PYTHONPATH=str(packages)).splitlines()
@@ -153,14 +182,18 @@ def test_a_write_and_a_read_import_no_numba(packages: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_compiled_kernels_pass_the_tests_of_the_kernels(packages: Path) -> None:
-    """All but those of numba's own compilation; each compares a kernel with plain Python."""
+def test_kernels_pass_their_tests_compiled_ahead_and_by_numba(packages: Path) -> None:
+    """The kernels that this process does not use: all but the tests of numba's own compilation.
+
+    Each test compares a kernel with plain Python.
+    """
+    others = "compiled" if compiled() is None else "jit"
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--deselect"]
     told = run(
         [*pytest_, "tests/kernels/test_kernels_jit.py", "tests/kernels"],
         packages,
         PYTHONPATH=str(packages),
-        HUDI_FAST_KERNELS="compiled",
+        HUDI_FAST_KERNELS=others,
     )
     assert int(re.findall(r"(\d+) passed", told)[0]) > 300
 
