@@ -316,7 +316,7 @@ def _answer_logs(storage: Storage, rollback: str, plan: RollbackPlan, done: Mapp
     wanted: dict[str, set[str]] = {}
     for request in plan.requests:
         if request.log_blocks_to_be_deleted:
-            relative_path(storage, storage.absolute(f"{request.partition_path}/."))  # inside the table
+            storage.absolute(request.partition_path)  # refuses a folder outside the table
             wanted.setdefault(request.partition_path, set()).update(request.log_blocks_to_be_deleted)
             done[request.partition_path].failed_logs.update(request.log_blocks_to_be_deleted)
     if not wanted:

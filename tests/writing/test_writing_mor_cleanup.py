@@ -204,6 +204,18 @@ def test_a_rollback_plan_that_leads_out_of_the_table_is_not_followed(tmp_path: P
     assert not (tmp_path / "p1").exists()
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_update_of_a_table_without_partitions_is_rolled_back(tmp_path: Path, version: str) -> None:
+    settings = mor_options(table_version=version, partition=None)
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    before = table_rows(tmp_path)
+    update = hf.write(plain_rows([1], ts=2, text="z"), tmp_path, settings)
+    assert table_rows(tmp_path) != before
+    hf.HudiTable.open(tmp_path).services.rollback(update.instant)
+    assert table_rows(tmp_path) == before
+    assert_tidy(tmp_path)
+
+
 class TwiceTriedEngine(LocalEngine):
     """The first attempt of each task wrote its log files and was given up; the second one did it again."""
 
