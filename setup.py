@@ -76,10 +76,10 @@ class WheelForMachine(bdist_wheel):
 
         Only a wheel that others install promises an old C library.
         """
-        _, _, machine = super().get_tag()
+        tag = super().get_tag()
         if NONE:
-            return "py3", "none", "any"
-        return "py3", "none", machine if NATIVE else f"manylinux_{GLIBC}_{platform.machine()}"
+            return tag
+        return "py3", "none", tag[2] if NATIVE else f"manylinux_{GLIBC}_{platform.machine()}"
 
 
 setup(

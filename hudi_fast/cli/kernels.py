@@ -29,7 +29,7 @@ def warm_up(levels: tuple[int, ...]) -> None:
     from hudi_fast.kernels import cache_folder, compile_into_cache
     from hudi_fast.kernels import warm_up as load_all
 
-    click.echo("Compiling all kernels: about a minute, once.", err=True)
+    click.echo("Compiling the kernels takes about a minute, unless they are compiled.", err=True)
     try:
         library = compile_into_cache(levels)
     except RuntimeError as error:

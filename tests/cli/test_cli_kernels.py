@@ -21,8 +21,8 @@ def run(command, cache, **environment):
     packages = cache / "packages"
     if not packages.exists():
         copy_package(packages)
-    environment = {"PYTHONPATH": str(packages)} | environment
-    given = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache / "home"), **environment}
+    folders = {"NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache / "home"), "PYTHONPATH": str(packages)}
+    given = {**os.environ, **folders, **environment}
     done = subprocess.run(command, cwd=packages, env=given, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
