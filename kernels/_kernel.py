@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
+import os
 import pkgutil
 import re
 import threading
@@ -53,6 +54,18 @@ SCALARS = {
     "f8": "float64",
 }
 """NumPy's name of each scalar type."""
+
+_LOCKS: list[Any] = []
+"""Those of all kernels, which are free in a child of ``fork``: other threads of its parent may have held them."""
+
+
+def _free_locks() -> None:
+    for lock in _LOCKS:
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
 
 
 class Parameter(NamedTuple):
@@ -102,6 +115,7 @@ class Kernel(Generic[P, R]):
         self.signature = signature
         self._compiled: Callable[..., Any] | None = None
         self._lock = threading.Lock()
+        _LOCKS.append(self._lock)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         compiled = self._compiled or self.load()

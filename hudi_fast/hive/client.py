@@ -12,9 +12,9 @@ that accepts.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
-import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.forks import new_lock
 
 __all__ = ["HiveClient", "UnknownCallError", "hive_module", "message_of"]
 
@@ -62,8 +63,9 @@ class HiveClient:
         self._addresses = tuple(addresses)
         self._tls = tls
         self._seconds = seconds
-        self._mutex = threading.Lock()
+        self._mutex = new_lock()
         self._client: Any = None
+        self._process = os.getpid()
 
     @property
     def name(self) -> str:
@@ -89,6 +91,7 @@ class HiveClient:
         from thriftpy2.thrift import TApplicationException, TException
 
         with self._mutex:
+            self._forget_parents()
             try:
                 if self._client is None:
                     self._client = self._connected(types)
@@ -113,7 +116,13 @@ class HiveClient:
     def close(self) -> None:
         """Close the connection."""
         with self._mutex:
+            self._forget_parents()
             self._disconnect()
+
+    def _forget_parents(self) -> None:
+        """In a child of ``fork``, forget the connection, which is its parent's."""
+        if self._process != os.getpid():
+            self._client, self._process = None, os.getpid()
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None

@@ -39,7 +39,7 @@ from hudi_fast.locking.lock_record import lock_content
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.locking.remote_file import RemoteFileLock
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.file_locks import check_locks, lock_file
+from hudi_fast.storage.file_locks import LockableFile, check_locks
 from hudi_fast.storage.places import scheme_of
 from hudi_fast.storage.stored_json import stored_json
 
@@ -59,13 +59,13 @@ class _Own:
     """A lock file that this provider created.
 
     Attributes:
-        descriptor: open file descriptor, valid even if the file is moved or deleted.
+        file: the open file, valid even if it is moved or deleted.
         content: content of the file, with a unique token.
         made: creation time, by the monotonic clock.
         started: start of its creation, by the monotonic clock.
     """
 
-    descriptor: int
+    file: LockableFile
     content: bytes
     made: float
     started: float
@@ -139,7 +139,7 @@ class FileSystemLock(LockFile):
         try:
             _remove(own, self._path)
         finally:
-            os.close(own.descriptor)
+            own.file.close()
 
     # ---- acquisition
 
@@ -166,10 +166,10 @@ class FileSystemLock(LockFile):
         if self._saw_foreign_lock:
             time.sleep(_RACE_SECONDS)
             if not _is_in_place(own, self._path):
-                os.close(own.descriptor)
+                own.file.close()
                 return False
         self._own = own
-        self._begin_renewal(lambda: os.utime(own.descriptor), own.started)
+        self._begin_renewal(lambda: os.utime(own.file.descriptor), own.started)
         return True
 
     def _note_holder(self) -> None:
@@ -187,22 +187,22 @@ def _make(path: str) -> _Own | None:
     content = lock_content(token)
     started = time.monotonic()
     os.makedirs(folder, exist_ok=True)
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    file = LockableFile(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         try:
-            os.write(descriptor, content)
+            os.write(file.descriptor, content)
             os.link(temporary, path)
         finally:
             os.unlink(temporary)
     except BaseException as error:
-        os.close(descriptor)
+        file.close()
         if isinstance(error, FileExistsError):
             return None
         raise
     # Delete the checksum of a lock file that a JVM created earlier; with it, JVMs would fail to read our file.
     with contextlib.suppress(OSError):
         os.unlink(f"{folder}/.{_NAME}.crc")
-    return _Own(descriptor, content, time.monotonic(), started)
+    return _Own(file, content, time.monotonic(), started)
 
 
 def _is_in_place(own: _Own, path: str) -> bool:
@@ -210,13 +210,13 @@ def _is_in_place(own: _Own, path: str) -> bool:
     there = _stat(path)
     return (
         there is not None
-        and os.path.samestat(there, os.fstat(own.descriptor))
-        and os.pread(own.descriptor, len(own.content) + 1, 0) == own.content
+        and os.path.samestat(there, os.fstat(own.file.descriptor))
+        and os.pread(own.file.descriptor, len(own.content) + 1, 0) == own.content
     )
 
 
 def _remove(own: _Own, path: str) -> None:
-    lock_file(own.descriptor, wait=True)
+    own.file.lock(wait=True)
     if _is_in_place(own, path):
         os.unlink(path)
 
@@ -225,12 +225,12 @@ def _move_aside(path: str, seen: os.stat_result) -> bool:
     """Remove an expired lock file; False if it has changed or disappeared since it was seen."""
     aside = f"{path}.{uuid.uuid4().hex}.expired"
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = LockableFile(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        lock_file(descriptor)
-        now, there = os.fstat(descriptor), _stat(path)
+        file.lock()
+        now, there = os.fstat(file.descriptor), _stat(path)
         if there is None or not os.path.samestat(now, there) or _identity(now) != _identity(seen):
             return False
         os.rename(path, aside)
@@ -245,7 +245,7 @@ def _move_aside(path: str, seen: os.stat_result) -> bool:
     except (BlockingIOError, FileNotFoundError):
         return False
     finally:
-        os.close(descriptor)
+        file.close()
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int, int]:

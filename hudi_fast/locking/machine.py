@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from hudi_fast.errors import LockError, LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.file_locks import check_locks, has_locks, lock_file
+from hudi_fast.storage.file_locks import LockableFile, check_locks, has_locks
 
 __all__ = ["LOCK_PATH", "is_held", "machine_lock", "service_lock_path"]
 
@@ -46,32 +46,32 @@ def machine_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -
         yield
         return
     check_locks()
-    descriptor = _acquire(storage, wait_seconds, path)
+    file = _acquire(storage, wait_seconds, path)
     try:
         yield
     finally:
-        os.close(descriptor)
+        file.close()
 
 
-def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
+def _acquire(storage: Storage, wait_seconds: float, lock: str) -> LockableFile:
     deadline = time.monotonic() + wait_seconds
     path = storage.fs_path(lock)
     while True:
         if not storage.exists(".hoodie"):
             raise TableNotFoundError(f"The table {storage.uri} was deleted while this writer waited for its lock.")
-        descriptor = _open(storage, lock)
+        file = _open(storage, lock)
         try:
-            lock_file(descriptor)
-            if _is_same_file(descriptor, path):
-                _write_holder(descriptor)
-                return descriptor
+            file.lock()
+            if _is_same_file(file.descriptor, path):
+                _write_holder(file.descriptor)
+                return file
         except BlockingIOError:
             pass
         except BaseException:
-            os.close(descriptor)
+            file.close()
             raise
-        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
-        os.close(descriptor)
+        holder = os.pread(file.descriptor, 200, 0).decode(errors="replace").strip()
+        file.close()
         if time.monotonic() >= deadline:
             raise LockTimeoutError(
                 f"The table {storage.uri} is being written by another writer ({holder or 'unknown'}); gave up after "
@@ -80,10 +80,10 @@ def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
         time.sleep(_POLL_SECONDS)
 
 
-def _open(storage: Storage, lock: str) -> int:
+def _open(storage: Storage, lock: str) -> LockableFile:
     try:
         storage.make_dir(lock.rpartition("/")[0])
-        return os.open(storage.fs_path(lock), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        return LockableFile(storage.fs_path(lock), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         if error.errno not in _NOT_ALLOWED:
             raise
@@ -115,15 +115,15 @@ def is_held(storage: Storage, path: str = LOCK_PATH) -> bool:
     if not storage.is_local or not has_locks():
         return False
     try:
-        descriptor = os.open(storage.fs_path(path), os.O_RDONLY | os.O_CLOEXEC)
+        file = LockableFile(storage.fs_path(path), os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        lock_file(descriptor, shared=True)
+        file.lock(shared=True)
     except BlockingIOError:
         return True
     finally:
-        os.close(descriptor)
+        file.close()
     return False
 
 

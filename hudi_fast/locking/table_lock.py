@@ -9,11 +9,15 @@
 The machine lock is acquired first, so that processes of one machine queue there and not at the provider. The retries
 follow Apache Hudi's ``LockManager`` (1.2.0): an attempt waits up to ``wait_time_ms``; up to ``client.num_retries``
 further attempts follow, with a pause between them.
+
+A lock is that of the process that acquired it. A child of ``fork`` has a copy of its parent's objects, but not the
+threads that renew the lease: it neither relies on the lock nor releases it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -39,6 +43,7 @@ class HeldLock:
     def __init__(self, provider: LockProvider | None = None) -> None:
         self._provider = provider
         self._ended = False
+        self._process = os.getpid()
         self._callbacks: list[Callable[[], None]] = []
 
     def before_end(self, act: Callable[[], None]) -> None:
@@ -46,10 +51,15 @@ class HeldLock:
         if act not in self._callbacks:
             self._callbacks.append(act)
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process is a child of ``fork``, and the lock is that of its parent."""
+        return self._process != os.getpid()
+
     def end(self) -> None:
         """Run the registered callbacks and mark the lock as released."""
         try:
-            for act in self._callbacks:
+            for act in () if self.is_inherited else self._callbacks:
                 act()
         finally:
             self._ended = True
@@ -61,6 +71,11 @@ class HeldLock:
             LockError: the lock was lost, or may be lost before the change is visible. The caller must not publish, and
                 must not touch files that another writer may have taken over.
         """
+        if self.is_inherited:
+            raise LockError(
+                f"The table lock is held by process {self._process}, from which this one was forked. Nothing was "
+                "published. Begin the write in this process: call hudi_fast.write or HudiTable.open here."
+            )
         if self._ended:
             raise LockError("The table lock was already released; work under it cannot continue.")
         if self._provider is not None:
@@ -88,9 +103,7 @@ def table_lock(storage: Storage, options: LockOptions) -> Iterator[HeldLock]:
     """
     with contextlib.ExitStack() as held:
         held.enter_context(machine_lock(storage, _patience(options)))
-        provider = None
-        if options.is_distributed:
-            provider = held.enter_context(_provided(storage, options))
+        provider = held.enter_context(_provided(storage, options)) if options.is_distributed else None
         ours = HeldLock(provider)
         held.callback(ours.end)
         yield ours
@@ -115,15 +128,17 @@ def writer_turn(storage: Storage, options: LockOptions) -> Iterator[Lock]:
 
 @contextlib.contextmanager
 def _provided(storage: Storage, options: LockOptions) -> Iterator[LockProvider]:
-    provider = open_provider(storage, options)
+    provider, process = open_provider(storage, options), os.getpid()
     try:
         _acquire(provider, storage, options)
         try:
             yield provider
         finally:
-            _release(provider, storage)
+            if process == os.getpid():
+                _release(provider, storage)
     finally:
-        provider.close()
+        if process == os.getpid():
+            provider.close()
 
 
 def _acquire(provider: LockProvider, storage: Storage, options: LockOptions) -> None:

@@ -14,7 +14,6 @@ a warning.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -33,6 +32,7 @@ from hudi_fast.metadata_table.records import ALL_PARTITIONS
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.table_delta import TableDelta
 from hudi_fast.storage.base import FileStat
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.view.listing import StorageLister
 
 __all__ = ["MetadataLister"]
@@ -106,7 +106,7 @@ class MetadataLister:
 
     def __init__(self, table: MetadataTable) -> None:
         self.table = table
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._listings: dict[str, _Listing] = {}
         self._whole: _Listing | None = None
         self._lookups = 0

@@ -17,7 +17,6 @@ releases 0.15.0 and 1.2.0.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +36,7 @@ from hudi_fast.metadata_table.layout import (
 from hudi_fast.metadata_table.trust import distrust_of, names_no_file
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.storage.concurrency import in_threads
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -72,7 +72,7 @@ class _Caches:
     """Cached lookups; an unpickled table starts with empty caches."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.rule: _Rule | None = None
         self.groups: dict[str, tuple[FileSlice, ...]] = {}
         self.blocks = BlockCache(_CACHED_BYTES)

@@ -11,12 +11,12 @@ Source: ``HoodieMetrics``, ``Metrics``, ``HoodieCommitMetadata`` (1.2.0).
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable
 
 from hudi_fast.config.metrics_options import MetricsOptions
 from hudi_fast.events import Completed, Phase, note
 from hudi_fast.monitoring.reporters import report
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import ms_from_instant
@@ -134,7 +134,7 @@ class MetricsListener:
 
 _GAUGES: dict[str, dict[str, int]] = {}
 """Gauges of this process by base path, as Apache Hudi keeps them."""
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 
 
 def _event_times(stats: Iterable[WriteStat], now_ms: int) -> dict[str, int]:

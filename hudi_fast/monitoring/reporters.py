@@ -12,7 +12,6 @@ import re
 import secrets
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -22,6 +21,7 @@ from hudi_fast.config.metrics_options import MetricsOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.events import note, without_secrets
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.forks import new_lock
 
 __all__ = ["prepare_reporter", "report"]
 
@@ -100,7 +100,7 @@ class _Tables:
 
 _ENDPOINTS: dict[int, _Tables] = {}
 _JOBS: dict[tuple[str, str, int], str] = {}
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 
 
 def _client() -> Any:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import base64
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ import pyarrow.fs as pafs
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.forks import PerProcess, new_lock
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, timeout_of
 from hudi_fast.storage.refusals import NO_CREDENTIALS, refusal_code, refused
@@ -199,8 +199,8 @@ class AzureStore:
     def __init__(self, options: AzureOptions, files: RenewedFiles) -> None:
         self._options, self._host = options, options.server()
         self._files = files
-        self._made: Any = None
-        self._lock = threading.Lock()
+        self._made: PerProcess[Any] = PerProcess()
+        self._lock = new_lock()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options!r})"
@@ -283,9 +283,8 @@ class AzureStore:
     def _blob(self, name: str) -> Any:
         container, _, key = name.partition("/")
         with self._lock:
-            if self._made is None:
-                self._made = self._options.client()
-            return self._made.get_blob_client(container, key)
+            made = self._made.get() or self._made.set(self._options.client())
+            return made.get_blob_client(container, key)
 
     def _call(self, what: str, name: str, request: Callable[[], Result], none_codes: Sequence[str]) -> Result | None:
         """The result of a request; None for errors with one of ``none_codes``."""

@@ -2,9 +2,15 @@
 
 Only POSIX systems have them (``flock``). Elsewhere, so on Windows, local tables can be read but not written: without
 these locks two writers of one machine would overwrite each other.
+
+Such a lock belongs to the open file, and a child of ``fork`` has the open files of its parent: it would keep the lock
+for as long as it lives. So a child closes them at once, and a holder unlocks its file before it closes it.
 """
 
 from __future__ import annotations
+
+import os
+import threading
 
 from hudi_fast.errors import UnsupportedFeatureError
 
@@ -13,7 +19,11 @@ try:
 except ImportError:
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_locks", "has_locks", "lock_file"]
+__all__ = ["LockableFile", "check_locks", "has_locks"]
+
+_open: set[LockableFile] = set()
+_guard = threading.RLock()
+"""Held by ``fork``: a child knows all open files. Reentrant for handlers of signals."""
 
 
 def has_locks() -> bool:
@@ -30,17 +40,55 @@ def check_locks() -> None:
         )
 
 
-def lock_file(descriptor: int, *, wait: bool = False, shared: bool = False) -> None:
-    """Lock an open file until it is closed.
+class LockableFile:
+    """An open file, or folder, that can be locked until it is closed. It is closed in a child of ``fork``.
 
     Args:
-        descriptor: of the file, or of a folder.
-        wait: wait for other holders.
-        shared: let others hold the lock, too, if theirs are shared.
+        path: of the file.
+        flags: of :func:`os.open`.
 
     Raises:
-        BlockingIOError: another holder has the lock.
-        UnsupportedFeatureError: this system cannot lock files.
+        OSError: the file cannot be opened.
     """
-    check_locks()
-    fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+
+    def __init__(self, path: str, flags: int) -> None:
+        with _guard:
+            self.descriptor = os.open(path, flags, 0o666)
+            _open.add(self)
+
+    def lock(self, *, wait: bool = False, shared: bool = False) -> None:
+        """Lock the file.
+
+        Args:
+            wait: wait for other holders.
+            shared: let others hold the lock, too, if theirs are shared.
+
+        Raises:
+            BlockingIOError: another holder has the lock.
+            UnsupportedFeatureError: this system cannot lock files.
+        """
+        check_locks()
+        fcntl.flock(self.descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+
+    def close(self) -> None:
+        """Unlock and close the file. Does nothing in a child of ``fork`` for a file of its parent."""
+        with _guard:
+            if self in _open:
+                _open.remove(self)
+                try:
+                    if fcntl is not None:
+                        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+                finally:
+                    os.close(self.descriptor)
+
+
+def _close_in_child() -> None:
+    for file in _open:
+        os.close(file.descriptor)  # without unlocking it: the lock is the parent's
+        file.descriptor = -1
+    _open.clear()
+    _guard.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_close_in_child)

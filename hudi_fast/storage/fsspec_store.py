@@ -36,6 +36,7 @@ from hudi_fast.errors import (
 )
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.folder_store import temporary_beside
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["FsspecFiles", "FsspecStore", "Promises", "try_out"]
@@ -64,7 +65,7 @@ class Promises:
 
 
 _known: dict[Any, Promises] = {}
-_guard = threading.Lock()
+_guard = new_lock()
 
 
 class FsspecStore:

@@ -15,7 +15,6 @@ Source: Google Cloud Storage, "Request preconditions"; GCSStorageLockClient, Hud
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,6 +26,7 @@ import pyarrow.fs as pafs
 from hudi_fast.errors import ConfigError, StorageAccessError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.forks import PerProcess, new_lock
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, is_true, timeout_of
 from hudi_fast.storage.refusals import ACCESS_DENIED, NO_BUCKET, NO_CREDENTIALS, refusal_code, refused
@@ -184,8 +184,8 @@ class GcsStore:
 
     def __init__(self, options: GcsOptions) -> None:
         self._options, self._host = options, options.server()
-        self._made: Any = None
-        self._lock = threading.Lock()
+        self._made: PerProcess[Any] = PerProcess()
+        self._lock = new_lock()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options!r})"
@@ -323,6 +323,4 @@ class GcsStore:
     @property
     def _client(self) -> Any:
         with self._lock:
-            if self._made is None:
-                self._made = self._options.client()
-            return self._made
+            return self._made.get() or self._made.set(self._options.client())

@@ -23,7 +23,6 @@ import contextlib
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -38,6 +37,7 @@ from hudi_fast.errors import (
 )
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.folder_store import temporary_beside
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.storage.hdfs_options import HdfsOptions
 from hudi_fast.storage.servers import Server
 
@@ -58,7 +58,7 @@ _owners: set[int] = set()
 """Process ids of those that made clients: this process, or the one that it was forked from."""
 
 _token_files: list[str] = []
-_guard = threading.Lock()
+_guard = new_lock()
 
 
 class HdfsClient:

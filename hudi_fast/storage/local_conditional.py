@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Iterator
 
 from hudi_fast.storage.conditional import Versioned
-from hudi_fast.storage.file_locks import check_locks, lock_file
+from hudi_fast.storage.file_locks import LockableFile, check_locks
 
 __all__ = ["LocalConditionalStore"]
 
@@ -64,12 +64,12 @@ class LocalConditionalStore:
 @contextlib.contextmanager
 def _folder_lock(folder: str) -> Iterator[None]:
     check_locks()
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    opened = LockableFile(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        lock_file(descriptor, wait=True)
+        opened.lock(wait=True)
         yield
     finally:
-        os.close(descriptor)
+        opened.close()
 
 
 @contextlib.contextmanager

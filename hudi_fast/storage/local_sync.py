@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 
 import pyarrow as pa
 
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["NotedFile", "note", "sync", "to_disk"]
@@ -28,7 +28,7 @@ _THREADS = 16
 """A file system writes the journal once for files that wait together."""
 
 _noted: set[str] = set()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def note(name: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow.fs as pafs
+
+from hudi_fast.storage.forks import PerProcess, new_lock
 
 __all__ = ["RenewedFiles"]
 
@@ -29,9 +30,8 @@ class RenewedFiles:
         first: Callable[[], object] = lambda: None,
     ) -> None:
         self._keys, self._make, self._first = keys, make, first
-        self._lock = threading.Lock()
-        self._known: Any = None
-        self._made: pafs.FileSystem | None = None
+        self._lock = new_lock()
+        self._made: PerProcess[tuple[Any, pafs.FileSystem]] = PerProcess()
 
     def __call__(self) -> pafs.FileSystem:
         """The file system for the next accesses.
@@ -40,9 +40,10 @@ class RenewedFiles:
             OSError: there are no keys now.
         """
         with self._lock:
-            if self._made is None:
+            made = self._made.get()
+            if made is None:
                 self._first()
             keys = self._keys()
-            if self._made is None or keys != self._known:
-                self._made, self._known = self._make(keys), keys
-            return self._made
+            if made is None or keys != made[0]:
+                made = self._made.set((keys, self._make(keys)))
+            return made[1]

@@ -19,13 +19,13 @@ Source: Amazon S3 User Guide, "Conditional requests"; S3StorageLockClient, Hudi 
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.conditional import ExpiredCredentialsError, ThrottledError, Versioned, expired_text
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.forks import PerProcess, new_lock
 from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.refusals import ACCESS_DENIED, INTERCEPTED, refusal_code, refused
 from hudi_fast.storage.s3_credentials import role_error
@@ -51,9 +51,8 @@ class S3Store:
 
     def __init__(self, options: S3Options) -> None:
         self._options, self._headers, self._host = options, options.headers(), options.server()
-        self._made: Any = None
-        self._keys: object = None
-        self._lock = threading.Lock()
+        self._made: PerProcess[tuple[Any, object]] = PerProcess()
+        self._lock = new_lock()
         server = options.endpoint_url
         self._proven = _PROVEN.setdefault(server, set()) if server else {"If-None-Match", "If-Match"}
 
@@ -221,11 +220,17 @@ class S3Store:
         boto3 reads a file once, and renews only what a server gave it.
         """
         with self._lock:
-            if self._made is client:
-                self._connect(keys_before=self._keys)
-            return self._made is not client
+            used = self._made.get()
+            if used is None or used[0] is not client:
+                return True
+            made = self._connect()
+            if made[1] == used[1]:
+                return False
+            self._made.set(made)
+            return True
 
-    def _connect(self, keys_before: object = None) -> None:
+    def _connect(self) -> tuple[Any, object]:
+        """A client with the credentials that are found now, and these."""
         session = self._options.session()
         found = session.get_credentials()
         try:
@@ -234,9 +239,9 @@ class S3Store:
             if self._options.role is None:
                 raise self._os_error("read", "credentials", error) from error
             raise role_error(self._options.role, error) from error
-        if self._made is None or keys != keys_before:
-            self._made, self._keys = self._options.client(session), keys
-            self._made.meta.events.register("after-call.s3", _check_answer)
+        made = self._options.client(session)
+        made.meta.events.register("after-call.s3", _check_answer)
+        return made, keys
 
     def _os_error(self, what: str, name: str, error: Exception) -> OSError:
         """What to raise for a failed request."""
@@ -265,9 +270,7 @@ class S3Store:
     @property
     def _client(self) -> Any:
         with self._lock:
-            if self._made is None:
-                self._connect()
-            return self._made
+            return (self._made.get() or self._made.set(self._connect()))[0]
 
     @property
     def _failures(self) -> tuple[type[Exception], ...]:

@@ -13,13 +13,13 @@ Sources: SkewAdjustingTimeGenerator, HoodieInstantTimeGenerator, TransactionMana
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.timeline.instant import instant_from_ms
 
 __all__ = ["InstantClock"]
@@ -62,7 +62,7 @@ class InstantClock:
         self.zone = zone
         self.skew_ms = skew_ms
         self._now_ms = now_ms
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._last = ""
         self._taken = 0.0
         self._held: Fence | None = None

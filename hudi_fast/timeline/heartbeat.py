@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import platform
 import threading
 import time
@@ -61,6 +62,7 @@ class Heartbeat:
     def __init__(self, storage: Storage, instant: str, rule: HeartbeatRule) -> None:
         self._storage, self._instant, self._rule = storage, instant, rule
         self._ended = threading.Event()
+        self._process = os.getpid()
         self._last = self._longest = 0.0
         self._has_begun = False
         self._fields = {"table": storage.uri, "instant": instant}
@@ -82,7 +84,12 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the heartbeat and delete its file; a file that cannot be deleted expires."""
+        """Stop the heartbeat and delete its file; a file that cannot be deleted expires.
+
+        Does nothing in a child of ``fork``: the heartbeat is its parent's.
+        """
+        if self._process != os.getpid():
+            return
         self._ended.set()
         self._thread.join()
         with contextlib.suppress(OSError):

@@ -10,11 +10,11 @@ each of them.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 
 from hudi_fast.metadata_table.state import can_be_kept, metadata_of
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.forks import new_lock
 from hudi_fast.view.table_state import TableState, without_large_commit
 
 __all__ = ["keep_state", "last_state"]
@@ -22,7 +22,7 @@ __all__ = ["keep_state", "last_state"]
 _TABLES = 4
 _CACHED_BYTES = 128 << 20
 """Of decompressed HFile blocks, for all tables together, but for the last one."""
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 _STATES: OrderedDict[str, TableState] = OrderedDict()
 """By folder of the table; the most recently used one is the last."""
 

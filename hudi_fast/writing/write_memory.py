@@ -7,11 +7,11 @@ it. Thread-safe.
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.forks import new_lock
 
 __all__ = ["WriteMemory", "memory_of"]
 
@@ -34,7 +34,7 @@ class WriteMemory:
     partitions: set[str] = field(default_factory=set)
 
 
-_lock = threading.Lock()
+_lock = new_lock()
 _memories: OrderedDict[tuple[str, str], WriteMemory] = OrderedDict()
 
 

@@ -7,6 +7,7 @@ Modules: hudi_fast.locking.provider, hudi_fast.locking.open_provider.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import threading
@@ -22,6 +23,7 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.locking.table_lock import HeldLock, table_lock
 from tests.locking.contention import contend, contend_threads
 from tests.locking.providers import LEASED, LOCK, ON_SERVERS, Provider, held, kinds, open_kind
+from tests.support.forks import wait_for
 
 EACH = pytest.mark.parametrize("provider", kinds(), indirect=True)
 TABLE = {
@@ -72,6 +74,29 @@ def test_a_lock_is_taken_and_given_back(provider: Provider) -> None:
         assert provider.holders() == [second]
     assert provider.holders() == []
     assert first != second or "process" in first
+
+
+@EACH
+def test_a_child_of_fork_neither_has_the_lock_nor_takes_it_away(provider: Provider) -> None:
+    """It leaves the block as well, as a child does whose work fails."""
+    options = LockOptions.from_options(dict(provider.options))
+    child, refused = -1, False
+    try:
+        with table_lock(provider.table, options) as lock:
+            before = provider.holders()
+            child = os.fork()
+            if not child:
+                lock.require()
+            assert wait_for(child) == 0
+            assert len(before) == 1
+            assert provider.holders() == before
+            lock.require()
+    except hf.LockError as error:
+        refused = "was forked" in str(error)
+    finally:
+        if not child:
+            os._exit(0 if refused else 1)
+    assert provider.holders() == []
 
 
 @pytest.mark.parametrize("provider", kinds(*LEASED), indirect=True)

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.locking import machine
 from hudi_fast.locking.machine import LOCK_PATH, is_held, machine_lock
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.file_locks import lock_file
+from hudi_fast.storage.file_locks import LockableFile
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 WRITER = """
@@ -141,13 +140,14 @@ def test_a_lock_file_that_was_replaced_before_it_was_locked_does_not_count(
     hf.write(plain_rows([7]), fresh, options())
     with contextlib.ExitStack() as others:
 
-        def after_an_overwrite(descriptor: int) -> None:
-            monkeypatch.setattr(machine, "lock_file", lock_file)
+        def after_an_overwrite(file: LockableFile) -> None:
+            monkeypatch.setattr(LockableFile, "lock", as_it_is)
             Storage(table).exchange(Storage(fresh))
             others.enter_context(machine_lock(Storage(table), 1))
-            lock_file(descriptor)
+            file.lock()
 
-        monkeypatch.setattr(machine, "lock_file", after_an_overwrite)
+        as_it_is = LockableFile.lock
+        monkeypatch.setattr(LockableFile, "lock", after_an_overwrite)
         with pytest.raises(hf.LockTimeoutError, match="being written by another writer"):
             others.enter_context(machine_lock(Storage(table), 0.05))
     with machine_lock(Storage(table), 0):

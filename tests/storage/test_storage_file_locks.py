@@ -1,17 +1,20 @@
-"""Systems without POSIX file locks: local tables are read, and a write says what is missing."""
+"""File locks: those of POSIX, systems that have none, and children of ``fork``."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.storage.file_locks import has_locks, lock_file
+from hudi_fast.storage.file_locks import LockableFile, has_locks
+from hudi_fast.storage.forks import PerProcess, new_lock
 from tests.spark.programs import PROJECT
+from tests.support.forks import in_children
 from tests.support.small_tables import options, plain_rows
 
 PROGRAM = """
@@ -51,9 +54,38 @@ def test_a_system_without_file_locks_reads_and_refuses_to_write(tmp_path: Path) 
 
 def test_a_lock_excludes_another_opening_of_the_file(tmp_path: Path) -> None:
     assert has_locks()
-    path = tmp_path / "lock"
-    with open(path, "w") as first, open(path) as second:
-        lock_file(first.fileno(), shared=True)
-        lock_file(second.fileno(), shared=True)
+    first, second = (LockableFile(str(tmp_path / "lock"), os.O_RDWR | os.O_CREAT) for _ in range(2))
+    first.lock(shared=True)
+    second.lock(shared=True)
+    with pytest.raises(BlockingIOError):
+        second.lock()
+    first.close()
+    second.lock()
+    second.close()
+
+
+def test_a_child_of_fork_neither_keeps_a_lock_nor_takes_it_away(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    held, other = (LockableFile(path, os.O_RDWR | os.O_CREAT) for _ in range(2))
+    held.lock()
+    ended, end = os.pipe()
+    with in_children(3, lambda: (held.close(), os.close(end), os.read(ended, 1))):
         with pytest.raises(BlockingIOError):
-            lock_file(second.fileno())
+            other.lock()
+        held.close()
+        other.lock()
+        os.close(end)
+    os.close(ended)
+    other.close()
+
+
+def free_and_own(lock: threading.Lock, connection: PerProcess[str]) -> None:
+    assert lock.acquire(timeout=5)
+    assert connection.get() is None
+
+
+def test_a_lock_that_another_thread_holds_is_free_in_a_child_of_fork() -> None:
+    lock, connection = new_lock(), PerProcess[str]()
+    assert connection.set("parent's") == connection.get()
+    with lock, in_children(1, lambda: free_and_own(lock, connection)):
+        pass

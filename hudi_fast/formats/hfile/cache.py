@@ -12,7 +12,6 @@ never change under their name, so one cache serves one root folder.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import pyarrow as pa
 
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.kernels.hfile_search import key_heads
+from hudi_fast.storage.forks import new_lock
 
 __all__ = ["BlockCache", "BlockEntries"]
 
@@ -65,7 +65,7 @@ class BlockCache:
     def __init__(self, max_bytes: int = 256 << 20) -> None:
         self.max_bytes = max_bytes
         self._blocks: OrderedDict[Hashable, BlockEntries] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._bytes = 0
 
     @property

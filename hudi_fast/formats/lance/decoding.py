@@ -31,6 +31,7 @@ import pyarrow as pa
 from hudi_fast.errors import HudiError
 from hudi_fast.formats.lance import decoder
 from hudi_fast.formats.lance.decoder import BATCH, END, ERROR, FRAME, MISSING
+from hudi_fast.storage.forks import in_child
 from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["LanceFile", "describe_file", "read_rows"]
@@ -231,5 +232,5 @@ def _end_all() -> None:
         _idle.pop().end()
 
 
-os.register_at_fork(after_in_child=_forget_all)
+in_child(_forget_all)
 atexit.register(_end_all)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import bisect
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -31,6 +30,7 @@ from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.hfile_search import key_heads
 from hudi_fast.merging.gather import gather_array
+from hudi_fast.storage.forks import new_lock
 
 __all__ = ["RECORDS", "Bin", "Entries", "GroupBins", "combined", "count_up_to", "key_bytes"]
 
@@ -81,8 +81,8 @@ class GroupBins:
         """Bytes of all records that were put."""
         self._held: dict[Bin, list[pa.Table]] = {}
         self._bytes = 0
-        self._lock = threading.Lock()
-        self._storing = threading.Lock()
+        self._lock = new_lock()
+        self._storing = new_lock()
         self._file: tempfile._TemporaryFileWrapper[bytes] | None = None
         self._stream: pa.ipc.RecordBatchFileWriter | None = None
         self._batches = 0

@@ -15,7 +15,6 @@ import contextlib
 import itertools
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
@@ -27,6 +26,7 @@ import pyarrow as pa
 from hudi_fast.errors import CommitError
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.row_buffer import spool_folder
+from hudi_fast.storage.forks import new_lock
 
 __all__ = ["Piece", "SpillFile", "SpillSettings"]
 
@@ -105,7 +105,7 @@ class SpillFile:
         self._folder = settings.folder or spool_folder()
         self._file: IO[bytes] | None = None
         self._end = 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._batches: list[pa.RecordBatch] = []
         self._numbers: list[Numbers] = []
         self._bytes = 0

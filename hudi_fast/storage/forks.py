@@ -1,0 +1,62 @@
+"""What a child of ``fork`` must not share with its parent: held locks, and connections.
+
+A child begins with a copy of its parent's memory and of its open files, but with one thread only: the one that forked.
+A lock that another thread held stays locked in the child for ever, and both processes would read from the same
+connections. Files that are locked are those of :mod:`hudi_fast.storage.file_locks`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
+
+__all__ = ["PerProcess", "in_child", "new_lock"]
+
+Made = TypeVar("Made")
+
+_locks: WeakSet[Any] = WeakSet()
+_inherited: list[object] = []
+"""Connections of the parent; their end would end those of the parent, too."""
+
+
+def in_child(act: Callable[[], object]) -> None:
+    """Call ``act`` in each child of ``fork`` before it goes on."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=act)
+
+
+def new_lock() -> threading.Lock:
+    """A lock that is free in a child of ``fork``, whichever thread of the parent held it."""
+    lock = threading.Lock()
+    _locks.add(lock)
+    return lock
+
+
+class PerProcess(Generic[Made]):
+    """A value with connections: a child of ``fork`` does not have that of its parent. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._made: Made | None = None
+        self._process = os.getpid()
+
+    def get(self) -> Made | None:
+        """The value of this process; None if it has set none."""
+        return self._made if self._process == os.getpid() else None
+
+    def set(self, made: Made) -> Made:
+        """Set the value of this process, and return it."""
+        if self._process != os.getpid():
+            _inherited.append(self._made)
+        self._made, self._process = made, os.getpid()
+        return made
+
+
+def _free_locks() -> None:
+    for lock in list(_locks):
+        lock._at_fork_reinit()  # as Python's own modules do, for example logging
+
+
+in_child(_free_locks)
