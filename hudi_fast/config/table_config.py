@@ -17,6 +17,7 @@ from hudi_fast.config.key_generators import infer_key_generator, key_generator_o
 from hudi_fast.config.merge_mode import MERGE_MODES, MERGE_PROPERTY_PREFIX, MergeSettings, infer_merge
 from hudi_fast.config.new_table import NewTable, new_table_properties
 from hudi_fast.config.option_names import TABLE_TYPES, TIMELINE_ZONES
+from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.relative_path import check_relative
 
@@ -234,9 +235,10 @@ def _layout(props: Mapping[str, str], version: int, where: str) -> int:
 def _folders(props: Mapping[str, str], layout: int) -> tuple[str, str]:
     if layout == 1:
         archive = props.get("hoodie.archivelog.folder", "archived")
-        return ".hoodie", check_relative(f".hoodie/{archive}" if archive else ".hoodie")
-    timeline = check_relative(f".hoodie/{props.get('hoodie.timeline.path') or 'timeline'}")
-    return timeline, check_relative(f"{timeline}/{props.get('hoodie.timeline.history.path') or 'history'}")
+        return ".hoodie", check_relative(f".hoodie/{archive}" if archive else ".hoodie", PROPERTIES_PATH)
+    timeline = check_relative(f".hoodie/{props.get('hoodie.timeline.path') or 'timeline'}", PROPERTIES_PATH)
+    history = props.get("hoodie.timeline.history.path") or "history"
+    return timeline, check_relative(f"{timeline}/{history}", PROPERTIES_PATH)
 
 
 def _key_generator(

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
@@ -59,8 +60,7 @@ def load_definitions(storage: Storage, config: TableConfig) -> Mapping[str, Inde
     """The definitions of a data table by partition of its metadata table; empty when it has none.
 
     Raises:
-        CorruptTableError: the file is invalid.
-        ConfigError: the table's properties name a path outside the table.
+        CorruptTableError: the file is invalid, or the table's properties name a path outside the table.
     """
     path = _path(storage, config)
     try:
@@ -80,7 +80,7 @@ def save_definitions(storage: Storage, config: TableConfig, definitions: Mapping
     """Replace the file by these definitions; the caller holds the table lock.
 
     Raises:
-        ConfigError: the table's properties name a path outside the table.
+        CorruptTableError: the table's properties name a path outside the table.
     """
     stored = {
         name: {
@@ -116,7 +116,7 @@ def index_version(partition: str, table_version: int, definitions: Mapping[str, 
 
 def _path(storage: Storage, config: TableConfig) -> str:
     path = config.raw.get(_PATH_KEY) or DEFINITIONS_PATH
-    return check_relative(path.removeprefix(f"{storage.uri}/"))
+    return check_relative(path.removeprefix(f"{storage.uri}/"), PROPERTIES_PATH)
 
 
 def _definition(name: str, stored: Mapping[str, object]) -> IndexDefinition:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hudi_fast.view.named_files import relative_path
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.rollback import relative_path
 from hudi_fast.writing.rollback_plan import pending_rollbacks, taken_back
 
 __all__ = ["PendingDeletes"]

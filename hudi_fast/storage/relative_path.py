@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import CorruptTableError
 
 __all__ = ["check_relative", "fault_of"]
 
 
-def check_relative(path: str) -> str:
+def check_relative(path: str, where: str | None = None) -> str:
     """Return ``path`` if it stays below the base path; file names in a table are untrusted and may leave it.
 
+    Args:
+        path: relative to the base path.
+        where: file of the table that names it.
+
     Raises:
-        ConfigError: the path leaves the base path or is invalid.
+        CorruptTableError: the path leaves the base path or is invalid.
     """
     fault = fault_of(path)
     if fault is not None:
-        raise ConfigError(f"The path {path!r} {fault}.")
+        raise CorruptTableError(f"The path {path!r} {fault}. Correct or restore the file that names it.", where)
     return path
 
 

@@ -22,6 +22,7 @@ from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan
 from hudi_fast.view.listing import StorageLister, WithFiles
+from hudi_fast.view.named_files import checked_clean
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState
 
@@ -81,8 +82,9 @@ def _plan_of(state: TableState, clean: Instant) -> CleanPlan | None:
     """The clean's plan; None if its requested file is truncated, in which case nothing was deleted."""
     path = f"{state.config.timeline_folder}/{clean.requested}.clean.requested"
     try:
-        return decode_clean_plan(read_requested_body(state.storage, state.config, clean), path)
+        plan = decode_clean_plan(read_requested_body(state.storage, state.config, clean), path)
     except FileGoneError:
         raise
     except CorruptTableError:
         return None
+    return checked_clean(state.storage, plan, path)

@@ -18,6 +18,7 @@ from hudi_fast.timeline.service_plans import (
     decode_compaction_plan,
     decode_requested_replace,
 )
+from hudi_fast.view.named_files import checked_clustering, checked_compaction
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [
@@ -50,7 +51,8 @@ def read_clustering_plan(storage: Storage, config: TableConfig, instant: Instant
     """
     path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
     with explained_plan(storage, instant):
-        return decode_requested_replace(read_requested_body(storage, config, instant), path).clustering
+        plan = decode_requested_replace(read_requested_body(storage, config, instant), path).clustering
+        return None if plan is None else checked_clustering(storage, plan, path)
 
 
 def compacted_groups(storage: Storage, config: TableConfig, instants: Sequence[Instant]) -> dict[tuple[str, str], str]:
@@ -74,7 +76,8 @@ def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant
     """
     path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
     with explained_plan(storage, instant):
-        return decode_compaction_plan(read_requested_body(storage, config, instant), path)
+        plan = decode_compaction_plan(read_requested_body(storage, config, instant), path)
+        return checked_compaction(storage, plan, path)
 
 
 def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:

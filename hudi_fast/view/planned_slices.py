@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_requested_replace
+from hudi_fast.view.named_files import checked_clustering, checked_compaction
 
 __all__ = ["PlannedSlice", "PlannedSlices"]
 
@@ -81,7 +82,7 @@ class PlannedSlices:
         if body is not None:
             return {
                 (one.partition_path, one.file_id): PlannedSlice(one.base_file, one.log_files)
-                for one in decode_compaction_plan(body, path).operations
+                for one in checked_compaction(self.storage, decode_compaction_plan(body, path), path).operations
             }
         path = f"{self.folder}/{instant}.replacecommit.requested"
         body = self._body(path)
@@ -90,7 +91,7 @@ class PlannedSlices:
             (one.partition_path, one.file_id): PlannedSlice(
                 _name(one.base_path) or None, tuple(map(_name, one.log_paths))
             )
-            for group in (() if plan is None else plan.groups)
+            for group in (() if plan is None else checked_clustering(self.storage, plan, path).groups)
             for one in group.slices
         }
 

@@ -24,9 +24,9 @@ import re
 import time
 from collections.abc import Collection
 
-from hudi_fast.errors import CommitError, ConfigError, CorruptTableError
+from hudi_fast.errors import CommitError, CorruptTableError
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.relative_path import check_relative
+from hudi_fast.view.named_files import named_file
 from hudi_fast.writing.write_memory import memory_of
 
 __all__ = [
@@ -167,10 +167,7 @@ def _lines(storage: Storage, path: str) -> list[str]:
 
 
 def _inside(storage: Storage, path: str, marker: str) -> str:
-    try:
-        return check_relative(path)
-    except ConfigError as error:
-        raise CorruptTableError(f"A marker of {storage.uri} names a file outside the table: {path}.", marker) from error
+    return named_file(storage, path, marker)
 
 
 def has_markers(storage: Storage, instant: str) -> bool:

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitError, CorruptTableError
+from hudi_fast.errors import CommitError
 from hudi_fast.events import Completed, completed
 from hudi_fast.index.bucket import bucket_counts_path
 from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
@@ -51,6 +51,7 @@ from hudi_fast.timeline.transition import (
     revert_to_requested,
     to_inflight,
 )
+from hudi_fast.view.named_files import relative_path
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.markers import delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.rollback_logs import take_back
@@ -60,7 +61,6 @@ from hudi_fast.writing.session import TableSession
 __all__ = [
     "RolledBack",
     "finish_rollbacks",
-    "relative_path",
     "request_rollback",
     "roll_back",
     "undo",
@@ -316,7 +316,6 @@ def _answer_logs(storage: Storage, rollback: str, plan: RollbackPlan, done: Mapp
     wanted: dict[str, set[str]] = {}
     for request in plan.requests:
         if request.log_blocks_to_be_deleted:
-            storage.absolute(request.partition_path)  # refuses a folder outside the table
             wanted.setdefault(request.partition_path, set()).update(request.log_blocks_to_be_deleted)
             done[request.partition_path].failed_logs.update(request.log_blocks_to_be_deleted)
     if not wanted:
@@ -332,20 +331,3 @@ def _answer_logs(storage: Storage, rollback: str, plan: RollbackPlan, done: Mapp
 
     with ThreadPool(min(_THREADS, len(wanted)), thread_name_prefix="hudi_fast") as pool:
         list(pool.map(answer, sorted(wanted)))
-
-
-def relative_path(storage: Storage, path: str) -> str:
-    """A file of a plan, relative to the table: plans name files by absolute path, with or without a scheme.
-
-    Args:
-        storage: the table's storage.
-        path: absolute, in the spelling of the plan's writer.
-
-    Raises:
-        CorruptTableError: a file outside the table.
-    """
-    base = storage.absolute("")
-    for prefix in (base, f"file://{base}", f"file:{base}"):
-        if path.startswith(prefix + "/") and "/../" not in path:
-            return path[len(prefix) + 1 :]
-    raise CorruptTableError(f"A rollback plan of {storage.uri} names a file outside the table: {path}.")

@@ -24,7 +24,6 @@ from collections.abc import Container, Iterable, Iterator
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State, with_state
@@ -33,6 +32,7 @@ from hudi_fast.timeline.restore_plans import decode_restore_metadata
 from hudi_fast.timeline.service_plans import decode_compaction_plan
 from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
+from hudi_fast.view.named_files import checked_compaction, checked_rollback, named_file
 from hudi_fast.writing.markers import has_markers, marked_files
 
 __all__ = [
@@ -114,15 +114,14 @@ def _begins_at(path: str, instant: str) -> bool:
 def _files_of_completed(storage: Storage, config: TableConfig, instant: Instant) -> Iterable[str]:
     body, path = read_instant_body(storage, config, instant), f"{config.timeline_folder}/{instant.file_name}"
     if body:
-        return _named_by(decode_commit_metadata(body, path))
+        return _named_by(storage, decode_commit_metadata(body, path), path)
     return _listed(storage, config, with_state(instant, State.INFLIGHT))  # the body is lost
 
 
-def _named_by(metadata: CommitMetadata) -> Iterator[str]:
+def _named_by(storage: Storage, metadata: CommitMetadata, where: str) -> Iterator[str]:
     for stat in metadata.write_stats():
-        if stat.path:
-            yield check_relative(stat.path)
-        yield from map(check_relative, stat.cdc_stats or ())
+        for path in (*filter(None, (stat.path,)), *(stat.cdc_stats or ())):
+            yield named_file(storage, path, where)
 
 
 # ---- pending
@@ -165,7 +164,8 @@ def _updated_slices(storage: Storage, config: TableConfig, failed: Instant) -> f
 
 
 def _planned_partitions(storage: Storage, config: TableConfig, compaction: Instant) -> set[str]:
-    plan = decode_compaction_plan(read_requested_body(storage, config, compaction))
+    path = f"{config.timeline_folder}/{compaction.requested}.compaction.requested"
+    plan = checked_compaction(storage, decode_compaction_plan(read_requested_body(storage, config, compaction)), path)
     return {one.partition_path for one in plan.operations}
 
 
@@ -221,12 +221,16 @@ def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant)
         storage: the table's storage.
         config: its configuration.
         rollback: the pending rollback.
+
+    Raises:
+        CorruptTableError: it names something else than data files of the table.
     """
     path = f"{config.timeline_folder}/{rollback.requested}.rollback.requested"
     try:
-        return decode_rollback_plan(read_requested_body(storage, config, rollback), path)
+        plan = decode_rollback_plan(read_requested_body(storage, config, rollback), path)
     except CorruptTableError:
         return None
+    return checked_rollback(storage, plan, path)
 
 
 def pending_rollbacks(

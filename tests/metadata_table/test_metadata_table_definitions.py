@@ -9,7 +9,7 @@ import pytest
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table.definitions import (
     DEFINITIONS_PATH,
     IndexDefinition,
@@ -66,7 +66,7 @@ def test_the_properties_say_where_definitions_are(golden):
 
 def test_a_path_outside_the_table_is_refused(golden):
     storage = Storage(golden("h015_cow").table)
-    with pytest.raises(ConfigError, match="leaves the table"):
+    with pytest.raises(CorruptTableError, match="leaves the table"):
         load_definitions(storage, config_of(storage, hoodie_table_index_defs_path="../index.json"))
 
 

@@ -31,7 +31,7 @@ HOSTILE = [
     "p0/nul\0.parquet",
     "p0/" + "n" * 300,
 ]
-REFUSED = (hf.CorruptTableError, hf.ConfigError)
+REFUSED = hf.CorruptTableError
 SECRET = "of another table"
 
 # ---- the boundary
@@ -228,7 +228,7 @@ def test_a_forged_clean_plan_deletes_nothing_outside(named: str, tmp_path: Path)
     files = {"..": (named,), "p0": (named,)}
     plan = CleanPlan("KEEP_LATEST_COMMITS", newest, "commit", newest, files, ("..",))
     (path / f".hoodie/timeline/{requested}.clean.requested").write_bytes(encode_clean_plan(plan))
-    with contextlib.suppress(*REFUSED):
+    with contextlib.suppress(REFUSED):
         hf.HudiTable.open(path).services.clean(options=settings)
     assert victim.read_text() == "as it was"
 

@@ -18,10 +18,10 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.kernels import _bytes
 from hudi_fast.kernels.key_table import hash_keys
+
+from hudi_fast.formats.varlen import varlen_buffers
 
 __all__ = ["equal_hashes", "hashes_of"]
 

@@ -55,6 +55,7 @@ from hudi_fast.timeline.service_plans import (
 )
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.named_files import checked_clean, checked_compaction, checked_rollback
 from hudi_fast.view.pending import operation_of
 from hudi_fast.view.slices import FileSlice
 
@@ -210,7 +211,9 @@ def begin_compaction(table: MetadataTable, instant: Instant) -> Compaction:
         CorruptTableError: the plan cannot be read.
     """
     storage, config = table.storage, table.config
-    plan = decode_compaction_plan(read_requested_body(storage, config, instant))
+    path = f"{config.timeline_folder}/{instant.requested}.compaction.requested"
+    plan = decode_compaction_plan(read_requested_body(storage, config, instant), path)
+    checked_compaction(storage, plan, path)
     if instant.state is State.REQUESTED:
         to_inflight(storage, config, instant)
     schema = record_schema(config.version, stored_schema(storage, config, table.timeline))
@@ -283,12 +286,13 @@ def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock,
         _compact(table, instant, clock, map_groups)
         return True
     try:
+        path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
         body = read_requested_body(storage, config, instant)
         if instant.action == "rollback":
-            failed = decode_rollback_plan(body).instant
+            failed = checked_rollback(storage, decode_rollback_plan(body, path), path).instant
             roll_back_delta_commit(storage, config, table.timeline, failed, instant.requested, clock)
         else:
-            _clean(table, instant, decode_clean_plan(body), clock)
+            _clean(table, instant, checked_clean(storage, decode_clean_plan(body, path), path), clock)
     except CorruptTableError:
         if body:
             raise

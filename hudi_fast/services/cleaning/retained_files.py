@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.cleaning.retention import RetainedFiles
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import CleanPlan, decode_savepoint
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.history_slices import PastSlice, past_slices
+from hudi_fast.view.named_files import checked_clean, checked_savepoint, relative_path
 from hudi_fast.view.pending import pending_clusterings, read_compaction_plan
 from hudi_fast.view.table_state import TableState
 
@@ -53,7 +53,8 @@ def retained_files(state: TableState) -> RetainedFiles:
     for instant in timeline.of_action("savepoint"):
         if instant.is_completed:
             path = f"{config.timeline_folder}/{instant.file_name}"
-            _add(saved, decode_savepoint(read_instant_body(storage, config, instant), path).files)
+            saved_ = decode_savepoint(read_instant_body(storage, config, instant), path)
+            _add(saved, checked_savepoint(storage, saved_, path).files)
     compacted: dict[tuple[str, str], str] = {}
     for instant in (*timeline.pending_compactions, *timeline.pending_log_compactions):
         for one in read_compaction_plan(storage, config, instant).operations:
@@ -122,39 +123,11 @@ def relative_paths(storage: Storage, plan: CleanPlan, where: str) -> dict[str, t
     Raises:
         CorruptTableError: a file is outside the table or its partition, or is not a Hudi data file.
     """
-    bases = tuple(f"{prefix}{storage.uri}/" for prefix in ("", "file:", "file://"))
-    found: dict[str, tuple[str, ...]] = {}
-    for partition, files in plan.files.items():
-        relative = []
-        for file in files:
-            base = next((one for one in bases if file.startswith(one)), None)
-            path = "" if base is None else file[len(base) :]
-            entry = FileStat(path, 0, 0, False)
-            is_data = parse_base_file(entry) is not None or parse_log_file(entry) is not None
-            if not is_data or path.rpartition("/")[0] != partition or _leaves(path):
-                raise CorruptTableError(
-                    f"The clean plan of {storage.uri} names {file!r} in partition {partition!r}: expected a base or "
-                    "log file of that partition below the table's path. Nothing was deleted. Where the table has been "
-                    "moved, delete the clean's requested and inflight files and clean again.",
-                    where,
-                )
-            relative.append(path)
-        found[partition] = tuple(relative)
-    if any(_leaves(one) or not one for one in plan.partitions_to_be_deleted):
-        raise CorruptTableError(
-            f"The clean plan of {storage.uri} deletes the partitions {list(plan.partitions_to_be_deleted)}: expected "
-            "paths below the table's. Nothing was deleted.",
-            where,
-        )
-    return found
+    checked_clean(storage, plan, where)
+    return {name: tuple(relative_path(storage, one, where) for one in paths) for name, paths in plan.files.items()}
 
 
 # ---- helpers
-
-
-def _leaves(path: str) -> bool:
-    parts = path.split("/")
-    return ".." in parts or parts[0] in ("", ".hoodie")
 
 
 def _pending_reason(path: str, pending: set[str]) -> str:

@@ -17,7 +17,6 @@ from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
@@ -143,7 +142,7 @@ def combined_result(done: Iterable[Finished], seconds: float) -> ClusteringResul
 def path_of(slice_: ClusteringSlice, file: str) -> str:
     """A file of a plan, relative to the table; plans contain the base path in the planner's spelling."""
     name = file.rpartition("/")[2]
-    return check_relative(f"{slice_.partition_path}/{name}" if slice_.partition_path else name)
+    return f"{slice_.partition_path}/{name}" if slice_.partition_path else name
 
 
 def slices_of(storage: Storage, group: ClusteringGroup, history: SchemaHistory | None = None) -> list[FileSlice]:

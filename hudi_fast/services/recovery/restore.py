@@ -49,11 +49,11 @@ from hudi_fast.timeline.restore_plans import (
     encode_restore_plan,
 )
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.view.named_files import relative_path
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.markers import delete_leftover_markers, marked_files
 from hudi_fast.writing.rollback import (
     finish_rollbacks,
-    relative_path,
     request_rollback,
     undo,
 )

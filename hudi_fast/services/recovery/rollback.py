@@ -27,10 +27,11 @@ from hudi_fast.services.recovery.withdraw import held_locks, service_of, withdra
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.plans import RollbackMetadata, RollbackPlan
+from hudi_fast.view.named_files import relative_path
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
 from hudi_fast.writing.markers import delete_leftover_markers
-from hudi_fast.writing.rollback import RolledBack, finish_rollbacks, relative_path, roll_back
+from hudi_fast.writing.rollback import RolledBack, finish_rollbacks, roll_back
 from hudi_fast.writing.rollback_plan import pending_rollbacks, plan_rollback
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings

@@ -33,6 +33,7 @@ from hudi_fast.timeline.plans import (
     encode_savepoint,
 )
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_inflight, to_inflight
+from hudi_fast.view.named_files import checked_savepoint
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
 from hudi_fast.writing.rollback_plan import pending_rollback_of
@@ -156,7 +157,8 @@ def savepoints_table(storage: Storage) -> pa.Table:
 def read_savepoint(state: TableState, savepoint: Instant) -> SavepointMetadata:
     """The body of a completed savepoint; CorruptTableError if it is damaged."""
     path = f"{state.config.timeline_folder}/{savepoint.file_name}"
-    return decode_savepoint(read_instant_body(state.storage, state.config, savepoint), path)
+    saved = decode_savepoint(read_instant_body(state.storage, state.config, savepoint), path)
+    return checked_savepoint(state.storage, saved, path)
 
 
 def _commit_of(state: TableState, instant: str | None) -> Instant:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.repairing.findings import Finding
 from hudi_fast.services.repairing.inspection import Inspection
-from hudi_fast.storage.base import FileStat
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.heartbeat import is_alive
 from hudi_fast.timeline.index_plans import decode_index_metadata, decode_index_plan
@@ -35,8 +35,9 @@ from hudi_fast.timeline.plans import (
     decode_savepoint,
 )
 from hudi_fast.timeline.restore_plans import decode_restore_metadata
-from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_requested_replace
+from hudi_fast.timeline.service_plans import ClusteringPlan, decode_compaction_plan, decode_requested_replace
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.named_files import checked_clean, checked_clustering, checked_compaction, checked_rollback
 
 __all__ = ["find_instants", "is_clustering"]
 
@@ -45,12 +46,12 @@ _LEFT_BEHIND_MS = 3_600_000
 
 _Decode = Callable[[bytes, str | None], object]
 
-_PLANS: dict[str, _Decode] = {
-    "compaction": decode_compaction_plan,
-    "logcompaction": decode_compaction_plan,
-    "clustering": decode_requested_replace,
-    "clean": decode_clean_plan,
-    "indexing": decode_index_plan,
+_PLANS: dict[str, Callable[[Storage, bytes, str], object]] = {
+    "compaction": lambda storage, body, path: checked_compaction(storage, decode_compaction_plan(body, path), path),
+    "logcompaction": lambda storage, body, path: checked_compaction(storage, decode_compaction_plan(body, path), path),
+    "clustering": lambda storage, body, path: _clustering_of(storage, body, path),
+    "clean": lambda storage, body, path: checked_clean(storage, decode_clean_plan(body, path), path),
+    "indexing": lambda _, body, path: decode_index_plan(body, path),
 }
 _BODIES: dict[str, _Decode] = {
     "clean": decode_clean_metadata,
@@ -85,14 +86,18 @@ def is_clustering(inspection: Inspection, instant: Instant) -> bool:
     """Whether a pending replace commit of layout 1 is a clustering: it has a plan.
 
     Raises:
-        CorruptTableError: its requested file is damaged.
+        CorruptTableError: its requested file is damaged, or names something else than data files.
     """
     requested = inspection.files_of(instant).get(State.REQUESTED)
     if requested is None:
         return False
-    return (
-        decode_requested_replace(inspection.storage.read_bytes(requested.path), requested.path).clustering is not None
-    )
+    storage = inspection.storage
+    return _clustering_of(storage, storage.read_bytes(requested.path), requested.path) is not None
+
+
+def _clustering_of(storage: Storage, body: bytes, path: str) -> ClusteringPlan | None:
+    plan = decode_requested_replace(body, path).clustering
+    return None if plan is None else checked_clustering(storage, plan, path)
 
 
 # ---- pending
@@ -132,7 +137,7 @@ def _rollback(inspection: Inspection, instant: Instant, path: str, restoring: bo
     requested = inspection.files_of(instant).get(State.REQUESTED)
     try:
         body = b"" if requested is None else inspection.storage.read_bytes(requested.path)
-        target = decode_rollback_plan(body, path).instant
+        plan = decode_rollback_plan(body, path)
     except (CorruptTableError, FileNotFoundError):
         if requested is not None and instant.state is State.REQUESTED:
             advice = "A rollback whose plan was never completed; it is removed from the timeline."
@@ -141,6 +146,11 @@ def _rollback(inspection: Inspection, instant: Instant, path: str, restoring: bo
             "An inflight rollback whose plan is lost, and with it the list of files to delete. Find and delete the "
             "data files of the instant that it rolls back, then delete the rollback's files on the timeline."
         )
+        return Finding("dangling instant", instant.requested, path, 0, False, advice)
+    try:
+        target = checked_rollback(inspection.storage, plan, path).instant
+    except CorruptTableError as error:
+        advice = f"{error} No write can begin until then."
         return Finding("dangling instant", instant.requested, path, 0, False, advice)
     advice = f"An abandoned rollback of {target}; it is finished."
     if any(one.requested == target for one in inspection.timeline.writes()):
@@ -174,7 +184,7 @@ def _lost_plan(inspection: Inspection, instant: Instant) -> str | None:
             body = inspection.storage.read_bytes(requested.path)
             if not body:
                 return "the requested file is empty."
-            _PLANS[instant.action](body, requested.path)
+            _PLANS[instant.action](inspection.storage, body, requested.path)
         except CorruptTableError as error:
             return str(error)
         except FileNotFoundError:  # another process completed or removed it

@@ -105,7 +105,7 @@ def lsm_file(name: str, size: int) -> LsmFile:
     """Parse a file name; a file with an unknown form of name may hold any instant.
 
     Raises:
-        ConfigError: the name points outside the folder.
+        CorruptTableError: the name points outside the folder.
     """
     match = _DATA_FILE.fullmatch(check_relative(name))
     return LsmFile(name, "", "", 0, size) if match is None else LsmFile(name, match[1], match[2], int(match[3]), size)

@@ -1,0 +1,187 @@
+"""Files, partitions and instants that plans and metadata on a timeline name.
+
+::
+
+    a body from the timeline ─► decode_... ─► checked_... ─► the same plan: all that it names is data of the table
+
+A table is untrusted, and what a plan names is read, or deleted. So each plan passes one of these functions right after
+it was decoded. What it names must be base and log files of the partition that it says, below the table's base path;
+partitions outside ``.hoodie``; instants of a known action. The storage refuses paths that lead out of the table a
+second time, and links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.relative_path import fault_of
+from hudi_fast.timeline.plans import CleanPlan, RollbackPlan, SavepointMetadata
+from hudi_fast.timeline.service_plans import ClusteringPlan, CompactionPlan
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+
+__all__ = [
+    "checked_clean",
+    "checked_clustering",
+    "checked_compaction",
+    "checked_rollback",
+    "checked_savepoint",
+    "is_data_file",
+    "named_file",
+    "relative_path",
+]
+
+_ACTIONS = frozenset(
+    ("commit", "deltacommit", "replacecommit", "clustering", "compaction", "logcompaction", "clean", "indexing")
+)
+"""Actions that are rolled back."""
+
+
+def is_data_file(path: str) -> bool:
+    """Whether a path, relative to a table, is that of a base or log file outside ``.hoodie``."""
+    entry = FileStat(path, 0, 0, False)
+    is_data = parse_base_file(entry) is not None or parse_log_file(entry) is not None
+    return is_data and not _fault_of_partition(path.rpartition("/")[0])
+
+
+def relative_path(storage: Storage, path: str, where: str | None = None) -> str:
+    """A file that a plan names, relative to the table: plans name files by absolute path, with or without a scheme.
+
+    Args:
+        storage: the table's storage.
+        path: absolute, in the spelling of the plan's writer.
+        where: file of the plan, for messages.
+
+    Raises:
+        CorruptTableError: it is outside the table.
+    """
+    base = storage.absolute("")
+    for prefix in (base, f"file://{base}", f"file:{base}"):
+        if path.startswith(prefix + "/") and fault_of(path[len(prefix) + 1 :]) is None:
+            return path[len(prefix) + 1 :]
+    raise CorruptTableError(
+        f"A plan of {storage.uri} names {path!r}, a file outside the table. Nothing was done with it. Where the table "
+        "has been moved, delete the pending instant's requested and inflight files; services.repair() lists them.",
+        where,
+    )
+
+
+def named_file(storage: Storage, path: str, where: str, partition: str | None = None) -> str:
+    """Return ``path``, which is relative to the table, if it is that of a base or log file.
+
+    Args:
+        storage: the table's storage.
+        path: a file that metadata, a marker or a plan names.
+        where: file that names it, for messages.
+        partition: that it must be in; None for any.
+
+    Raises:
+        CorruptTableError: it is something else.
+    """
+    if not is_data_file(path) or partition not in (None, path.rpartition("/")[0]):
+        expected = "a partition" if partition is None else f"the partition {partition!r}"
+        found = "a file outside the table" if fault_of(path) else "another file"
+        raise CorruptTableError(
+            f"{storage.uri} names {path!r}, {found}: expected a base or log file in {expected}, not in .hoodie. "
+            "Nothing was done with it. Restore the file that names it, or delete it if its instant is pending.",
+            where,
+        )
+    return path
+
+
+def checked_rollback(storage: Storage, plan: RollbackPlan, where: str) -> RollbackPlan:
+    """Return the plan of a rollback if it names an instant, and data files.
+
+    Args:
+        storage: the table's storage.
+        plan: as decoded; it names files by absolute path.
+        where: file of the plan, for messages.
+
+    Raises:
+        CorruptTableError: it names something else.
+    """
+    if plan.action not in _ACTIONS or not (plan.instant.isascii() and plan.instant.isdigit()):
+        raise CorruptTableError(
+            f"A rollback of {storage.uri} is planned for the {plan.action!r} {plan.instant!r}: expected an action of a "
+            "timeline, and a time in digits. Nothing was deleted. Delete the rollback's requested and inflight files.",
+            where,
+        )
+    for one in plan.requests:
+        _require_partitions(storage, (one.partition_path,), where)
+        for path in (*one.files_to_be_deleted, *one.log_blocks_to_be_deleted):
+            named_file(storage, relative_path(storage, path, where), where, one.partition_path)
+    return plan
+
+
+def checked_clean(storage: Storage, plan: CleanPlan, where: str) -> CleanPlan:
+    """Return the plan of a clean if it names partitions, and data files by absolute path; as :func:`checked_rollback`.
+
+    Raises:
+        CorruptTableError: it names something else.
+    """
+    _require_partitions(storage, (*plan.files, *plan.partitions_to_be_deleted), where)
+    if "" in plan.partitions_to_be_deleted:
+        raise CorruptTableError(f"A clean of {storage.uri} deletes a partition without a path.", where)
+    for partition, paths in plan.files.items():
+        for path in paths:
+            named_file(storage, relative_path(storage, path, where), where, partition)
+    return plan
+
+
+def checked_compaction(storage: Storage, plan: CompactionPlan, where: str) -> CompactionPlan:
+    """Return the plan of a (log) compaction if it names partitions, and names of data files.
+
+    Raises:
+        CorruptTableError: it names something else.
+    """
+    for one in plan.operations:
+        _require_names(storage, one.partition_path, (*filter(None, (one.base_file,)), *one.log_files), where)
+    return plan
+
+
+def checked_clustering(storage: Storage, plan: ClusteringPlan, where: str) -> ClusteringPlan:
+    """Return the plan of a clustering if it names partitions, and data files in whichever spelling of the base path.
+
+    Raises:
+        CorruptTableError: it names something else.
+    """
+    for group in plan.groups:
+        for one in group.slices:
+            names = (path.rpartition("/")[2] for path in (one.base_path, *one.log_paths) if path)
+            _require_names(storage, one.partition_path, names, where)
+    return plan
+
+
+def checked_savepoint(storage: Storage, savepoint: SavepointMetadata, where: str) -> SavepointMetadata:
+    """Return the body of a savepoint if it names partitions, and names of data files.
+
+    Raises:
+        CorruptTableError: it names something else.
+    """
+    for partition, names in savepoint.files.items():
+        _require_names(storage, partition, (name.rpartition("/")[2] for name in names), where)
+    return savepoint
+
+
+def _require_names(storage: Storage, partition: str, names: Iterable[str], where: str) -> None:
+    _require_partitions(storage, (partition,), where)
+    for name in names:
+        named_file(storage, f"{partition}/{name}" if partition else name, where)
+
+
+def _require_partitions(storage: Storage, partitions: Iterable[str], where: str) -> None:
+    for one in partitions:
+        fault = _fault_of_partition(one)
+        if fault is not None:
+            raise CorruptTableError(
+                f"{storage.uri} names the partition {one!r}, whose path {fault}: expected a folder below the table's "
+                "base path. Nothing was done with it. Restore the file that names it, or delete it if its instant is "
+                "pending.",
+                where,
+            )
+
+
+def _fault_of_partition(path: str) -> str | None:
+    """Why a path is not that of a partition."""
+    return "lies in .hoodie" if ".hoodie" in path.split("/") else fault_of(path)
