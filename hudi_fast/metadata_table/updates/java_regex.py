@@ -1,13 +1,15 @@
-"""Java's regular expressions, as Spark's functions use them: find, replace and split, value by value.
+"""Java's regular expressions, as Spark's functions use them: find, replace and split, array by array.
 
 ::
 
-    pattern in Java's grammar ─ java_pattern ─► the same in Python's grammar ─┬─ extract ─► one group of the first match
-                                                                              ├─ replace ─► all matches replaced
-                                                                              └─ split ───► the parts between matches
+    pattern in Java's grammar ─ java_pattern ─► the same in RE2's grammar ─┬─ extract ─► one group of the first match
+                                                                           ├─ replace ─► all matches replaced
+                                                                           └─ split ───► the parts between matches
 
-The grammars share most of their forms. Where they differ, the pattern is rewritten (``.``, ``$``, named groups); forms
-that mean something else in Python, or nothing, are refused: classes within classes, ``\\p``, ``\\b``, ``\\Q`` and more.
+Patterns come from a table, and so do texts: RE2, in pyarrow, matches in linear time. The grammars share most of their
+forms. Where they differ, the pattern is rewritten (``.``, ``\\s``, named groups). Forms that RE2 lacks or reads
+otherwise are refused: look-around, backreferences, possessive counts, classes within classes, ``\\p``, ``\\b``,
+``\\Q`` and more.
 
 Sources: ``java.util.regex.Pattern`` and ``Matcher#appendReplacement`` (JDK 17); ``RegExpExtract``, ``RegExpReplace``
 and ``StringSplit`` of Spark 3.5.
@@ -16,182 +18,253 @@ and ``StringSplit`` of Spark 3.5.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.metadata_table.updates.spark_times import Unknown
 
-__all__ = ["extract", "java_pattern", "replace", "split"]
+__all__ = ["JavaPattern", "extract", "java_pattern", "replace", "split"]
 
 _ANY = "[^\n\r\x85\u2028\u2029]"
-_END = "(?:\\Z|(?=\r\n\\Z)|(?<!\r)(?=\n\\Z)|(?=[\r\x85\u2028\u2029]\\Z))"
-_ESCAPES = frozenset("dDsSwWtnrf\\.[]{}()*+-?^$|/#&~!\"%',:;<=>@`_ 123456789")
-_GROUP_BEGINS = ("?:", "?=", "?!", "?<=", "?<!", "?>")
+_ENDS_WITH_LINE = "[\n\r\x85\u2028\u2029]\\z"
+_SPACE = "\\t\\n\\v\\f\\r "
+"""Java's white space; that of RE2 has no vertical tab."""
+
+_FOLDED = "[\u017f\u212a]"
+"""Letters that RE2, but not Java, takes for an s or a k where case does not matter."""
+
+_ESCAPES = frozenset("dDsSwWtnrf\\.[]{}()*+-?^$|/#&~!\"%',:;<=>@`_ ")
 _NAMED = re.compile(r"\?<([A-Za-z][A-Za-z0-9]*)>")
 _COUNT = re.compile(r"\{\d+(,\d*)?\}")
 _FLAGS = re.compile(r"\(\?([ims]+)\)")
+_MOST_GROUPS = 9
+"""RE2's replacements name a group by one digit."""
+
+
+@dataclass(frozen=True, slots=True)
+class JavaPattern:
+    """A pattern of Java's.
+
+    Attributes:
+        java: as Java writes it.
+        re2: as RE2 writes it; each group is named ``g`` and its number.
+        groups: number of groups.
+        names: numbers of the groups that have a name.
+        ignores_case: whether the case of ASCII letters does not matter.
+        sees_end: whether it has a ``$``.
+    """
+
+    java: str
+    re2: str
+    groups: int = 0
+    names: Mapping[str, int] = field(default_factory=dict)
+    ignores_case: bool = False
+    sees_end: bool = False
+
+    @property
+    def matches_once(self) -> bool:
+        """Whether no match can follow another one."""
+        return self.java == "$" or (self.java.startswith("^") and "|" not in self.java)
 
 
 @lru_cache(64)
-def java_pattern(text: str) -> re.Pattern[str]:
-    """A pattern of Java's, compiled.
+def java_pattern(text: str) -> JavaPattern:
+    """A pattern of Java's.
 
     Raises:
         ValueError: it has a form that is not supported, or is no pattern at all.
     """
-    flags, body = re.ASCII, text
-    begin = _FLAGS.match(text)
-    if begin:
-        if begin[1] != "i":
-            raise ValueError(f"the pattern {text!r} has the flags {begin[1]!r}; only i is supported")
-        flags, body = flags | re.IGNORECASE, text[begin.end() :]
-    parts: list[str] = []
-    at = 0
-    while at < len(body):
-        part, at = _piece(body, at, text)
-        parts.append(part)
-    try:
-        return re.compile("".join(parts), flags)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"the pattern {text!r} is not supported: {error}") from error
+    return _Translation(text).pattern()
 
 
-def extract(pattern: re.Pattern[str], group: int) -> Callable[[str], str]:
+def extract(texts: pa.Array, pattern: JavaPattern, group: int) -> pa.Array:
     """The text of a group of the first match; empty without a match, and for a group that took no part in it.
 
+    Args:
+        texts: string[n].
+        pattern: what to find.
+        group: number of the group; 0 for the whole match.
+
+    Returns:
+        string[n], null for null.
+
     Raises:
+        Unknown: see :func:`_require_same`.
         ValueError: the pattern has no such group.
     """
     if not 0 <= group <= pattern.groups:
-        raise ValueError(f"the pattern {pattern.pattern!r} has {pattern.groups} groups; there is no group {group}")
-
-    def first(text: str) -> str:
-        found = pattern.search(text)
-        return (found[group] or "") if found else ""
-
-    return first
+        raise ValueError(f"the pattern {pattern.java!r} has {pattern.groups} groups; there is no group {group}")
+    _require_same(texts, pattern)
+    found = pc.struct_field(pc.extract_regex(texts, f"(?P<g0>{pattern.re2})"), f"g{group}")
+    return pc.if_else(texts.is_valid(), pc.fill_null(found, ""), None)
 
 
-def replace(pattern: re.Pattern[str], replacement: str) -> Callable[[str], str]:
-    """The text with each match replaced; ``$1`` and ``${name}`` in the replacement are groups, ``\\`` quotes.
+def replace(texts: pa.Array, pattern: JavaPattern, replacement: str) -> pa.Array:
+    """The texts with each match replaced; ``$1`` and ``${name}`` in the replacement are groups, ``\\`` quotes.
+
+    Arguments and result as for :func:`extract`.
 
     Raises:
-        ValueError: the replacement is not valid, or names a group that the pattern does not have.
+        Unknown: see :func:`_require_same`.
+        ValueError: the replacement is not valid, or names a group that the pattern does not have; or the pattern
+            matches the empty text, more than once.
     """
     parts = _replacement(pattern, replacement)
-
-    def made(match: re.Match[str]) -> str:
-        return "".join(one if isinstance(one, str) else match[one] or "" for one in parts)
-
-    def replaced(text: str) -> str:
-        _refuse_halves(pattern, text)
-        return pattern.sub(made, text)
-
-    return replaced
+    if not pattern.matches_once:
+        _require_longer_matches(pattern)
+    _require_same(texts, pattern)
+    made = (one.replace("\\", "\\\\") if isinstance(one, str) else f"\\{one}" for one in parts)
+    return pc.replace_substring_regex(texts, pattern.re2, "".join(made))
 
 
-def split(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
-    """The parts of a text between matches, empty ones too; an empty match at the beginning separates nothing.
-
-    An empty pattern separates all characters.
-    """
-    if not pattern.pattern:
-        return lambda text: list(text) or [""]
-
-    def parts(text: str) -> list[str]:
-        _refuse_halves(pattern, text)
-        found, begin = [], 0
-        for match in pattern.finditer(text):
-            if match.end() == 0:
-                continue
-            found.append(text[begin : match.start()])
-            begin = match.end()
-        return [*found, text[begin:]]
-
-    return parts
-
-
-def _refuse_halves(pattern: re.Pattern[str], text: str) -> None:
-    """Java also finds empty matches between the two halves of a character beyond U+FFFF.
+def split(texts: pa.Array, pattern: JavaPattern) -> pa.Array:
+    """The parts of each text between matches, empty ones too: list<string>[n]. An empty pattern separates characters.
 
     Raises:
-        Unknown: it may do so here.
+        Unknown: see :func:`_require_same`.
+        ValueError: the pattern matches the empty text.
     """
-    if any(letter > "\uffff" for letter in text) and any(one.start() == one.end() for one in pattern.finditer(text)):
-        raise Unknown
+    kind = pa.list_(pa.string())
+    if not pattern.java:
+        return pa.array([None if text is None else list(text) or [""] for text in texts.to_pylist()], kind)
+    _require_longer_matches(pattern)
+    _require_same(texts, pattern)
+    return pc.split_pattern_regex(texts, pattern.re2).cast(kind)
+
+
+def _require_longer_matches(pattern: JavaPattern) -> None:
+    """Java and RE2 do not agree on where an empty match follows another match.
+
+    Raises:
+        ValueError: the pattern has empty matches.
+    """
+    if pc.match_substring_regex(pa.array([""]), pattern.re2)[0].as_py():
+        raise ValueError(f"the pattern {pattern.java!r} also matches the empty text, which is not supported here")
+
+
+def _require_same(texts: pa.Array, pattern: JavaPattern) -> None:
+    """Java's ``$`` also matches before the end of a last line; and see ``_FOLDED``.
+
+    Raises:
+        Unknown: RE2 may find something else than Java in one of the texts.
+    """
+    for form, applies in ((_ENDS_WITH_LINE, pattern.sees_end), (_FOLDED, pattern.ignores_case)):
+        if applies and pc.any(pc.match_substring_regex(texts, form)).as_py():
+            raise Unknown
 
 
 # ---- the grammar
 
 
-def _piece(body: str, at: int, whole: str) -> tuple[str, int]:
-    """One piece of a pattern in Python's grammar, and where the next one begins."""
-    letter = body[at]
-    if letter == "\\":
-        return _escape(body, at, whole), at + 2
-    if letter == "[":
-        return _class(body, at, whole)
-    if letter == ".":
-        return _ANY, at + 1
-    if letter == "$":
-        return _END, at + 1
-    if letter == "(":
-        return _group(body, at, whole)
-    if letter == "{":
-        found = _COUNT.match(body, at)
-        if found is None:
-            raise ValueError(f"the pattern {whole!r} has a brace that begins no count")
-        return found[0], found.end()
-    return letter, at + 1
+class _Translation:
+    """One pattern, piece by piece.
+
+    Args:
+        text: in Java's grammar.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        flags = _FLAGS.match(text)
+        if flags and flags[1] != "i":
+            raise ValueError(f"the pattern {text!r} has the flags {flags[1]!r}; only i is supported")
+        self._ignores_case = flags is not None
+        self._body = text[flags.end() :] if flags else text
+        self._names: dict[str, int] = {}
+        self._groups = 0
+        self._sees_end = False
+        if self._ignores_case and not text.isascii():
+            raise ValueError(f"the pattern {text!r} has letters beyond ASCII, whose case Java does not ignore")
+
+    def pattern(self) -> JavaPattern:
+        """The pattern in RE2's grammar.
+
+        Raises:
+            ValueError: see :func:`java_pattern`.
+        """
+        parts: list[str] = []
+        at = 0
+        while at < len(self._body):
+            part, at = self._piece(at)
+            parts.append(part)
+        made = "".join(parts)
+        re2 = f"(?i:{made})" if self._ignores_case else made
+        try:
+            pc.match_substring_regex(pa.array([""]), re2)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"the pattern {self._text!r} is not supported: {error}") from error
+        return JavaPattern(self._text, re2, self._groups, self._names, self._ignores_case, self._sees_end)
+
+    def _piece(self, at: int) -> tuple[str, int]:
+        """One piece of the pattern in RE2's grammar, and where the next one begins."""
+        letter = self._body[at]
+        if letter == "\\":
+            return self._escape(at), at + 2
+        if letter == "[":
+            return self._class(at)
+        if letter == ".":
+            return _ANY, at + 1
+        if letter == "$":
+            self._sees_end = True
+            return "\\z", at + 1
+        if letter == "(":
+            return self._group(at)
+        if letter == "{":
+            found = _COUNT.match(self._body, at)
+            if found is None:
+                raise ValueError(f"the pattern {self._text!r} has a brace that begins no count")
+            return found[0], found.end()
+        return letter, at + 1
+
+    def _escape(self, at: int, in_class: bool = False) -> str:
+        following = self._body[at + 1 : at + 2]
+        if following not in _ESCAPES or not following or (following == "S" and in_class):
+            raise ValueError(f"the pattern {self._text!r} has the form \\{following}, which is not supported")
+        if following in "sS":
+            return _SPACE if in_class else f"[{'^' * (following == 'S')}{_SPACE}]"
+        return following if following in "_ " else f"\\{following}"
+
+    def _group(self, at: int) -> tuple[str, int]:
+        rest = self._body[at + 1 :]
+        if rest.startswith("?:"):
+            return "(?:", at + 3
+        named = _NAMED.match(rest)
+        if rest.startswith("?") and named is None:
+            raise ValueError(
+                f"the pattern {self._text!r} has a group that begins with ({rest[:3]}, which is not supported"
+            )
+        self._groups += 1
+        if named and self._names.setdefault(named[1], self._groups) != self._groups:
+            raise ValueError(f"the pattern {self._text!r} has two groups of the name {named[1]!r}")
+        return f"(?P<g{self._groups}>", at + 1 + (named.end() if named else 0)
+
+    def _class(self, at: int) -> tuple[str, int]:
+        """A class of characters; those within it that mean something in one grammar only are refused."""
+        body, parts, at = self._body, ["["], at + 1
+        if body[at : at + 1] == "^":
+            parts.append("^")
+            at += 1
+        if body[at : at + 1] == "]":
+            raise ValueError(f"the pattern {self._text!r} has a class that begins with a bracket")
+        while at < len(body) and body[at] != "]":
+            if body[at] == "[" or body.startswith("&&", at):
+                raise ValueError(f"the pattern {self._text!r} has a class within a class")
+            if body[at] == "\\":
+                parts.append(self._escape(at, in_class=True))
+                at += 2
+                continue
+            parts.append(f"\\{body[at]}" if body[at] in "^&~|" else body[at])
+            at += 1
+        if at >= len(body):
+            raise ValueError(f"the pattern {self._text!r} has a class that does not end")
+        return "".join([*parts, "]"]), at + 1
 
 
-def _escape(body: str, at: int, whole: str) -> str:
-    following = body[at + 1 : at + 2]
-    if following not in _ESCAPES or not following:
-        raise ValueError(f"the pattern {whole!r} has the form \\{following}, which is not supported")
-    if following.isdigit() and body[at + 2 : at + 3].isdigit():
-        raise ValueError(f"the pattern {whole!r} has two digits after \\")
-    return body[at : at + 2] if following.isalnum() else re.escape(following)
-
-
-def _group(body: str, at: int, whole: str) -> tuple[str, int]:
-    rest = body[at + 1 :]
-    if not rest.startswith("?"):
-        return "(", at + 1
-    named = _NAMED.match(rest)
-    if named:
-        return f"(?P<{named[1]}>", at + 1 + named.end()
-    for begin in _GROUP_BEGINS:
-        if rest.startswith(begin):
-            return f"({begin}", at + 1 + len(begin)
-    raise ValueError(f"the pattern {whole!r} has a group that begins with ({rest[:3]}, which is not supported")
-
-
-def _class(body: str, at: int, whole: str) -> tuple[str, int]:
-    """A class of characters; those within it that mean something in one grammar only are refused."""
-    parts, at = ["["], at + 1
-    if body[at : at + 1] == "^":
-        parts.append("^")
-        at += 1
-    if body[at : at + 1] == "]":
-        raise ValueError(f"the pattern {whole!r} has a class that begins with a bracket")
-    while at < len(body) and body[at] != "]":
-        if body[at] == "[" or body.startswith("&&", at):
-            raise ValueError(f"the pattern {whole!r} has a class within a class")
-        if body[at] == "\\":
-            if body[at + 1 : at + 2].isdigit():
-                raise ValueError(f"the pattern {whole!r} has a digit after \\ within a class")
-            parts.append(_escape(body, at, whole))
-            at += 2
-            continue
-        parts.append(f"\\{body[at]}" if body[at] in "^&~|" else body[at])
-        at += 1
-    if at >= len(body):
-        raise ValueError(f"the pattern {whole!r} has a class that does not end")
-    return "".join([*parts, "]"]), at + 1
-
-
-def _replacement(pattern: re.Pattern[str], text: str) -> list[str | int]:
+def _replacement(pattern: JavaPattern, text: str) -> list[str | int]:
     """Literal parts, and numbers of groups."""
     parts: list[str | int] = []
     at = 0
@@ -212,16 +285,22 @@ def _replacement(pattern: re.Pattern[str], text: str) -> list[str | int]:
     return parts
 
 
-def _reference(pattern: re.Pattern[str], text: str, at: int) -> tuple[int, int]:
+def _reference(pattern: JavaPattern, text: str, at: int) -> tuple[int, int]:
     """The number of a group, and what follows; digits count as long as there is such a group."""
     if text[at] == "{":
         name, closed, _ = text[at + 1 :].partition("}")
-        if not closed or name not in pattern.groupindex:
-            raise ValueError(f"the replacement {text!r} names the group {name!r}, which {pattern.pattern!r} lacks")
-        return pattern.groupindex[name], at + len(name) + 2
+        if not closed or name not in pattern.names:
+            raise ValueError(f"the replacement {text!r} names the group {name!r}, which {pattern.java!r} lacks")
+        return _small(pattern.names[name], text), at + len(name) + 2
     if not ("0" <= text[at] <= "9") or int(text[at]) > pattern.groups:
-        raise ValueError(f"the replacement {text!r} has a $ that names no group of {pattern.pattern!r}")
+        raise ValueError(f"the replacement {text!r} has a $ that names no group of {pattern.java!r}")
     number, at = int(text[at]), at + 1
     while at < len(text) and "0" <= text[at] <= "9" and number * 10 + int(text[at]) <= pattern.groups:
         number, at = number * 10 + int(text[at]), at + 1
-    return number, at
+    return _small(number, text), at
+
+
+def _small(number: int, text: str) -> int:
+    if number > _MOST_GROUPS:
+        raise ValueError(f"the replacement {text!r} names the group {number}; up to {_MOST_GROUPS} are supported")
+    return number

@@ -183,17 +183,17 @@ def _substring(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
 
 @_on_text
 def _regexp_extract(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
-    return _by_text(values, extract(java_pattern(options["pattern"]), int(options["idx"])), pa.string())
+    return extract(values, java_pattern(options["pattern"]), int(options["idx"]))
 
 
 @_on_text
 def _regexp_replace(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
-    return _by_text(values, replace(java_pattern(options["pattern"]), options["replacement"]), pa.string())
+    return replace(values, java_pattern(options["pattern"]), options["replacement"])
 
 
 @_on_text
 def _split(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
-    return _by_text(values, split(java_pattern(options["pattern"])), pa.list_(pa.string()))
+    return split(values, java_pattern(options["pattern"]))
 
 
 # ---- times
