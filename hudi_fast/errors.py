@@ -18,6 +18,7 @@
     │   └── CommitStateUnknownError it is unknown whether the write became visible: check before you retry
     ├── StorageAccessError          the store refuses access (also a PermissionError): fix credentials, rights, address
     ├── StorageUnreachableError     no answer came from the store (also an OSError): fix network, address, proxy
+    ├── StorageFailedError          storage failed (also an OSError): a full disk, an error of the disk: mend it, retry
     └── LockError                   the table lock could not be acquired or was lost
         └── LockTimeoutError        the lock was not acquired in time: wait, or find the holder
 
@@ -43,6 +44,7 @@ __all__ = [
     "SchemaMismatchError",
     "ServiceTakenError",
     "StorageAccessError",
+    "StorageFailedError",
     "StorageUnreachableError",
     "TableExistsError",
     "TableNotFoundError",
@@ -187,6 +189,10 @@ class StorageUnreachableError(HudiError, OSError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.seconds)
+
+
+class StorageFailedError(HudiError, OSError):
+    """Storage failed before a write had begun, or in a service or a query: a full disk, an error of the disk."""
 
 
 class LockError(HudiError):

@@ -18,6 +18,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.reading.incremental.verbs import IncrementalReads
 from hudi_fast.reading.verbs import TableReads
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import tells_failures
 from hudi_fast.writing.alter_verbs import SchemaVerbs
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ Keys = Any
 or a ``pyarrow.compute`` expression."""
 
 
+@tells_failures
 class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
     """A Hudi table on storage. Every call reads the current table state; the object caches only the path.
 

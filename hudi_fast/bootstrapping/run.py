@@ -29,6 +29,7 @@ from hudi_fast.config.defaults_file import with_table_defaults
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.errors import CommitError
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import telling_failures
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import write_bootstrap_index
@@ -74,6 +75,11 @@ def run_bootstrap(
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` there is no table.
     """
+    with telling_failures(f"The bootstrap of {storage.uri}", "There is no table; run it again."):
+        return _run(source, storage, options, mode, spark)
+
+
+def _run(source: Storage, storage: Storage, options: Mapping[str, Any], mode: str, spark: Any) -> BootstrapResult:
     started = time.monotonic()
     place = find_place(storage, source, mode)
     if place is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hudi_fast.storage.failures import tells_failures
+
 if TYPE_CHECKING:
     from hudi_fast.dml.statement import Merge
     from hudi_fast.merging.rules import Merger
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DmlVerbs"]
 
 
+@tells_failures
 class DmlVerbs:
     """Merges and updates of a table, in this process. Each is one commit."""
 

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ExpiredCredentialsError
+from hudi_fast.storage.failures import is_failure
 
 __all__ = [
     "BaseFileFooter",
@@ -257,6 +258,8 @@ def file_errors(path: str, storage: Storage | None, format_name: str) -> Iterato
         text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
         raise FileGoneError(f"A base file{table} {text} remains, restore the file.", path) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if is_failure(error):
+            raise
         raise CorruptTableError(
             f"The base file cannot be read as {format_name} ({error}). It is cut off or damaged; restore it, or "
             "restore the table to a savepoint.",

@@ -38,6 +38,7 @@ from hudi_fast.kernels.bucket_hash import joined_hashes
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.active import Timeline
+from hudi_fast.view.named_files import HASHING_FOLDER
 
 __all__ = [
     "FIRST_INSTANT",
@@ -62,7 +63,6 @@ HASH_RANGE = 2147483647
 FIRST_INSTANT = "00000000000000"
 """The instant of a partition's first ranges."""
 
-_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 _META, _MARKER = ".hashing_meta", ".commit"
 
 
@@ -155,7 +155,7 @@ def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, c
 
 def has_hashing(storage: Storage) -> bool:
     """Whether a table has ranges of any partition."""
-    return bool(storage.list_dir(_FOLDER))  # one request; `exists` takes two where there is none
+    return bool(storage.list_dir(HASHING_FOLDER))  # one request; `exists` takes two where there is none
 
 
 def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> HashingMetadata | None:
@@ -167,7 +167,7 @@ def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> Hashin
     Raises:
         CorruptTableError: the file is damaged, or the partition has files but no valid ranges.
     """
-    folder = f"{_FOLDER}/{partition}" if partition else _FOLDER
+    folder = f"{HASHING_FOLDER}/{partition}" if partition else HASHING_FOLDER
     names = [entry.name for entry in storage.list_dir(folder) if not entry.is_dir]
     written = {name.removesuffix(_META) for name in names if name.endswith(_META)}
     marked = {name.removesuffix(_MARKER) for name in names if name.endswith(_MARKER)}
@@ -187,7 +187,7 @@ def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> Hashin
 
 def hashing_path(partition: str, instant: str) -> str:
     """Path of the ranges that an instant created."""
-    return f"{_FOLDER}/{partition}/{instant}{_META}" if partition else f"{_FOLDER}/{instant}{_META}"
+    return f"{HASHING_FOLDER}/{partition}/{instant}{_META}" if partition else f"{HASHING_FOLDER}/{instant}{_META}"
 
 
 def marker_path(partition: str, instant: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.storage.failures import tells_failures
 
 if TYPE_CHECKING:
     import duckdb
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["TableReads"]
 
 
+@tells_failures
 class TableReads:
     """Snapshot, read-optimized and time travel queries of a table; all methods take the same arguments."""
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hudi_fast.catalogs.open_catalog import open_catalog
 from hudi_fast.errors import HudiError, LockTimeoutError, ServiceTakenError
@@ -45,6 +45,7 @@ from hudi_fast.services.compaction.triggers import compaction_is_due, log_compac
 from hudi_fast.services.syncing.run import sync_after_write
 from hudi_fast.services.ttl.run import delete_expired
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.failures import storage_failure
 from hudi_fast.timeline.instant import instant_from_ms
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import TableSession, without_waiting
@@ -69,13 +70,13 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
     Raises:
         HudiError: the write failed; or a service after it failed and the options make that an error. Then a note says
             that the write is committed.
-        OSError: a service after the write failed because of storage; with the same note.
+        StorageFailedError: storage failed before the write had begun, or in a service after it; the message says which.
     """
     settings = session.settings
     check_inline(settings)
     if settings.hooks.validators and session.backend.name == "local":
         import_extra("duckdb", "sql", "A SQL validator without Spark")
-    with contextlib.ExitStack() as ends, session.phase("call", "writing"):
+    with contextlib.ExitStack() as ends, session.phase("call", "writing"), _telling_failures(session):
         if settings.services.enabled and settings.clean.before_write != "NONE":
             with without_waiting(session):
                 clean_before_write(session)
@@ -92,6 +93,20 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
         with session.phase("sync", "services"):
             sync_after_write(session, result.instant)
     return result
+
+
+@contextlib.contextmanager
+def _telling_failures(session: TableSession) -> Iterator[None]:
+    try:
+        yield
+    except HudiError:
+        raise
+    except OSError as error:
+        done, uri = session.last_write, session.storage.uri
+        if done is None:
+            raise storage_failure(error, f"The write to {uri}", "The table is as before; run it again.") from error
+        said = f"The write {done.instant} of {uri} is committed; a service after it"
+        raise storage_failure(error, said, "Do not write its rows again.") from error
 
 
 def _call_back(session: TableSession, done: Completed | None, result: WriteResult) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import tells_failures
 from hudi_fast.writing.open_session import open_session
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
@@ -35,7 +36,7 @@ def check_plan(plan: object, kind: type) -> None:
 
 
 class ServiceVerbs:
-    """The services of one table. Each call opens the table again.
+    """The services of one table. Each call opens the table again; failures of storage are told by all verbs alike.
 
     Args:
         storage: the table's storage.
@@ -45,6 +46,10 @@ class ServiceVerbs:
     def __init__(self, storage: Storage, merger: Merger | None = None) -> None:
         self._storage = storage
         self._merger = merger
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        tells_failures(cls)
 
     def _session(self, options: Options | None = None, spark: Any = None) -> TableSession:
         """The session of a call: on Spark if a Spark session is given, else in this process."""

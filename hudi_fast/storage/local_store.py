@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.storage import local_sync
+from hudi_fast.storage.failures import naming_file
 from hudi_fast.storage.folder_store import temporary_beside
 
 __all__ = ["LocalStore", "delete_folder", "link_file"]
@@ -113,7 +114,7 @@ class LocalStore:
             except FileNotFoundError:
                 self._make_parent(name)
                 sink = open(temporary, "xb")
-            with sink:
+            with naming_file(name), sink:
                 sink.write(data)
         except BaseException:
             with contextlib.suppress(OSError):

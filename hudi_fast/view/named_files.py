@@ -12,6 +12,7 @@ second time, and links.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from hudi_fast.errors import CorruptTableError
@@ -22,6 +23,7 @@ from hudi_fast.timeline.service_plans import ClusteringPlan, CompactionPlan
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 
 __all__ = [
+    "HASHING_FOLDER",
     "checked_clean",
     "checked_clustering",
     "checked_compaction",
@@ -32,6 +34,10 @@ __all__ = [
     "relative_path",
 ]
 
+HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
+"""Ranges of consistent hashing, with a folder for each partition: writes make these files like files of data."""
+
+_RANGES = re.compile(r"\d+\.(?:hashing_meta|commit)", re.ASCII)
 _ACTIONS = frozenset(
     ("commit", "deltacommit", "replacecommit", "clustering", "compaction", "logcompaction", "clean", "indexing")
 )
@@ -39,10 +45,13 @@ _ACTIONS = frozenset(
 
 
 def is_data_file(path: str) -> bool:
-    """Whether a path, relative to a table, is that of a base or log file outside ``.hoodie``."""
-    entry = FileStat(path, 0, 0, False)
-    is_data = parse_base_file(entry) is not None or parse_log_file(entry) is not None
-    return is_data and not _fault_of_partition(path.rpartition("/")[0])
+    """Whether a path, relative to a table, is that of a base or log file outside ``.hoodie``, or of bucket ranges."""
+    entry, (folder, _, name) = FileStat(path, 0, 0, False), path.rpartition("/")
+    if folder.startswith(HASHING_FOLDER):
+        is_data = _RANGES.fullmatch(name) is not None
+    else:
+        is_data = parse_base_file(entry) is not None or parse_log_file(entry) is not None
+    return is_data and _fault_of_partition(folder) is None
 
 
 def relative_path(storage: Storage, path: str, where: str | None = None) -> str:
@@ -121,8 +130,13 @@ def checked_clean(storage: Storage, plan: CleanPlan, where: str) -> CleanPlan:
         CorruptTableError: it names something else.
     """
     _require_partitions(storage, (*plan.files, *plan.partitions_to_be_deleted), where)
-    if "" in plan.partitions_to_be_deleted:
-        raise CorruptTableError(f"A clean of {storage.uri} deletes a partition without a path.", where)
+    strange = [one for one in plan.partitions_to_be_deleted if not one or one.startswith(".hoodie/")]
+    if strange:
+        raise CorruptTableError(
+            f"A clean of {storage.uri} is planned to delete {strange[0]!r}: expected the path of a partition. Nothing "
+            "was deleted. Delete the clean's requested and inflight files, and clean again.",
+            where,
+        )
     for partition, paths in plan.files.items():
         for path in paths:
             named_file(storage, relative_path(storage, path, where), where, partition)
@@ -183,5 +197,7 @@ def _require_partitions(storage: Storage, partitions: Iterable[str], where: str)
 
 
 def _fault_of_partition(path: str) -> str | None:
-    """Why a path is not that of a partition."""
+    """Why a path is not that of a partition, or of the ranges of one."""
+    if path == HASHING_FOLDER or path.startswith(f"{HASHING_FOLDER}/"):
+        path = path[len(HASHING_FOLDER) + 1 :]
     return "lies in .hoodie" if ".hoodie" in path.split("/") else fault_of(path)

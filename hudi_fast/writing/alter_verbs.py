@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hudi_fast.storage.failures import tells_failures
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SchemaVerbs"]
 
 
+@tells_failures
 class SchemaVerbs:
     """The columns of a table."""
 

@@ -1,7 +1,7 @@
 import pytest
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from tests.config.stored_properties import stored_properties
 
 STORED = stored_properties()
@@ -162,7 +162,7 @@ def test_versions_2_to_5_and_7_are_read_like_6(version):
         ("hoodie.record.merge.mode", "BEST", UnsupportedFeatureError),
         ("hoodie.table.keygenerator.type", "MAGIC", UnsupportedFeatureError),
         ("hoodie.timeline.layout.version", "1", UnsupportedFeatureError),
-        ("hoodie.timeline.path", "../../elsewhere", ConfigError),
+        ("hoodie.timeline.path", "../../elsewhere", CorruptTableError),
     ],
 )
 def test_values_that_are_not_understood_are_named(key, value, error):

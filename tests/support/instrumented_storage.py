@@ -182,6 +182,8 @@ class FaultyStorage(RecordingStorage):
         kind: one of :data:`FAULT_KINDS`; calls without parts fail ``before`` instead of ``tear``.
         die: whether all later calls fail too.
         among: calls that ``at`` counts; None for all.
+        number: the error is that of the operating system with this number, such as ``errno.ENOSPC``; 0 for a fault
+            without one.
     """
 
     def __init__(
@@ -193,16 +195,17 @@ class FaultyStorage(RecordingStorage):
         kind: str = "before",
         die: bool = False,
         among: Callable[[StorageCall], bool] | None = None,
+        number: int = 0,
     ) -> None:
         super().__init__(uri, options, root)
         if kind not in FAULT_KINDS:
             raise ValueError(f"unknown kind of fault {kind!r}; use one of {FAULT_KINDS}")
-        self.at, self.kind, self.die, self.among = at, kind, die, among
+        self.at, self.kind, self.die, self.among, self.number = at, kind, die, among, number
         self._failing = at if among is None else -1
         self._counted = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.uri, self.options, self._root, self.at, self.kind, self.die, self.among)
+        return type(self), (self.uri, self.options, self._root, self.at, self.kind, self.die, self.among, self.number)
 
     def _note(self, name: str, path: str) -> StorageCall:
         call = super()._note(name, path)
@@ -222,6 +225,8 @@ class FaultyStorage(RecordingStorage):
             do()
         elif call.number == failing and self.kind == "tear" and tear is not None:
             tear()
+        if self.number:
+            raise OSError(self.number, os.strerror(self.number), Storage.absolute(self, path))
         raise InjectedFaultError(f"injected fault: {name} of {path} (call {call.number}, {self.kind})")
 
 

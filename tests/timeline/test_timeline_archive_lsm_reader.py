@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.config.archive_options import ArchiveOptions
-from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.lsm_reader import (
     LsmFile,
@@ -42,7 +42,7 @@ def storage(tmp_path: Path) -> Storage:
 def test_a_file_name_has_times_and_level() -> None:
     assert lsm_file("100_200_3.parquet", 7) == LsmFile("100_200_3.parquet", "100", "200", 3, 7)
     assert lsm_file("other.parquet", 7) == LsmFile("other.parquet", "", "", 0, 7)
-    with pytest.raises(ConfigError):
+    with pytest.raises(CorruptTableError):
         lsm_file("../100_200_3.parquet", 7)
 
 

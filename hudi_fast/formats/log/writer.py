@@ -19,6 +19,7 @@ import pyarrow as pa
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.log.blocks import LOG_FORMAT_VERSION, MAGIC, BlockType, HeaderKey
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import naming_file
 
 __all__ = ["LogFileWriter", "Part", "command_block", "encode_block"]
 
@@ -105,16 +106,18 @@ class LogFileWriter:
             The block's size in bytes, with its magic.
         """
         written = 0
-        for part in encode_block(kind, headers, content):
-            self._sink.write(part)
-            written += _size(part)
+        with naming_file(self.path):
+            for part in encode_block(kind, headers, content):
+                self._sink.write(part)
+                written += _size(part)
         self._size += written
         return written
 
     def close(self) -> None:
         """Finish the file; idempotent."""
         if not self._sink.closed:
-            self._sink.close()
+            with naming_file(self.path):
+                self._sink.close()
 
     def abort(self) -> None:
         """Close the stream and delete the file."""

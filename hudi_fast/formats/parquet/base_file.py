@@ -48,6 +48,7 @@ from hudi_fast.formats.required_fields import without_hidden_nulls
 from hudi_fast.formats.vectors import VECTORS_KEY, stored_rows, stored_schema, vectors_text
 from hudi_fast.kernels.parquet_footer import chunk_faults
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import naming_file
 
 __all__ = [
     "NAN_SAFE_BOUNDS",
@@ -296,13 +297,20 @@ class BaseFileWriter(RowGroupWriter):
         self._storage = storage
         self._avro_schema = avro_schema
         encryption = encryption_of(storage)
-        super().__init__(storage.open_output(path), schema, settings, dictionary, encryption=encryption)
+        with naming_file(path):
+            super().__init__(storage.open_output(path), schema, settings, dictionary, encryption=encryption)
+
+    def flush(self) -> None:
+        """See :class:`RowGroupWriter`."""
+        with naming_file(self.path):
+            super().flush()
 
     def close(self, footer: BaseFileFooter) -> int:
         """Write the footer and close; return the file's length in bytes."""
-        self.end({**footer_pairs(self._avro_schema, footer), **dict([NAN_SAFE_BOUNDS])})
-        length = int(self._sink.tell())
-        self._sink.close()
+        with naming_file(self.path):
+            self.end({**footer_pairs(self._avro_schema, footer), **dict([NAN_SAFE_BOUNDS])})
+            length = int(self._sink.tell())
+            self._sink.close()
         return length
 
     def abort(self) -> None:

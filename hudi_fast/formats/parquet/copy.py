@@ -39,6 +39,7 @@ from hudi_fast.formats.parquet.thrift_compact import (
     struct_list,
 )
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import naming_file
 
 __all__ = ["JoinedFile", "SourceChunk", "join_obstacle"]
 
@@ -188,9 +189,10 @@ class JoinedFile:
         if writer is not None:
             fields[_CREATED_BY] = binary(writer)
         footer = struct(fields)
-        self._sink.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
-        self._sink.close()
-        return self._at + len(footer) + 4 + len(_MAGIC)
+        self._write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        with naming_file(self.path):
+            self._sink.close()
+        return self._at
 
     def abort(self) -> None:
         """Close the stream and delete the file."""
@@ -212,8 +214,9 @@ class JoinedFile:
             self._made[column, rows] = _constant_chunk(column, *self._constants[column], rows)
         return self._made[column, rows]
 
-    def _write(self, content: bytes) -> None:
-        self._sink.write(content)
+    def _write(self, content: bytes | memoryview) -> None:
+        with naming_file(self.path):
+            self._sink.write(content)
         self._at += len(content)
 
     def _copy_bytes(self, run: _Run) -> None:
@@ -226,8 +229,7 @@ class JoinedFile:
             count = run.source.readinto(part)
             if not count:
                 raise CorruptTableError(f"The base file ends {left} bytes before the end of a row group.", run.path)
-            self._sink.write(part[:count])
-            self._at += count
+            self._write(part[:count])
             left -= count
 
 

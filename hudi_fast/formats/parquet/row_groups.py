@@ -28,6 +28,7 @@ from hudi_fast.formats.parquet.thrift_compact import (
     structs,
 )
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import is_failure
 
 __all__ = ["ColumnChunk", "ParquetFooter", "RowGroup", "parse_footer", "read_footer"]
 
@@ -117,6 +118,8 @@ def read_footer(storage: Storage, path: str, size: int | None = None) -> Parquet
         with storage.open_input(path, size) as source:
             content, end = _footer_bytes(source, path)
     except (pa.ArrowException, OSError) as error:
+        if is_failure(error):
+            raise
         raise CorruptTableError(f"The base file cannot be read as Parquet ({error}). Restore it.", path) from error
     return parse_footer(content, end, path)
 

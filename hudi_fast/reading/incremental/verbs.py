@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hudi_fast.storage.failures import tells_failures
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["IncrementalReads"]
 
 
+@tells_failures
 class IncrementalReads:
     """The change queries of a table."""
 

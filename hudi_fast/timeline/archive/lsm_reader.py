@@ -24,6 +24,7 @@ from typing import Any
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.parquet.base_file import ParquetReader, open_base_file
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import is_failure
 from hudi_fast.storage.relative_path import check_relative
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.archive.instant import ArchivedInstant
@@ -125,6 +126,8 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         entries = stored_json(storage.read_bytes(path))["files"]
         return Manifest(version, tuple(lsm_file(str(one["fileName"]), int(one.get("fileLen") or 0)) for one in entries))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        if is_failure(error):
+            raise
         raise CorruptTableError(
             f"Table {storage.uri}: the manifest of the archived timeline cannot be read ({error!r}); expected "
             'JSON with "files". Restore it, or delete the folder if you do not need the history.',

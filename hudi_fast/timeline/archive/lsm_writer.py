@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.formats.avro.container import is_avro_container
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.failures import naming_file
 from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.archive.instant import ArchivedInstant
 from hudi_fast.timeline.archive.lsm_reader import (
@@ -129,7 +130,7 @@ def _name(first: str, last: str, level: int) -> str:
 def _write(storage: Storage, path: str, rows: Iterable[ArchivedInstant]) -> int:
     """Write a file, replacing one from a crashed attempt; returns its size in bytes."""
     storage.delete_file(path)
-    with storage.open_output(path) as sink:
+    with naming_file(path), storage.open_output(path) as sink:
         writer = pq.ParquetWriter(
             sink,
             _SCHEMA,
