@@ -5,6 +5,7 @@ Readers see the same rows all the while, and the same call made again goes on; n
 
 from __future__ import annotations
 
+import errno
 import random
 import shutil
 import warnings
@@ -15,6 +16,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.services.table_services import TableServices
+from hudi_fast.services.upgrading.move import both_tables, leftovers
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
@@ -195,3 +197,43 @@ def test_what_a_move_left_does_not_come_back(tmp_path: Path) -> None:
     assert "20200101000000000" not in {one for one, _ in instants(path)}
     assert table_rows(path) == {**rows_of(plain_rows(range(4))), **rows_of(NEXT)}
     assert_tidy(path)
+
+
+OF_A_CHANGE = {"other timeline", "properties backup"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), [("9", 6), ("6", 9)])
+def test_the_repair_of_a_change_that_died_at_any_call_leaves_one_whole_timeline(
+    before: str, after: int, tmp_path: Path
+) -> None:
+    """Then the change can be made again, here or by Apache Hudi, which fails where files of the other layout are."""
+    write_table(tmp_path / "base", before, kept_metadata=False)
+    rows, known = table_rows(tmp_path / "base"), instants(tmp_path / "base")
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    run(recorder, after)
+    versions = set()
+    for call in [one for one in interesting(recorder.calls) if one.changes]:
+        path = tmp_path / "try"
+        shutil.copytree(tmp_path / "base", path)
+        with pytest.raises(hf.HudiError, match="again|retry|next") as caught:
+            run(FaultyStorage(path, at=call.number, die=True, number=errno.EIO), after)
+            raise hf.CommitError("What is left does no harm; run it again.")
+        where = f"{call}: {caught.value!r}"
+        services = TableServices(Storage(path))
+        found = {one for one in services.plan_repair().findings if one.kind in OF_A_CHANGE}
+        assert all(one.repairable for one in found), where
+        assert found <= set(services.repair().repaired), where
+        state = load_state(Storage(path))
+        assert sum(len(leftovers(*one)) for one in both_tables(state.storage, state.config)) == 0, where
+        assert state.config.version in (int(before), after), where
+        versions.add(state.config.version)
+        assert table_rows(path) == rows, where
+        assert known <= instants(path), where
+        run(Storage(path), after)
+        assert table_rows(path) == rows, where
+        assert known <= instants(path), where
+        assert_no_leftovers(path, after, where)
+        shutil.rmtree(path)
+    assert versions == {int(before), after}

@@ -13,6 +13,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import other_layout
+from hudi_fast.services.table_services import TableServices
 from hudi_fast.services.upgrading.timeline import copy_timeline
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -21,6 +22,7 @@ from tests.interop.mor_sides import MorSides, mor_options
 from tests.interop.sides import after_delete, after_upsert, data_columns, trips
 from tests.peer.client import RealHudi
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import FaultyStorage, RecordingStorage, StorageCall
 from tests.support.rows import assert_same_rows
 
 THROUGH = {"hoodie.metadata.enable": True}
@@ -202,3 +204,75 @@ def test_hudi_loses_commits_whose_completed_file_its_failed_upgrade_moved_and_we
     assert (hudi_12.read(twin.path).num_rows, version_of(twin.path)) == (5, 9)
     upgrade(sides, 9)
     sides.agree(trips(range(15), ts=3))
+
+
+def kill_changes(base: Path, version: int, places: dict[str, Callable[[StorageCall], bool]]) -> dict[str, Path]:
+    """Copies of a table whose change of the version died before the first call of each kind."""
+    whole = base.with_name(f"{base.name}_whole")
+    shutil.copytree(base, whole)
+    recorder = RecordingStorage(whole)
+    TableServices(recorder).upgrade(version, {"hudi_fast.threads": 1})
+    made = {}
+    for name, is_there in places.items():
+        at = [call.number for call in recorder.calls if call.changes and is_there(call)]
+        made[name] = base.with_name(f"{base.name}_{name}")
+        shutil.copytree(base, made[name])
+        with pytest.raises((hf.HudiError, OSError)):
+            storage = FaultyStorage(made[name], at=at[len(at) // 2], die=True)
+            TableServices(storage).upgrade(version, {"hudi_fast.threads": 1})
+    return made
+
+
+def of_the_old_layout(call: StorageCall) -> bool:
+    return call.name == "write_bytes" and call.path.endswith((".deltacommit", ".commit"))
+
+
+def of_the_new_layout(call: StorageCall) -> bool:
+    return call.path.startswith(".hoodie/timeline/2") and call.name in ("write_bytes", "copy_file")
+
+
+PLACES_DOWN: dict[str, Callable[[StorageCall], bool]] = {
+    "copying": of_the_old_layout,
+    "switching": lambda call: call.path == ".hoodie/hoodie.properties" and call.name == "write_bytes",
+    "switched": lambda call: call.path.endswith("properties.backup") and call.name == "delete_file",
+    "sweeping": lambda call: call.path.startswith(".hoodie/timeline/2") and call.name == "delete_file",
+}
+PLACES_UP: dict[str, Callable[[StorageCall], bool]] = {
+    "switching": PLACES_DOWN["switching"],
+    "sweeping": lambda call: call.name == "delete_file" and call.path.startswith(".hoodie/2"),
+}
+
+
+def test_hudi_changes_the_version_after_the_repair_of_a_change_of_ours_that_died(
+    hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    for before, after, places in ((9, 6, PLACES_DOWN), (6, 9, PLACES_UP)):
+        sides = MorSides(hudi_12, tmp_path / f"from{before}", mor_options(before))
+        for ts in (1, 2, 3):
+            sides.we_write(trips(range(5 * ts), ts=ts))
+        expected = trips(range(15), ts=3)
+        for name, path in kill_changes(sides.path, after, places).items():
+            twin = MorSides(hudi_12, path, sides.options)
+            twin.table.services.repair()
+            version = version_of(path)
+            assert version == (before if name in ("copying", "switching") else after), name
+            twin.agree(expected)
+            procedure, target = ("downgrade_table", "SIX") if version == 9 else ("upgrade_table", "NINE")
+            hudi_12.sql(f"CALL {procedure}(table => '{twin.in_catalog()}', to_version => '{target}')")
+            assert version_of(path) == (6 if version == 9 else 9), name
+            twin.agree(expected)
+
+
+def test_what_hudi_cannot_upgrade_for_the_files_that_a_downgrade_of_ours_left_is_upgraded_by_us(
+    hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    """It moves files of the timeline onto those that are there, and gives up; nothing is lost."""
+    sides = MorSides(hudi_12, tmp_path / "trips", mor_options(9))
+    for ts in (1, 2, 3):
+        sides.we_write(trips(range(5 * ts), ts=ts))
+    path = kill_changes(sides.path, 6, {"sweeping": PLACES_DOWN["sweeping"]})["sweeping"]
+    twin = MorSides(hudi_12, path, sides.options)
+    with pytest.raises(Exception, match="upgrade|Unable|exists"):
+        hudi_12.sql(f"CALL upgrade_table(table => '{twin.in_catalog()}', to_version => 'NINE')")
+    upgrade(twin, 9)
+    twin.agree(trips(range(15), ts=3))
