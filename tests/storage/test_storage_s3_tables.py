@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,14 @@ import hudi_fast as hf
 from hudi_fast.cli.main import cli
 from hudi_fast.storage.base import Storage
 from tests.servers.s3 import SECRET_KEY, S3Server
+from tests.support.forks import in_children
 from tests.support.small_tables import options, plain_rows
+
+IN_STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
+SHARED = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
 
 SERVED = {
     "hoodie.metadata.record.index.enable": "true",
@@ -182,3 +190,20 @@ def test_the_command_line_reaches_s3(s3_server: S3Server) -> None:
     assert isinstance(wrong.exception, hf.ConfigError)
     assert "'colour' is unknown" in str(wrong.exception)
     assert "scarlet" not in str(wrong.exception)
+
+
+def test_children_of_fork_read_and_write_through_connections_of_their_own(s3_server: S3Server) -> None:
+    path, reach = s3_server.path("forked"), s3_server.options
+    hf.write(plain_rows(range(3)), path, options(), storage_options=reach)
+    table = hf.HudiTable.open(path, reach)
+    assert table.to_arrow().num_rows == 3
+
+    def read_and_write() -> None:
+        assert table.to_arrow().num_rows >= 3
+        settings = {**options(), "hoodie.write.lock.provider": IN_STORAGE}
+        table.upsert(plain_rows([os.getpid()]), {**settings, **SHARED})
+
+    with in_children(2, read_and_write):
+        for _ in range(5):
+            assert table.to_arrow().num_rows >= 3
+    assert table.to_arrow().num_rows == 5
