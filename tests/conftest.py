@@ -17,7 +17,7 @@ from hypothesis import is_hypothesis_test, settings
 
 from hudi_fast.storage import local_sync
 from tests.locking.jvm_lock import peer_pyspark_jars
-from tests.peer.client import PROJECT, RealHudi, java_command
+from tests.peer.client import PROJECT, RealHudi
 from tests.servers.dynamodb import start_dynamodb
 from tests.servers.hdfs import EARLY_CLOSES, HdfsCluster, start_hdfs
 from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
@@ -25,7 +25,7 @@ from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.examples import register_profiles
 from tests.support.golden import Golden, GoldenStore, unzip_golden
-from tests.support.jvm import java_options
+from tests.support.jvm import java_command, java_options
 from tests.support.lots import Measured, deal, write_durations
 from tests.support.tiers import (
     COLLECTED,

@@ -23,17 +23,15 @@ from tests.interop.test_interop_catalogs import HIVE, PASSED_ON, rows
 from tests.locking.jvm_lock import (
     CACHE,
     LAST_AWS,
-    compiled_classes,
     escaped_property,
-    expanded_jars,
     hudi_bundle,
-    java_program,
     peer_pyspark_jars,
 )
 from tests.servers.dynamodb import CREDENTIALS
 from tests.servers.glue import start_glue
 from tests.servers.hive_entries import differences
 from tests.servers.maven_jars import MavenError, maven_jars
+from tests.support.java_classes import compiled_classes, expanded_jars, java_program
 
 SDK = [f"software.amazon.awssdk:{name}:2.18.40" for name in ("glue", "sts", "sqs", "cloudwatch")]
 VOLATILE = (

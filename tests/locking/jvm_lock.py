@@ -15,9 +15,6 @@ and runs with the bundle of a release of Hudi and PySpark 3.5's jars, without Sp
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,18 +22,16 @@ from pathlib import Path
 import pytest
 
 from tests.locking.contention import LinePeer
-from tests.peer.client import PROJECT, java_command
+from tests.peer.client import PROJECT
 from tests.servers.maven_jars import MavenError, maven_jars
+from tests.support.java_classes import compiled_classes, expanded_jars, java_program
 
 __all__ = [
     "CACHE",
     "LAST_AWS",
-    "compiled_classes",
     "escaped_property",
-    "expanded_jars",
     "hudi_aws_jars",
     "hudi_bundle",
-    "java_program",
     "jvm_lock",
     "peer_pyspark_jars",
 ]
@@ -116,52 +111,6 @@ def jvm_lock(
         command += [f"-Dlog4j2.configurationFile={logging}", "-cp", ":".join([str(classes), *class_path])]
         with LinePeer([*command, "LockPeer", provider_class, str(file)]) as peer:
             yield peer
-
-
-def java_program() -> str:
-    command = java_command()
-    if command is None:
-        raise FileNotFoundError("Java is not installed, neither below JAVA_HOME nor on the path.")
-    return command
-
-
-def expanded_jars(jars: Sequence[Path | str]) -> list[str]:
-    """Paths of jars; the compiler's module does not know ``/*`` as the commands do."""
-    paths = []
-    for jar in map(str, jars):
-        paths += sorted(map(str, Path(jar[:-2]).glob("*.jar"))) if jar.endswith("/*") else [jar]
-    return paths
-
-
-def compiled_classes(sources: Sequence[Path], class_path: Sequence[str]) -> Path:
-    """A folder with the classes of the sources: made once for these texts and these jars.
-
-    The compiler is a module of the Java that runs the tests; its command ``javac`` need not be installed.
-    """
-    digest = hashlib.sha256("\n".join([*(file.read_text() for file in sources), *class_path]).encode()).hexdigest()
-    folder = CACHE / "classes" / digest[:16]
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix="new-", dir=folder.parent))
-        compiler = [
-            java_program(),
-            "-m",
-            "jdk.compiler/com.sun.tools.javac.Main",
-            "-nowarn",
-            "-proc:none",
-            "-d",
-            str(fresh),
-        ]
-        done = subprocess.run(
-            [*compiler, "-cp", ":".join(class_path), *map(str, sources)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            shutil.rmtree(fresh)
-            raise RuntimeError(f"The lock peer could not be compiled: {done.stdout}{done.stderr}")
-        with contextlib.suppress(OSError):  # another process of the tests was first
-            fresh.rename(folder)
-        shutil.rmtree(fresh, ignore_errors=True)
-    return folder
 
 
 def escaped_property(text: str) -> str:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from tests.support.jvm import HADOOP_CONF
 
-__all__ = ["HFileAnswer", "PeerError", "PeerProcessError", "RealHudi", "java_command"]
+__all__ = ["HFileAnswer", "PeerError", "PeerProcessError", "RealHudi"]
 
 PROJECT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240.0
@@ -73,12 +73,6 @@ class HFileAnswer(NamedTuple):
 
 class PeerProcessError(RuntimeError):
     """The peer's process could not start, ended, or did not answer in time."""
-
-
-def java_command() -> str | None:
-    """The Java that Spark would run: below ``JAVA_HOME``, else on the path; None when there is none."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
 
 
 class RealHudi:

@@ -21,12 +21,14 @@ import json
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import pyspark
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.peer.hfile_scan import scan_hfile
+from tests.support.java_classes import CompilerError, compiled_classes
 from tests.support.jvm import java_options
 
 SPARK_LINE = ".".join(pyspark.__version__.split(".")[:2])
@@ -40,6 +42,11 @@ OPENED = " ".join(
     ).split()
 )
 """Packages of Java 17 that Spark before 3.3 and Kryo reach into."""
+
+WITHOUT_AGENT = "-Djol.skipHotspotSAAttach=true"
+"""Hudi's estimates of sizes would start three JVMs, which look at this one, to learn how Java aligns objects."""
+
+EXTRA_CLASSES = "spark.driver.extraClassPath"
 
 PLAIN = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
 """Options of a file that is not encrypted, whatever the session says."""
@@ -66,8 +73,19 @@ def release_settings(version: str) -> dict[str, str]:
     return settings
 
 
+def local_files() -> dict[str, str]:
+    """Settings for the local file system of ``LocalFiles.java``; none where Java has no compiler."""
+    jars = sorted(map(str, Path(pyspark.__file__).with_name("jars").glob("hadoop-*.jar")))
+    try:
+        classes = compiled_classes([Path(__file__).with_name("LocalFiles.java")], jars)
+    except CompilerError:
+        return {}
+    return {EXTRA_CLASSES: str(classes), "spark.hadoop.fs.file.impl": "LocalFiles"}
+
+
 def start_session(version: str, scratch: str, more: dict[str, str] | None = None) -> SparkSession:
     """A small local session with the bundle of that Hudi release on its class path."""
+    files, given = local_files(), more or {}
     settings = {
         "spark.jars.packages": bundle_of(version),
         # The JVM takes its home from the password database; the cache belongs below $HOME.
@@ -81,7 +99,7 @@ def start_session(version: str, scratch: str, more: dict[str, str] | None = None
         # Kryo copies a lock when the bloom index asks the metadata table. Spark's compiler is left alone, since release
         # 0.15 answers change queries wrongly without.
         "spark.driver.extraJavaOptions": (
-            f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {java_options(2048)} {OPENED}"
+            f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {java_options(2048)} {WITHOUT_AGENT} {OPENED}"
         ),
         "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "4g"),
         "spark.driver.host": "127.0.0.1",
@@ -89,8 +107,11 @@ def start_session(version: str, scratch: str, more: dict[str, str] | None = None
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **release_settings(version),
-        **(more or {}),
+        **files,
+        **given,
     }
+    if EXTRA_CLASSES in files and EXTRA_CLASSES in given:
+        settings[EXTRA_CLASSES] = f"{given[EXTRA_CLASSES]}:{files[EXTRA_CLASSES]}"
     builder = SparkSession.builder.master("local[2]").appName(f"hudi-{version}")
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from threading import Timer
 
 import pyarrow as pa
@@ -77,6 +79,8 @@ def test_rows_written_come_back_with_their_types_and_meta_columns(hudi, path):
     assert got.schema.field("fare").type == pa.decimal128(10, 2)
     assert got.schema.field("seen").type == pa.timestamp("us", "UTC")
     assert_same_rows(got, trips(1, 2, 3), ignore=META, key=["id"])
+    # LocalFiles.java sets what Hadoop's own class sets.
+    assert {stat.S_IMODE(file.stat().st_mode) for file in Path(path).rglob("*") if file.is_file()} == {0o644}
 
 
 @pytest.mark.peer

@@ -20,9 +20,9 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.peer.client import java_command
 from tests.servers.maven_jars import MavenError, maven_jars
 from tests.servers.s3 import ServerError, free_port
+from tests.support.jvm import java_command
 
 __all__ = ["CREDENTIALS", "start_dynamodb"]
 

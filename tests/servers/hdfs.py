@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.peer.client import java_command
 from tests.servers.hive_metastore import OPENED
 from tests.servers.kerberos import KDC_JARS, KDC_JVM, Kdc
 from tests.servers.maven_jars import MavenError, maven_jars
 from tests.servers.s3 import ServerError
+from tests.support.jvm import java_command
 
 __all__ = ["EARLY_CLOSES", "HdfsCluster", "start_hdfs"]
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hudi_fast.locking.hive_calls import Metastore
-from tests.peer.client import java_command
 from tests.servers.s3 import ServerError, free_port
+from tests.support.jvm import java_command
 
 __all__ = ["HiveMetastore", "start_hive_metastore"]
 

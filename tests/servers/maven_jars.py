@@ -15,7 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.peer.client import PROJECT, java_command
+from tests.peer.client import PROJECT
+from tests.support.jvm import java_command
 
 __all__ = ["LANCE", "PARQUET_TESTS", "MavenError", "maven_jars"]
 

@@ -19,9 +19,8 @@ from pathlib import Path
 
 import pyspark
 
-from tests.peer.client import java_command
 from tests.servers.s3 import ServerError, free_port
-from tests.support.jvm import java_options
+from tests.support.jvm import java_command, java_options
 
 __all__ = ["Process", "SparkCluster", "processes_below", "spark_cluster"]
 

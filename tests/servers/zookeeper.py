@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.peer.client import java_command
 from tests.servers.certificates import Certificates
 from tests.servers.s3 import ServerError, free_port
+from tests.support.jvm import java_command
 
 __all__ = ["ZookeeperServer", "start_zookeeper"]
 
