@@ -25,7 +25,7 @@ from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.examples import register_profiles
 from tests.support.golden import Golden, GoldenStore, unzip_golden
-from tests.support.jvm import java_command, java_options
+from tests.support.jvm import java_command, java_options, pyspark_jars
 from tests.support.lots import Measured, deal, write_durations
 from tests.support.tiers import (
     COLLECTED,
@@ -203,7 +203,7 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {java_options(1024)}",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {java_options(1024, pyspark_jars())}",
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

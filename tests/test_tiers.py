@@ -1,4 +1,4 @@
-"""Tiers, lots and shared tables of the tests themselves.
+"""Tiers, lots, shared tables and shared classes of the tests themselves.
 
 The marks of the tests are compared with ``tests/support/durations.txt``, which ``make durations`` writes.
 """
@@ -6,12 +6,14 @@ The marks of the tests are compared with ``tests/support/durations.txt``, which 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.support.golden import GoldenStore
+from tests.support.jvm import archive_of, class_path_of, java_options, pyspark_jars
 from tests.support.lots import Lot, Measured, choose, lots_of, read_durations, write_durations
 from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, is_run, needs_of, summary, tier_of
 
@@ -156,3 +158,18 @@ def test_a_test_that_changes_a_shared_file_is_noticed(tmp_path: Path) -> None:
         store.verify("cow_v6_mixed")
     again = store.linked("cow_v6_mixed", tmp_path / "again")
     assert "hoodie.table.version" in (again.table / ".hoodie" / "hoodie.properties").read_text()
+
+
+# ---- the archive of classes
+
+
+def test_sparks_of_tests_take_their_classes_from_the_archive(java: str) -> None:
+    """Java ignores without a word an archive that does not fit."""
+    jars = pyspark_jars()
+    archive = None if jars is None else archive_of(jars)
+    if jars is None or archive is None or not archive.exists():
+        pytest.skip("`make peers` makes the archive.")
+    command = [java, *java_options(64, jars).split(), "-Xlog:class+load", "-cp", class_path_of(jars)]
+    submit = "org.apache.spark.deploy.SparkSubmit"
+    said = subprocess.run([*command, submit, "--version"], capture_output=True, text=True, timeout=100, check=False)
+    assert f"{submit} source: shared objects file (top)" in said.stdout

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.support.jvm import java_options
+from tests.support.jvm import java_options, pyspark_jars
 
 __all__ = ["NETWORK_SECONDS", "SETTINGS", "TASKS"]
 
@@ -28,7 +28,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": java_options(128),
+    "spark.executor.extraJavaOptions": java_options(128, pyspark_jars()),
     "spark.sql.shuffle.partitions": str(TASKS),
     "spark.locality.wait": "0s",
     "spark.network.timeout": f"{NETWORK_SECONDS}s",

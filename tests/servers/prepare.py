@@ -26,6 +26,7 @@ from tests.servers.hive_metastore import start_hive_metastore
 from tests.servers.kerberos import KDC_JARS
 from tests.servers.maven_jars import PARQUET_TESTS, MavenError, maven_jars
 from tests.servers.programs import PROGRAMS, ServerError, build
+from tests.support.shared_classes import make_archive
 
 
 def once(server: AbstractContextManager[object]) -> None:
@@ -44,6 +45,7 @@ JARS_AND_DATABASES: dict[str, Callable[[Path], object]] = {
     "Amazon's lock client": lambda folder: hudi_aws_jars(),
     "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
     "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), CACHE, folder)),
+    "archive of Spark's classes": lambda folder: make_archive(),
 }
 
 

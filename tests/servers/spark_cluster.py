@@ -20,7 +20,7 @@ from pathlib import Path
 import pyspark
 
 from tests.servers.s3 import ServerError, free_port
-from tests.support.jvm import java_command, java_options
+from tests.support.jvm import class_path_of, java_command, java_options
 
 __all__ = ["Process", "SparkCluster", "processes_below", "spark_cluster"]
 
@@ -164,7 +164,8 @@ def _start(folder: Path, command: list[str], spark: dict[str, str]) -> subproces
         **spark,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
     }
-    whole = [java, *java_options(64).split(), "-Xmx256m", "-cp", f"{spark['SPARK_HOME']}/jars/*", *command]
+    jars = Path(spark["SPARK_HOME"]).resolve() / "jars"
+    whole = [java, *java_options(64, jars).split(), "-Xmx256m", "-cp", class_path_of(jars), *command]
     with open(folder / "log", "ab") as log:
         return subprocess.Popen(whole, env=environment, stdout=log, stderr=log, cwd=folder)
 

@@ -7,21 +7,29 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.jvm import java_options
+from tests.support.jvm import java_options, pyspark_jars
 
 __all__ = ["PROJECT", "environment_of", "run_program"]
 
 PROJECT = Path(__file__).parents[2]
 
 
-def environment_of(python: str | os.PathLike[str] = sys.executable) -> dict[str, str]:
-    """The environment of such a process; the interpreter is that of Spark's workers, too."""
+def environment_of(
+    python: str | os.PathLike[str] = sys.executable, workers: str | os.PathLike[str] | None = None
+) -> dict[str, str]:
+    """The environment of such a process.
+
+    Args:
+        python: its interpreter.
+        workers: the interpreter of Spark's workers; None for the same.
+    """
+    jars = pyspark_jars() if str(python) == sys.executable else None
     return {
         **os.environ,
         "PYTHONPATH": str(PROJECT),
-        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_PYTHON": str(workers or python),
         "PYTHONWARNINGS": "ignore",
-        "SPARK_SUBMIT_OPTS": java_options(768),
+        "SPARK_SUBMIT_OPTS": java_options(768, jars),
     }
 
 
@@ -43,7 +51,7 @@ def run_program(
     """
     command = [str(python), "-m", f"tests.spark.{name}", *map(str, arguments)]
     done = subprocess.run(
-        command, env=environment_of(workers or python), capture_output=True, text=True, timeout=seconds, check=False
+        command, env=environment_of(python, workers), capture_output=True, text=True, timeout=seconds, check=False
     )
     assert done.returncode == 0, done.stderr[-6000:]
     return done.stdout.splitlines()

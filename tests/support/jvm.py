@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
 import shutil
 from pathlib import Path
 
-__all__ = ["CLASSES", "HADOOP_CONF", "java_command", "java_options"]
+__all__ = ["CLASSES", "HADOOP_CONF", "archive_of", "class_path_of", "java_command", "java_options", "pyspark_jars"]
 
 CLASSES = Path(__file__).parents[2] / "artifacts" / "test_servers" / "classes"
-"""Compiled classes."""
+"""Compiled classes, and archives of classes."""
 
 HADOOP_CONF = Path(__file__).with_name("hadoop_conf")
 """A configuration folder for the Spark of real Hudi (``SPARK_CONF_DIR``), which is first on the class path.
@@ -26,14 +28,41 @@ def java_command() -> str | None:
     return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
 
 
-def java_options(heap_mb: int) -> str:
+def pyspark_jars() -> Path | None:
+    """The folder of the jars of this interpreter's PySpark; None where it has none."""
+    found = importlib.util.find_spec("pyspark")
+    return None if found is None or found.origin is None else Path(found.origin).resolve().with_name("jars")
+
+
+def class_path_of(jars: Path) -> str:
+    """The class path that Spark's own launcher makes of its jars: an archive of classes fits no other."""
+    return ":".join([*map(str, jars.glob("slf4j-api-*.jar")), f"{jars}/*"])
+
+
+def archive_of(jars: Path) -> Path | None:
+    """Where the archive of classes of a Spark is, or would be (:mod:`tests.support.shared_classes`)."""
+    java = java_command()
+    if java is None:
+        return None
+    program = Path(java).resolve()
+    parts = [str(program), str(program.stat().st_mtime_ns), *sorted(map(str, jars.iterdir()))]
+    return CLASSES / f"{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:16]}.jsa"
+
+
+def java_options(heap_mb: int, jars: Path | None = None) -> str:
     """Options of a JVM whose heap starts at ``heap_mb``, a third of it for new objects.
 
     Java's second compiler costs more than it gains where tables are small; without it the default space for compiled
     code is too small, and methods are compiled again and again. The default heap starts at a sixty-fourth of the
     memory, and is then collected eight times per write.
+
+    Args:
+        heap_mb: megabytes.
+        jars: those of Spark if the JVM has no others before them; it then takes the archive of their classes.
     """
+    archive = None if jars is None else archive_of(jars)
+    shared = f"-XX:SharedArchiveFile={archive} -Xlog:cds*=off " if archive is not None and archive.exists() else ""
     return (
-        f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=300m "
+        f"{shared}-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=300m "
         f"-Xms{heap_mb}m -Xmn{heap_mb * 3 // 8}m"
     )
