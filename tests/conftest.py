@@ -209,6 +209,7 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
+        "spark.python.daemon.module": "tests.support.python_workers",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
