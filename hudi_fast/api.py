@@ -87,8 +87,9 @@ def write(
         The result of the write: counts, the instant of the commit, and how it was executed.
 
     Raises:
-        HudiError: see :mod:`hudi_fast.errors`. If a service after the write failed, a note on the error says that the
-            write is committed.
+        HudiError: see :mod:`hudi_fast.errors`.
+        CommitStateUnknownError: storage did not say whether the write is committed.
+        PostCommitError: the write is committed, and a service after it failed. After every other error it is not.
 
     Example:
         >>> import hudi_fast as hf, tempfile

@@ -16,16 +16,25 @@
     │   ├── CommitConflictError     another writer changed the same file groups: retry
     │   │   └── ServiceTakenError   another process executes the service or has completed it: do not retry
     │   └── CommitStateUnknownError it is unknown whether the write became visible: check before you retry
+    ├── PostCommitError             the write is committed, and a service after it failed: do not retry the write
     ├── StorageAccessError          the store refuses access (also a PermissionError): fix credentials, rights, address
     ├── StorageUnreachableError     no answer came from the store (also an OSError): fix network, address, proxy
     ├── StorageFailedError          storage failed (also an OSError): a full disk, an error of the disk: mend it, retry
     └── LockError                   the table lock could not be acquired or was lost
         └── LockTimeoutError        the lock was not acquired in time: wait, or find the holder
 
-A message names the table, instant and file where they apply, what was expected, what was found, and what to do.
+A write ends in one of three ways, each with its own class: it did not happen (every error but the two that follow), it
+is unknown whether it happened (``CommitStateUnknownError``), or it happened and a service after it failed
+(``PostCommitError``). A message names the table, instant and file where they apply, what was expected, what was found,
+and what to do.
+
+The first sentence of a class and its ``advice`` are its row in docs/errors.md:
+``python -m hudi_fast.config.error_docs docs/errors.md``.
 """
 
 from __future__ import annotations
+
+from typing import Any, ClassVar
 
 __all__ = [
     "CatalogError",
@@ -41,6 +50,7 @@ __all__ = [
     "InvalidDataError",
     "LockError",
     "LockTimeoutError",
+    "PostCommitError",
     "SchemaMismatchError",
     "ServiceTakenError",
     "StorageAccessError",
@@ -58,29 +68,43 @@ class HudiWarning(UserWarning):
 
 
 class HudiError(Exception):
-    """Base class of all hudi_fast errors."""
+    """Base class of all hudi_fast errors.
+
+    Attributes:
+        advice: what to do about errors of this class.
+    """
+
+    advice: ClassVar[str] = ""
 
 
 class ConfigError(HudiError):
-    """Options are invalid, contradict each other, or contradict the table."""
+    """An option or argument is wrong, options contradict each other, or options contradict the table."""
+
+    advice = "fix the call"
 
 
 class TableNotFoundError(HudiError):
-    """The path has no Hudi table."""
+    """There is no Hudi table at the path."""
+
+    advice = "create it, or fix the path"
 
 
 class TableExistsError(HudiError):
     """A Hudi table exists at the path, and the save mode forbids it."""
 
+    advice = "use another path or another mode"
+
 
 class CorruptTableError(HudiError):
-    """A file of the table cannot be decoded.
+    """A file of the table cannot be decoded; ``path`` and ``offset`` say where.
 
     Args:
         message: what was expected and what was found.
         path: the file, relative to the table.
         offset: byte position of the first invalid byte, if known.
     """
+
+    advice = "restore the file"
 
     def __init__(self, message: str, path: str | None = None, offset: int | None = None) -> None:
         place = "" if offset is None else f", byte {offset}"
@@ -106,35 +130,49 @@ def _restore_corrupt(
 
 
 class FileGoneError(CorruptTableError):
-    """A file of the pinned table state no longer exists: cleaned, rolled back, or lost."""
+    """A clean or a rollback deleted a file after the call pinned its table state, or the file was lost."""
+
+    advice = "read again; let cleans retain more"
 
 
 class UnsupportedFeatureError(HudiError):
-    """A Hudi feature that hudi_fast does not support; raised before anything is written or returned."""
+    """A valid Hudi feature that hudi_fast does not support; raised before anything is written or returned."""
+
+    advice = "use Apache Hudi for it"
 
 
 class InvalidDataError(HudiError):
-    """Rows that cannot be stored, for example a null record key."""
+    """Rows that cannot be stored: a null record key, a missing ordering field."""
+
+    advice = "fix the rows"
 
 
 class ValidationError(InvalidDataError):
-    """A validator of the options refused a write before its commit; the table is unchanged."""
+    """A validator of the options refused the write before its commit; the write is rolled back."""
+
+    advice = "fix the rows, or the validator"
 
 
 class DuplicateKeyError(InvalidDataError):
-    """An insert contains a record key that the table already holds."""
+    """An insert contains a record key that the table holds, and the options forbid it."""
+
+    advice = "use upsert, or drop the row"
 
 
 class SchemaMismatchError(HudiError):
-    """The incoming schema is incompatible with the table's schema."""
+    """The schema of the rows cannot become the schema of the table; the message lists all problems at once."""
+
+    advice = "fix the schema, or set the option that the message names"
 
 
 class CommitError(HudiError):
     """The write did not become visible; the table is unchanged."""
 
+    advice = "run it again"
+
 
 class CommitConflictError(CommitError):
-    """A concurrent writer changed the same file groups.
+    """A concurrent writer changed the same file groups, or the same instant.
 
     Args:
         message: names both writes and the conflict.
@@ -142,6 +180,8 @@ class CommitConflictError(CommitError):
         other: requested time of the conflicting write, if it is a single one.
         file_groups: (partition path, file id) of the file groups that both writes changed.
     """
+
+    advice = "run it again, or set `hoodie.write.num.retries.on.conflict.failures`"
 
     def __init__(
         self,
@@ -160,19 +200,51 @@ class CommitConflictError(CommitError):
 
 
 class ServiceTakenError(CommitConflictError):
-    """Another process executes the service, has completed it, or has removed it from the timeline."""
+    """Another process executes the service, has completed it, or has removed its plan."""
+
+    advice = "do nothing, or plan again"
 
 
 class CommitStateUnknownError(CommitError):
-    """Storage did not confirm whether the completed instant was written."""
+    """Storage did not report whether the write became visible."""
+
+    advice = "look for the instant in `history()` before you run it again"
+
+
+class PostCommitError(HudiError):
+    """The write is committed, and a service after it failed; ``services`` are left to run.
+
+    It is no :class:`CommitError`: running the write again would repeat it. The original error is its ``__cause__``.
+
+    Args:
+        message: names the write, the service and the reason.
+        instant: requested time of the committed write.
+        result: the ``WriteResult`` of the write; None for a table service.
+        services: what is left to run, the failed one first: names of methods of ``HudiTable.services``.
+    """
+
+    advice = "do not run the write again: `.result` is its result, and the next write runs the `.services` that are due"
+
+    def __init__(self, message: str, instant: str = "", result: Any = None, services: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.instant = instant
+        self.result = result
+        self.services = services
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.instant, self.result, self.services)
 
 
 class CatalogError(HudiError):
-    """A catalog, such as a Hive metastore, refuses a call, does not answer, or holds something else than expected."""
+    """A Hive metastore or AWS Glue refuses a call, does not answer, or holds something else than expected."""
+
+    advice = "fix what the message names, then sync again"
 
 
 class StorageAccessError(HudiError, PermissionError):
     """The store refuses an access: wrong credentials, a missing permission or bucket, a proxy in between."""
+
+    advice = "fix what the reason names; once a write has begun, a `CommitError` has the same text"
 
 
 class StorageUnreachableError(HudiError, OSError):
@@ -183,6 +255,8 @@ class StorageUnreachableError(HudiError, OSError):
         seconds: how long the storage options wait for an answer; None if they do not say.
     """
 
+    advice = "fix what the message names; once a write has begun, a `CommitError` has the same text"
+
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
         self.seconds = seconds
@@ -192,12 +266,21 @@ class StorageUnreachableError(HudiError, OSError):
 
 
 class StorageFailedError(HudiError, OSError):
-    """Storage failed before a write had begun, or in a service or a query: a full disk, an error of the disk."""
+    """Storage failed before a write had begun, or in a service or a query: a full disk, an error of the disk.
+
+    Once a write has begun, a :class:`CommitError` has the same text.
+    """
+
+    advice = "mend what the message names, and run it again"
 
 
 class LockError(HudiError):
-    """The table lock could not be acquired or was lost."""
+    """The lock of the table could not be acquired, or was lost before the write became visible."""
+
+    advice = "request write permission, or run it again: the next clean or write rolls back what is pending"
 
 
 class LockTimeoutError(LockError):
-    """Other holders kept the table lock for longer than the allowed wait."""
+    """Other holders kept the lock of the table for longer than the allowed wait."""
+
+    advice = "wait, or end the holder that the message names"

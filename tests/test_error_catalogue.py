@@ -6,13 +6,18 @@ docs/errors.md has the same lines. Conflicts, locks, damaged files and services 
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
+from hudi_fast import errors
+from hudi_fast.config.error_docs import error_table, with_error_table
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.storage.base import Storage
 from tests.support.small_tables import listing, options, plain_rows
@@ -312,3 +317,68 @@ def test_the_page_has_a_line_for_each() -> None:
     lines = page.partition("| situation | error |")[2].partition("\n\n")[0].splitlines()[2:]
     listed = [tuple(cell.strip() for cell in line.strip("|").split("|"))[:2] for line in lines]
     assert listed == [(situation, f"`{error.__name__}`") for situation, (_, error, _) in CATALOGUE.items()]
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
+
+
+def test_the_table_of_classes_is_what_the_classes_say() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_error_table(page)  # else: python -m hudi_fast.config.error_docs docs/errors.md
+
+
+def test_every_class_says_when_it_is_raised_and_what_to_do() -> None:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, hf.HudiError)]
+    assert [one.__name__ for one in kinds if one is not hf.HudiError and "advice" not in vars(one)] == []
+    assert [one.__name__ for one in kinds if error_table().count(f"| `{one.__name__}`") != 1] == []
+    assert [one.__name__ for one in kinds if not hasattr(hf, one.__name__)] == []
+
+
+# ---- a write that happened, although a service after it failed
+
+BROKEN = {"hoodie.clean.commits.retained": "1"}
+
+
+def with_broken_clean(path: Path) -> Path:
+    """A table whose next clean fails: its plan is damaged."""
+    for ts in range(2, 5):
+        hf.write(plain_rows(range(4), ts=ts), path, {**options(), "hoodie.table.services.enabled": "false"})
+    newest = max((path / ".hoodie" / "timeline").glob("*.commit"))
+    newest.with_name(f"{int(newest.name[:17]) + 1}.clean.requested").write_bytes(b"Obj\x01 no plan")
+    return path
+
+
+DOORS: dict[str, tuple[Callable[[Path], Any], int]] = {
+    "write": (lambda path: hf.write(plain_rows([9], ts=9), path, {**options(), **BROKEN}), 5),
+    "insert": (lambda path: hf.HudiTable.open(path).insert(plain_rows([9], ts=9), BROKEN), 5),
+    "update": (lambda path: hf.HudiTable.open(path).update(pc.field("id") == "k00001", {"text": "'new'"}, BROKEN), 4),
+    "delete": (lambda path: hf.HudiTable.open(path).delete("id = 'k00001'", BROKEN), 3),
+    "merge": (
+        lambda path: (
+            hf.HudiTable.open(path).merge(plain_rows([9], ts=9), BROKEN).on("id").when_not_matched_insert().execute()
+        ),
+        5,
+    ),
+    "truncate": (lambda path: hf.HudiTable.open(path).truncate(options=BROKEN), 0),
+    "delete partitions": (lambda path: hf.HudiTable.open(path).delete_partitions(["p0"], BROKEN), 2),
+    "SQL": (
+        lambda path: hf.sql("DELETE FROM t WHERE id = 'k00001'", tables={"t": str(path)}, options=BROKEN),
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_write_whose_service_failed_tells_that_it_happened(door: str, table: Path) -> None:
+    act, rows = DOORS[door]
+    with_broken_clean(table)
+    with pytest.raises(hf.PostCommitError, match=r"is committed; a service after it failed\. clean: ") as caught:
+        act(table)
+    error = caught.value
+    assert hf.HudiTable.open(table).to_arrow().num_rows == rows
+    assert error.instant == error.result.instant == hf.HudiTable.open(table).history()["instant"][-1].as_py()
+    assert error.services == ("clean", "archive")
+    assert isinstance(error.__cause__, hf.CorruptTableError)
+    assert not isinstance(error, hf.CommitError)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.result, copy.services) == (str(error), error.result, error.services)

@@ -14,7 +14,8 @@
     kernels     warm-up
 
 Each command parses its arguments, calls one method of :class:`hudi_fast.HudiTable` or one function of the library, and
-prints the result. An expected error is one red line and exit code 1; wrong usage is exit code 2. Commands import the
+prints the result. An expected error is one red line and exit code 1; wrong usage is exit code 2. Exit code 3 says that
+the write is committed and a service after it failed, 4 that it is unknown whether it is committed. Commands import the
 library when they run, so that ``--help`` and ``--version`` are fast.
 """
 
@@ -39,7 +40,7 @@ from hudi_fast.cli import (
     rows,
     schema,
 )
-from hudi_fast.errors import HudiError
+from hudi_fast.errors import CommitStateUnknownError, HudiError, PostCommitError
 
 __all__ = ["cli", "main"]
 
@@ -62,7 +63,12 @@ def main() -> None:
 
             notes = getattr(error, "__notes__", [])
             print_note("Error", " ".join([str(error) or type(error).__name__, *notes]), "red")
-            sys.exit(1)
+            sys.exit(_exit_code(error))
+
+
+def _exit_code(error: Exception) -> int:
+    """Whether a script may run the command again: after 1 it may, once the cause is mended."""
+    return 3 if isinstance(error, PostCommitError) else 4 if isinstance(error, CommitStateUnknownError) else 1
 
 
 def _is_expected(error: Exception) -> bool:

@@ -77,7 +77,8 @@ def run_dml(
         make_engine: the engine with the changed rows, from the plan of the write and the resolved statement.
 
     Raises:
-        HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` the table is as before.
+        HudiError: see :mod:`hudi_fast.errors`. Unless it is ``CommitStateUnknownError`` or ``PostCommitError``, the
+            table is as before.
     """
     state = session.reload()
     schema = _schema(state)

@@ -3,13 +3,16 @@
 ::
 
     before   hoodie.prewrite.cleaner.policy: clean, or roll failed writes back
-    after    clean ─► archive           a single writer still holds the table's lock, and they use its state
+             plans that the write could be refused for, and that nobody executes: executed, or withdrawn if that fails
+    after    abandoned indexings ─► clean ─► archive
+                                        a single writer still holds the table's lock, and they use its state
              clean ─► archive           asynchronous ones, without the lock of the write
              compaction ─► log compaction ─► clustering ─► partition TTL           likewise
              catalogs: Hive metastore
              callbacks, also if a service has failed
 
-The write is visible before the services after it run, and stays if one of them fails. Asynchronous cleaning and
+The write is visible before the services after it run, and stays if one of them fails: ``PostCommitError`` says so, has
+the result of the write, and names what is left to run. Asynchronous cleaning and
 archiving (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run once the write has released the table's lock,
 so that other writers go on. Apache Hudi begins them with the write and waits for them at its end. They plan without its
 commit there, and so leave the files of one more commit. A service that another process runs is skipped.
@@ -24,14 +27,16 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from hudi_fast.catalogs.open_catalog import open_catalog
-from hudi_fast.errors import HudiError, LockTimeoutError, ServiceTakenError
+from hudi_fast.config.properties_file import PROPERTIES_PATH
+from hudi_fast.errors import HudiError, LockTimeoutError, PostCommitError, ServiceTakenError
 from hudi_fast.events import Completed, note, warn
 from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
-from hudi_fast.services.clustering.run import cluster_after_write
+from hudi_fast.services.clustering.run import cluster_after_write, finish_or_withdraw
 from hudi_fast.services.clustering.strategies import plan_strategy_of
 from hudi_fast.services.compaction.log_run import (
     run_log_compaction,
@@ -42,6 +47,7 @@ from hudi_fast.services.compaction.plan import schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
+from hudi_fast.services.indexing.drop import finish_abandoned_indexings
 from hudi_fast.services.syncing.run import sync_after_write
 from hudi_fast.services.ttl.run import delete_expired
 from hudi_fast.storage.extras import import_extra
@@ -53,8 +59,21 @@ from hudi_fast.writing.settings import Settings
 
 __all__ = ["check_inline", "write_with_services"]
 
-_Step = tuple[Callable[[TableSession], object], Callable[[Settings], bool]]
-"""A function that runs a service if it is due, and whether the options of the write enable the service."""
+
+class _Step(NamedTuple):
+    """A service after a write.
+
+    Attributes:
+        name: of the method of ``HudiTable.services``.
+        run: runs the service if it is due.
+        is_wanted: whether the options of the write enable it.
+        raises: whether they make its failure an error; else it is a warning.
+    """
+
+    name: str
+    run: Callable[[TableSession], object]
+    is_wanted: Callable[[Settings], bool]
+    raises: Callable[[Settings], bool] = lambda settings: settings.services.failures_raise
 
 
 def write_with_services(session: TableSession, write: Callable[[], WriteResult | None]) -> WriteResult | None:
@@ -68,45 +87,89 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
         The result of ``write``.
 
     Raises:
-        HudiError: the write failed; or a service after it failed and the options make that an error. Then a note says
-            that the write is committed.
-        StorageFailedError: storage failed before the write had begun, or in a service after it; the message says which.
+        HudiError: the write failed.
+        StorageFailedError: storage failed before the write had begun.
+        PostCommitError: the write is committed, a service after it failed, and the options make that an error.
     """
-    settings = session.settings
+    settings, written = session.settings, list[WriteResult]()
     check_inline(settings)
     if settings.hooks.validators and session.backend.name == "local":
         import_extra("duckdb", "sql", "A SQL validator without Spark")
-    with contextlib.ExitStack() as ends, session.phase("call", "writing"), _telling_failures(session):
+    with (
+        contextlib.ExitStack() as ends,
+        session.phase("call", "writing"),
+        _telling_failures(session.storage.uri, written),
+    ):
         if settings.services.enabled and settings.clean.before_write != "NONE":
             with without_waiting(session):
                 clean_before_write(session)
+        if settings.services.enabled:
+            _finish_abandoned(session)
         with session.keeping_turn():
             result = write()
             if result is None or not result.instant:
                 return result
+            written.append(result)
             if settings.hooks.http_on or settings.hooks.callback is not None:
                 ends.callback(_call_back, session, session.last_write, result)
-            if settings.services.enabled:
-                _run_due(session, result.instant, _WITHIN_TURN)
-        if settings.services.enabled:
-            _run_due(session, result.instant, _AFTER_TURN)
-        with session.phase("sync", "services"):
-            sync_after_write(session, result.instant)
+            _run_due(session, result, _WITHIN_TURN)
+        _run_due(session, result, _AFTER_TURN)
+        _run_due(session, result, _CATALOGS)
     return result
 
 
 @contextlib.contextmanager
-def _telling_failures(session: TableSession) -> Iterator[None]:
+def _telling_failures(uri: str, written: list[WriteResult]) -> Iterator[None]:
+    """Tell of failures of storage outside of services, such as of the lock, and whether the write is committed."""
     try:
         yield
     except HudiError:
         raise
     except OSError as error:
-        done, uri = session.last_write, session.storage.uri
-        if done is None:
+        if not written:
             raise storage_failure(error, f"The write to {uri}", "The table is as before; run it again.") from error
-        said = f"The write {done.instant} of {uri} is committed; a service after it"
-        raise storage_failure(error, said, "Do not write its rows again.") from error
+        raise PostCommitError(
+            f"The write {written[0].instant} of {uri} is committed; storage failed after it: {error}. Do not run the "
+            "write again.",
+            written[0].instant,
+            written[0],
+        ) from error
+
+
+def _finish_abandoned(session: TableSession) -> None:
+    """Execute pending plans that keep writes from file groups, if this writer executes such services.
+
+    A clustering keeps writes from changing rows; a compaction only from deleting partitions. A plan that its writer
+    left behind would otherwise keep every later write from getting as far as its services.
+    """
+    settings, storage = session.settings, session.storage
+    deletes = settings.write.operation == "delete_partition"
+    runs: list[tuple[bool, Callable[[TableSession], object]]] = [
+        (settings.executes_clusterings, finish_or_withdraw),
+        (deletes and settings.compaction.inline, _run_compactions),
+        (deletes and settings.compaction.log_inline, _run_log_compactions),
+    ]
+    for run in [run for wanted, run in runs if wanted]:
+        try:
+            if storage.exists(PROPERTIES_PATH):
+                with without_waiting(session):
+                    run(session)
+        except (LockTimeoutError, ServiceTakenError) as error:
+            note("services", logging.INFO, "A service was left to others: %s", error, table=storage.uri)
+        except Exception as error:
+            warn(f"A pending service of {storage.uri} failed before a write: {error or type(error).__name__}")
+        finally:
+            session.changed()
+
+
+def _run_compactions(session: TableSession) -> None:
+    if session.reload().timeline.pending_compactions:
+        run_pending_compactions(session)
+
+
+def _run_log_compactions(session: TableSession) -> None:
+    if session.reload().timeline.pending_log_compactions:
+        run_pending_log_compactions(session)
 
 
 def _call_back(session: TableSession, done: Completed | None, result: WriteResult) -> None:
@@ -153,25 +216,40 @@ def _warn_of_idle(service: str, idle: bool, key: str) -> None:
         warn(f"{key}=true has no effect, because hoodie.{service}.automatic=false: no {service} runs after a write.")
 
 
-def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> None:
+def _run_due(session: TableSession, result: WriteResult, steps: Sequence[_Step]) -> None:
     """Run the services that the options enable and that are due."""
-    for run, is_wanted in steps:
-        if not is_wanted(session.settings):
+    uri, instant, wanted = session.storage.uri, result.instant, _wanted(session.settings)
+    for step in steps:
+        if step not in wanted:
             continue
         try:
             with without_waiting(session):
-                run(session)
+                step.run(session)
         except (LockTimeoutError, ServiceTakenError) as error:  # another process runs it
-            note("services", logging.INFO, "A service was left to others: %s", error, table=session.storage.uri)
+            note("services", logging.INFO, "A service was left to others: %s", error, table=uri)
             session.changed()
-        except (HudiError, OSError) as error:
+        except Exception as error:  # of Arrow, of Spark, and of the caller's own functions among them
             session.changed()
-            said = f"The write {instant} of {session.storage.uri} is committed; a service after it failed."
-            note("services", logging.ERROR, "%s %s", said, error, table=session.storage.uri, instant=instant)
-            if session.settings.services.failures_raise:
-                error.add_note(said)
-                raise
-            warn(f"{said} {error}")
+            said = f"The write {instant} of {uri} is committed; a service after it failed."
+            reason = f"{step.name}: {error or type(error).__name__}"
+            note("services", logging.ERROR, "%s %s", said, reason, table=uri, instant=instant)
+            if not step.raises(session.settings):
+                warn(f"{said} {reason}")
+                continue
+            left = tuple(dict.fromkeys(one.name for one in wanted[wanted.index(step) :]))
+            raise PostCommitError(
+                f"{said} {reason} Do not run the write again. Left to run: {', '.join(left)}; the next write runs what "
+                "is due.",
+                instant,
+                result,
+                left,
+            ) from error
+
+
+def _wanted(settings: Settings) -> list[_Step]:
+    """The services after a write that the options enable, in their order."""
+    services = (*_WITHIN_TURN, *_AFTER_TURN) if settings.services.enabled else ()
+    return [one for one in (*services, *_CATALOGS) if one.is_wanted(settings)]
 
 
 # ---- the steps
@@ -221,6 +299,11 @@ def _is_running(session: TableSession, service: str) -> bool:
     return is_held(session.storage, service_lock_path(service))
 
 
+def _sync(session: TableSession) -> None:
+    with session.phase("sync", "services"):
+        sync_after_write(session)
+
+
 def _cleans_later(settings: Settings) -> bool:
     return settings.clean.automatic and settings.clean.asynchronous
 
@@ -231,14 +314,25 @@ def _archives_later(settings: Settings) -> bool:
 
 
 _WITHIN_TURN: tuple[_Step, ...] = (
-    (clean_after_write, lambda settings: settings.clean.automatic and not _cleans_later(settings)),
-    (archive_after_write, lambda settings: settings.archive.automatic and not _archives_later(settings)),
+    _Step("index", finish_abandoned_indexings, lambda settings: True),
+    _Step("clean", clean_after_write, lambda settings: settings.clean.automatic and not _cleans_later(settings)),
+    _Step(
+        "archive", archive_after_write, lambda settings: settings.archive.automatic and not _archives_later(settings)
+    ),
 )
 _AFTER_TURN: tuple[_Step, ...] = (
-    (clean_after_write, _cleans_later),
-    (archive_after_write, _archives_later),
-    (_compact, lambda settings: settings.compaction.inline or settings.compaction.schedule_inline),
-    (_compact_logs, lambda settings: settings.compaction.log_inline),
-    (_cluster, lambda settings: settings.clustering.inline or settings.clustering.schedule_inline),
-    (delete_expired, lambda settings: settings.ttl.inline),
+    _Step("clean", clean_after_write, _cleans_later),
+    _Step("archive", archive_after_write, _archives_later),
+    _Step("compact", _compact, lambda settings: settings.compaction.inline or settings.compaction.schedule_inline),
+    _Step("log_compact", _compact_logs, lambda settings: settings.compaction.log_inline),
+    _Step("cluster", _cluster, lambda settings: settings.clustering.inline or settings.clustering.schedule_inline),
+    _Step("ttl", delete_expired, lambda settings: settings.ttl.inline),
+)
+_CATALOGS: tuple[_Step, ...] = (
+    _Step(
+        "sync",
+        _sync,
+        lambda settings: bool(settings.sync.catalogs),
+        lambda settings: not settings.sync.ignores_failures,
+    ),
 )

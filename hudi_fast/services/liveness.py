@@ -7,7 +7,7 @@ from hudi_fast.timeline.heartbeat import heartbeat_path, is_alive
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["require_abandoned"]
+__all__ = ["is_abandoned_indexing", "require_abandoned"]
 
 
 def require_abandoned(session: TableSession, instant: Instant) -> None:
@@ -27,3 +27,20 @@ def require_abandoned(session: TableSession, instant: Instant) -> None:
             f"heartbeat in the last {rule.lasts_ms / 1000:g} s ({heartbeat_path(instant.requested)}). Wait for it to "
             "end."
         )
+
+
+def is_abandoned_indexing(session: TableSession, instant: Instant) -> bool:
+    """Whether no process builds an inflight index any more.
+
+    Apache Hudi's indexer sends no heartbeat that lasts until its end (``RunIndexActionExecutor``, 1.2.0), and runs
+    beside other writers only. With concurrent writers an indexing without a heartbeat file may therefore be alive; one
+    whose process died has left its file.
+
+    Args:
+        session: the call.
+        instant: the inflight indexing.
+    """
+    storage, rule = session.storage, session.heartbeat_rule
+    if is_alive(storage, instant.requested, rule):
+        return False
+    return not rule.shared or storage.exists(heartbeat_path(instant.requested))

@@ -36,6 +36,7 @@ from hudi_fast.errors import (
     CommitStateUnknownError,
     FileGoneError,
     LockError,
+    PostCommitError,
     TableExistsError,
 )
 from hudi_fast.events import Phase, note, warn
@@ -136,7 +137,8 @@ def run_write(session: TableSession, engine: Engine, mode: str) -> WriteResult:
         mode: ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
 
     Raises:
-        HudiError: see :mod:`hudi_fast.errors`. Unless it is ``CommitStateUnknownError`` the table is as before.
+        HudiError: see :mod:`hudi_fast.errors`. Unless it is ``CommitStateUnknownError`` or ``PostCommitError``, the
+            table is as before.
     """
     options = session.settings.write
     if not options.lock.is_shared:
@@ -194,7 +196,7 @@ def _write_once(session: TableSession, engine: Engine, mode: str) -> WriteResult
     with session.turn():
         try:
             return _write(session, engine, started)
-        except (CommitStateUnknownError, LockError):
+        except (CommitStateUnknownError, LockError, PostCommitError):
             raise
         except BaseException as error:
             with noted_on(error, f"Removing the new table {storage.uri}"), session.section():
@@ -406,7 +408,7 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
             private = TableSession(staged, session.settings, session.backend, private=True)
             result = _write(private, engine, started, new=replace(target, storage=staged, exists=False))
             session.last_write = private.last_write
-        except (OSError, CommitStateUnknownError) as error:  # the staged table is deleted in any case
+        except (OSError, CommitStateUnknownError, PostCommitError) as error:  # the staged table is deleted in any case
             raise CommitError(
                 f"The new table that was to replace {storage.uri} could not be written: {error} The old table is as "
                 "before; run the operation again."

@@ -1,9 +1,10 @@
-"""Rolls back pending clusterings: for writes that change rows of their file groups, and after a time.
+"""Rolls back pending clusterings: for writes that change rows of their file groups, after a failure, and after a time.
 
 ::
 
     release_groups      a write changed rows of a planned group         ─► the clustering is rolled back with its plan
     release_all         a write is about to replace all rows            ─► the same for every clustering
+    withdraw_failed     a writer executed it and it failed              ─► the same
     roll_back_expired   planned long ago, no live heartbeat since       ─► the same, by the next writer or service
 
 A clustering that runs on this machine is skipped; it detects the conflict before it completes.
@@ -22,12 +23,13 @@ from hudi_fast.errors import LockTimeoutError
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import is_alive
-from hudi_fast.timeline.instant import Instant, ms_from_instant
+from hudi_fast.timeline.instant import Instant, State, ms_from_instant
+from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["release_all", "release_groups", "roll_back_expired", "withdraw_clustering"]
+__all__ = ["release_all", "release_groups", "roll_back_expired", "withdraw_clustering", "withdraw_failed"]
 
 _MINUTE_MS = 60_000
 
@@ -79,6 +81,28 @@ def withdraw_clustering(session: TableSession, instant: Instant) -> None:
         CommitError: storage failed; the next writer finishes it.
     """
     roll_back(session, instant, keep_plan=False)
+
+
+def withdraw_failed(session: TableSession, requested: str) -> None:
+    """Remove a clustering that has failed; nothing happens if another process runs it or has completed it.
+
+    Args:
+        session: the call.
+        requested: time of the clustering.
+
+    Raises:
+        HudiError: a lock is not available, or storage failed; the next writer tries again.
+    """
+    with session.service_lock(service_lock_path("clustering")), session.locked():
+        found = [one for one in session.reload().pending_services if one.requested == requested]
+        for instant in found:
+            if is_alive(session.storage, requested, session.heartbeat_rule):
+                continue
+            if instant.state is State.INFLIGHT:
+                withdraw_clustering(session, instant)
+            else:  # it has no files: its attempts were rolled back
+                delete_instant_files(session.storage, session.state.config, instant)
+                session.changed()
 
 
 def _withdraw_all(session: TableSession, found: list[Instant]) -> None:

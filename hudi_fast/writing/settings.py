@@ -37,12 +37,6 @@ _PLACES_OF_COMPACTION = (
 )
 """Options that choose where compaction runs."""
 
-_FAILING_SERVICES = (
-    "hoodie.fail.writes.on.inline.table.service.exception",
-    "hoodie.write.can.ignore.post.commit.failures",
-)
-"""Options that choose whether a failed service fails the write."""
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -61,6 +55,7 @@ class Settings:
         metrics: whether metrics are reported, and where.
         hooks: callbacks after a commit, and validators before it.
         waits: whether to wait for a service of the same kind that another process runs.
+        is_stream: whether a thread of the stream executes the plans that its batches make.
     """
 
     write: WriteOptions
@@ -75,6 +70,7 @@ class Settings:
     metrics: MetricsOptions = field(default_factory=MetricsOptions)
     hooks: HookOptions = field(default_factory=HookOptions)
     waits: bool = True
+    is_stream: bool = False
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> Settings:
@@ -138,8 +134,6 @@ class Settings:
     def for_stream(cls, options: Mapping[str, Any], stream: SinkOptions) -> Settings:
         """The options of the writes of a stream; a thread runs compaction and clustering after they were planned.
 
-        A failed service does not fail the batch unless the options say so (``HoodieStreamingSink``, Hudi 1.2.0).
-
         Args:
             options: ``hoodie.*`` keys.
             stream: options of the stream.
@@ -148,16 +142,27 @@ class Settings:
             HudiError: as :meth:`from_options`.
         """
         settings = cls.from_options(options)
-        compaction, clustering, services = settings.compaction, settings.clustering, settings.services
+        compaction, clustering = settings.compaction, settings.clustering
         if compaction.asynchronous and not compaction.inline and not stream.disables_compaction:
             compaction = replace(compaction, schedule_inline=True)
         elif stream.disables_compaction:
             compaction = replace(compaction, schedule_inline=False)
         if clustering.asynchronous and not clustering.inline:
             clustering = replace(clustering, schedule_inline=True)
-        if with_defaults(options).keys().isdisjoint(_FAILING_SERVICES):
-            services = replace(services, ignore_failures=True)
-        return replace(settings, compaction=compaction, clustering=clustering, services=services)
+        return replace(settings, compaction=compaction, clustering=clustering, is_stream=True).for_committed_batches()
+
+    @property
+    def executes_clusterings(self) -> bool:
+        """Whether this writer, or the thread of its stream, executes the clusterings that it plans."""
+        return self.clustering.inline or (self.is_stream and self.clustering.schedule_inline)
+
+    def for_committed_batches(self) -> Settings:
+        """The settings of a stream: what fails after a batch is committed is a warning, and the stream goes on.
+
+        A failed batch would be written again, or end the query for nothing.
+        """
+        services, sync = replace(self.services, ignore_failures=True), replace(self.sync, ignores_failures=True)
+        return replace(self, services=services, sync=sync)
 
     @property
     def lock_seconds(self) -> float:

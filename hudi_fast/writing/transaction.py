@@ -30,6 +30,7 @@ from hudi_fast.errors import (
     CommitStateUnknownError,
     CorruptTableError,
     LockError,
+    PostCommitError,
 )
 from hudi_fast.events import Completed, completed, note
 from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, has_metadata_folder
@@ -272,11 +273,13 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
         CommitError: storage failed.
         LockError: the lock was lost, or could not be acquired again. The instant stays pending; the next writer or
             clean rolls it back.
+        PostCommitError: it had become visible before.
     """
     session, instant = transaction.session, transaction.instant
     try:
-        yield
-    except CommitStateUnknownError:
+        with _told_if_visible(transaction):
+            yield
+    except (CommitStateUnknownError, PostCommitError):
         raise
     except LockError as error:
         raise left_pending(transaction, error) from error
@@ -291,6 +294,22 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
     except BaseException as error:
         _abandon_after(transaction, error)
         raise
+
+
+@contextlib.contextmanager
+def _told_if_visible(transaction: Transaction) -> Iterator[None]:
+    """An error after the instant became visible must not say that nothing happened."""
+    try:
+        yield
+    except Exception as error:
+        session, requested = transaction.session, transaction.instant.requested
+        if session.last_write is None or session.last_write.instant != requested:
+            raise
+        raise PostCommitError(
+            f"The {transaction.operation.lower()} {requested} of {session.storage.uri} is committed; a step after it "
+            f"failed: {error or type(error).__name__} Do not run it again.",
+            requested,
+        ) from error
 
 
 def _abandon_after(transaction: Transaction, cause: BaseException) -> None:

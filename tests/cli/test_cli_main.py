@@ -6,6 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_fast.errors import CommitStateUnknownError
+
 ROWS = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "fare": [9.5, 3.25, None], "ts": [1, 2, 3]})
 OPTIONS = [
     "-o",
@@ -53,6 +55,27 @@ def test_notes_on_an_error_are_part_of_its_line(run, table, tmp_path):
     assert (code, err.count("\n")) == (1, 1)
     assert f"[file .hoodie/timeline/{plan.name}" in err
     assert "Restore the file, or remove the instant from the timeline" in err
+
+
+def test_the_exit_code_tells_whether_the_write_happened(run, table):
+    for ts in range(3):
+        run("delete", table, "--where", f"id = {10 + ts}", "-o", "hoodie.table.services.enabled=false")
+    newest = max((table / ".hoodie" / "timeline").glob("*.commit"))
+    plan = newest.with_name(f"{int(newest.name[:17]) + 1}.clean.requested")
+    plan.write_bytes(b"Obj\x01 no plan")
+    code, _, err = run("delete", table, "--where", "id = 1", "-o", "hoodie.clean.commits.retained=1")
+    assert (code, err.count("\n")) == (3, 1)
+    assert "is committed; a service after it failed. clean: " in err
+    assert "Do not run the write again. Left to run: clean, archive" in err
+    assert ids(run("read", table, "--json")[1]) == [2, 3]
+
+
+def test_the_exit_code_tells_that_the_outcome_is_unknown(run, table, monkeypatch):
+    def lost(*_):
+        raise CommitStateUnknownError("no answer")
+
+    monkeypatch.setattr("hudi_fast.table.HudiTable.delete", lost)
+    assert run("delete", table, "--where", "id = 1")[0] == 4
 
 
 def test_history_and_files_are_lists(run, table):

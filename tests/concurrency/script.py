@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import hudi_fast as hf
-from hudi_fast.errors import CommitStateUnknownError, HudiError
+from hudi_fast.errors import CommitStateUnknownError, HudiError, PostCommitError
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from tests.concurrency.faults import WitnessStorage, clock_off, hasty, leased, unmade
 from tests.concurrency.site import Site
@@ -115,6 +115,8 @@ def _carry_out(world: World, op: Op, number: int, table: hf.HudiTable, teller: T
         outcome, instant, rows = _do(world, op, table)
     except CommitStateUnknownError as error:
         teller.end("unknown", error=_text(error))
+    except PostCommitError as error:
+        teller.end("landed" if error.result is not None else "served", error.instant, _text(error))
     except HudiError as error:
         teller.end("refused", error=_text(error))
     except InjectedFaultError as error:

@@ -109,8 +109,8 @@ SERVICES = (
     Mutant(
         name="services-failure-of-an-inline-service-is-swallowed",
         file="hudi_fast/services/inline.py",
-        before="if session.settings.services.failures_raise:",
-        after="if not session.settings.services.failures_raise:",
+        before="if not step.raises(session.settings):",
+        after="if step.raises(session.settings):",
         harm="A write reports success although the options make a failed service an error.",
         near=("tests/services/test_services_inline.py",),
     ),

@@ -33,23 +33,27 @@ def test_write_syncs_its_catalog(tmp_path: Path, hive_metastore: Any) -> None:
 
 
 def test_failed_sync_leaves_the_write_committed(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match="did not answer") as caught:
+    with pytest.raises(
+        hf.PostCommitError, match=r"is committed; a service after it failed\. sync: .*did not answer"
+    ) as caught:
         hf.write(rides(("a", "Oslo")), tmp_path, synced_options(NOWHERE, "d"))
     assert hf.HudiTable.open(tmp_path).to_arrow().num_rows == 1
     instant = hf.HudiTable.open(tmp_path).history()["instant"][0].as_py()
-    assert caught.value.__notes__ == [f"The write {instant} of {tmp_path} is committed, but not synced to its catalog."]
+    assert caught.value.instant == instant
+    assert caught.value.services == ("sync",)
+    assert isinstance(caught.value.__cause__, CatalogError)
 
 
 def test_failed_sync_may_be_a_warning(tmp_path: Path) -> None:
     options = synced_options(NOWHERE, "d", ignore_exceptions="true")
-    with pytest.warns(HudiWarning, match=r"is committed, but not synced to its catalog\. The Hive metastore at"):
+    with pytest.warns(HudiWarning, match=r"is committed; a service after it failed\. sync: The Hive metastore at"):
         hf.write(rides(("a", "Oslo")), tmp_path, options)
 
 
 def test_sync_that_was_left_out_is_made_up_for(tmp_path: Path, hive_metastore: Any) -> None:
     options = synced_options(hive_metastore.uri, "made_up")
     hf.write(rides(("a", "Oslo")), tmp_path, options)
-    with pytest.raises(CatalogError):
+    with pytest.raises(hf.PostCommitError):
         hf.write(rides(("b", "Rome")), tmp_path, {**options, f"{HIVE}metastore.uris": NOWHERE})
     hf.write(rides(("c", "Lima")), tmp_path, options)
     entries = entries_at(hive_metastore.port, "made_up")

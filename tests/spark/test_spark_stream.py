@@ -227,6 +227,52 @@ def test_a_service_that_fails_beside_the_stream_is_a_warning(spark, tmp_path):
     assert numbers_of(tmp_path / "t") == [0, 1, 2, 3, 4, 5, 7]
 
 
+def test_a_service_that_fails_after_a_batch_neither_ends_the_stream_nor_repeats_the_batch(spark, tmp_path):
+    strict = {
+        **OPTIONS,
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.fail.writes.on.inline.table.service.exception": "true",
+        "hoodie.datasource.hive_sync.enable": "true",
+        "hoodie.datasource.hive_sync.metastore.uris": "thrift://localhost:1",
+    }
+    calm = {**OPTIONS, "hoodie.table.services.enabled": "false"}
+    for batch in range(3):
+        put_file(tmp_path / "in", batch, numbered(range(3), batch))
+        run(spark, tmp_path, calm, query_name="calm")
+    newest = max((tmp_path / "t" / ".hoodie" / "timeline").glob("*.commit"))
+    newest.with_name(f"{int(newest.name[:17]) + 1}.clean.requested").write_bytes(b"Obj\x01 no plan")
+    for batch in (3, 4):
+        put_file(tmp_path / "in", batch, numbered(range(10 * batch, 10 * batch + 2), batch))
+        with pytest.warns(hf.HudiWarning, match="is committed; a service after it failed") as told:
+            run(spark, tmp_path, strict, query_name="calm")
+        said = " ".join(str(one.message) for one in told)
+        assert "clean: " in said
+        assert "sync: The Hive metastore" in said
+    assert numbers_of(tmp_path / "t") == [0, 1, 2, 30, 31, 40, 41]
+    assert operations(tmp_path / "t") == ["UPSERT"] * 5
+
+
+def test_on_spark_a_write_heals_what_its_pipeline_left_and_tells_what_happened(spark, tmp_path):
+    clusters = {**OPTIONS, "hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
+    calm = {**OPTIONS, "hoodie.table.services.enabled": "false"}
+    path = tmp_path / "t"
+    for ts in (1, 2):
+        hf.write(frame(spark, range(4), ts), path, {**calm, "hoodie.datasource.write.operation": "upsert"})
+    assert hf.HudiTable.open(path).services.plan_cluster(clusters, spark=spark) is not None
+    with pytest.raises(hf.CommitConflictError, match="pending clustering is rewriting"):
+        hf.write(frame(spark, range(4), 3), path, calm)
+    hf.write(frame(spark, range(4), 4), path, clusters)
+    assert hf.HudiTable.open(path).services.pending().num_rows == 0
+    assert operations(path).count("CLUSTER") == 2
+    newest = max((path / ".hoodie" / "timeline").glob("*.*commit"))
+    newest.with_name(f"{int(newest.name[:17]) + 1}.clean.requested").write_bytes(b"Obj\x01 no plan")
+    insert = {**OPTIONS, "hoodie.clean.commits.retained": "1", "hoodie.datasource.write.operation": "insert"}
+    with pytest.raises(hf.PostCommitError, match="Do not run the write again") as caught:
+        hf.write(frame(spark, [9], 9), path, insert)
+    assert caught.value.result.inserts == 1
+    assert numbers_of(path) == [0, 1, 2, 3, 9]
+
+
 def start_driver(folder, kind):
     command = [sys.executable, "-m", "tests.spark.stream_driver", str(folder), kind]
     return subprocess.Popen(command, env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -8,8 +8,10 @@
               commit: readers see the new groups instead of the old ones, atomically
 
 The lock of clusterings is held all the while. It ends with its process, so an inflight clustering that is found under
-it was abandoned. A failed clustering is rolled back to requested and keeps its plan; an outdated plan is
-rolled back for good. Rows keep all meta columns but the file name, so incremental queries do not return them again.
+it was abandoned. A failed clustering is rolled back to requested and keeps its plan; an outdated plan is rolled back
+for good. So is one that a writer executes beside its writes: writers must not change rows of its file groups, so a
+plan that fails each time would keep them out for good. Rows keep all meta columns but the file name, so incremental
+queries do not return them again.
 
 Sources: ``BaseCommitActionExecutor.executeClustering``, ``BaseHoodieTableServiceClient.cluster`` (1.2.0).
 """
@@ -19,10 +21,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from hudi_fast.errors import CommitConflictError, ConfigError, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    ConfigError,
+    LockError,
+    ServiceTakenError,
+    UnsupportedFeatureError,
+)
 from hudi_fast.events import warn
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.locking.machine import service_lock_path
@@ -52,17 +62,18 @@ from hudi_fast.services.running import (
 )
 from hudi_fast.services.units import bytes_read
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.heartbeat import is_alive
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringPlan
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.pending_clusterings import withdraw_clustering
+from hudi_fast.writing.pending_clusterings import withdraw_clustering, withdraw_failed
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, noted_on, rolled_back_on_failure
 
-__all__ = ["cluster", "cluster_after_write", "run_clustering", "run_pending_clusterings"]
+__all__ = ["cluster", "cluster_after_write", "finish_or_withdraw", "run_clustering", "run_pending_clusterings"]
 
 _OPERATION = "CLUSTER"
 
@@ -104,8 +115,12 @@ def run_clustering(session: TableSession, scheduled: ScheduledClustering) -> Fin
             raise
 
 
-def run_pending_clusterings(session: TableSession) -> list[Finished]:
+def run_pending_clusterings(session: TableSession, withdraws: bool = False) -> list[Finished]:
     """Execute all pending clusterings, oldest first.
+
+    Args:
+        session: the call.
+        withdraws: whether one that fails is rolled back with its plan.
 
     Raises:
         HudiError: as :func:`run_clustering`, but not for one that another process has completed in the meantime, or
@@ -117,13 +132,40 @@ def run_pending_clusterings(session: TableSession) -> list[Finished]:
     done = []
     for one in waiting_clusterings(session.reload()):
         try:
-            done.append(run_clustering(session, one))
+            with _withdrawn_on_failure(session, one, withdraws):
+                done.append(run_clustering(session, one))
         except CommitConflictError as error:
             if one.instant in {instant.requested for instant in session.reload().timeline.pending()}:
                 raise
             if not isinstance(error, ServiceTakenError):
                 warn(str(error))
     return done
+
+
+def finish_or_withdraw(session: TableSession) -> None:
+    """Before a write: execute pending clusterings that no process runs; one that fails is rolled back with its plan.
+
+    Raises:
+        HudiError: as :func:`run_clustering`.
+    """
+    state = session.reload()
+    if state.pending_services and not any(
+        is_alive(session.storage, one.requested, session.heartbeat_rule) for one in state.pending_services
+    ):
+        run_pending_clusterings(session, withdraws=True)
+
+
+@contextlib.contextmanager
+def _withdrawn_on_failure(session: TableSession, scheduled: ScheduledClustering, withdraws: bool) -> Iterator[None]:
+    try:
+        yield
+    except (CommitConflictError, CommitStateUnknownError, LockError):  # others run it, or may
+        raise
+    except Exception as error:
+        if withdraws:
+            with noted_on(error, f"Withdrawing the clustering {scheduled.instant}"):
+                withdraw_failed(session, scheduled.instant)
+        raise
 
 
 def cluster_after_write(session: TableSession) -> list[Finished]:
@@ -146,10 +188,10 @@ def cluster_after_write(session: TableSession) -> list[Finished]:
         return []
     if pending is None and not is_due:
         return []
-    return cluster(session, pending_only=False)
+    return cluster(session, pending_only=False, withdraws=True)
 
 
-def cluster(session: TableSession, pending_only: bool) -> list[Finished]:
+def cluster(session: TableSession, pending_only: bool, withdraws: bool = False) -> list[Finished]:
     """Execute pending clusterings, then plan another one, if that is due, and execute it.
 
     Buckets of consistent hashing are not planned for: those that are too large or too small are resized immediately.
@@ -157,6 +199,7 @@ def cluster(session: TableSession, pending_only: bool) -> list[Finished]:
     Args:
         session: the call.
         pending_only: plan nothing new.
+        withdraws: whether one that fails is rolled back with its plan.
 
     Raises:
         UnsupportedFeatureError: an unknown strategy; nothing was executed.
@@ -164,14 +207,17 @@ def cluster(session: TableSession, pending_only: bool) -> list[Finished]:
     """
     if not pending_only:
         plan_strategy_of(session.settings.clustering)
-    done = run_pending_clusterings(session)
+    done = run_pending_clusterings(session, withdraws)
     if pending_only:
         return done
     if has_hashing(session.storage):
         return [*done, *resize_buckets(session)]
     planned = schedule_clustering(session)
     if planned is not None:
-        with contextlib.suppress(ServiceTakenError):  # another process completed it first
+        with (
+            contextlib.suppress(ServiceTakenError),  # another process completed it first
+            _withdrawn_on_failure(session, planned, withdraws),
+        ):
             done.append(run_clustering(session, planned))
     return done
 

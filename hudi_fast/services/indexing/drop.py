@@ -3,7 +3,8 @@
 ::
 
     drop    indexes that require it, then its names in the properties ─► folders ─► index definitions
-    undo    the same for partitions that are being built ─► their delta commit ─► the indexing itself
+    undo    abandoned indexings, by the next indexing or write:
+            the same for partitions that are being built ─► their delta commit ─► the indexing itself
 
 All of it under the table's lock. Source: metadata reference 2.10, 2.12; RunIndexActionExecutor#abort, Hudi 1.2.0.
 """
@@ -25,7 +26,7 @@ from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, last_write, read_index_plan
 from hudi_fast.services.indexing.request import named_partition, resting_on
-from hudi_fast.services.liveness import require_abandoned
+from hudi_fast.services.liveness import is_abandoned_indexing, require_abandoned
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.index_plans import encode_index_metadata
@@ -33,7 +34,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_requested
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["drop_index", "finish_pending_indexings", "undo_indexing"]
+__all__ = ["drop_index", "finish_abandoned_indexings", "finish_pending_indexings", "undo_indexing"]
 
 _ACTION = "indexing"
 
@@ -124,6 +125,24 @@ def finish_pending_indexings(session: TableSession, wanted: str = "") -> None:
     if left:
         _drop(storage, session.state.config, left)
         session.changed()
+
+
+def finish_abandoned_indexings(session: TableSession) -> None:
+    """Undo or complete indexings that a process has left; while one is pending, the metadata table is not compacted.
+
+    Indexings that wait on the timeline, without having begun, stay.
+
+    Args:
+        session: the call, with or without the table's lock.
+
+    Raises:
+        ServiceTakenError: another process runs one.
+    """
+    timeline = session.state.timeline
+    begun = [one for one in timeline.of_action(_ACTION) if one.state is State.INFLIGHT]
+    if begun and all(is_abandoned_indexing(session, one) for one in begun):
+        with session.service_lock(INDEX_LOCK_PATH), session.locked():
+            finish_pending_indexings(session)
 
 
 def _drop(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from hudi_fast.catalogs.open_catalog import open_catalog
 from hudi_fast.catalogs.sync import SyncedTable, sync_table
 from hudi_fast.errors import HudiError
-from hudi_fast.events import warn
 from hudi_fast.writing.session import TableSession
 
 __all__ = ["sync_after_write", "sync_catalogs"]
@@ -36,15 +35,14 @@ def sync_catalogs(session: TableSession, kinds: Sequence[str]) -> list[SyncedTab
     return synced
 
 
-def sync_after_write(session: TableSession, instant: str) -> None:
+def sync_after_write(session: TableSession) -> None:
     """Sync the catalogs that the options of a write enable.
 
     Args:
         session: of the write.
-        instant: its instant.
 
     Raises:
-        HudiError: catalogs were not synced, the first reason; a note says that the write is committed.
+        HudiError: catalogs were not synced; the first reason.
     """
     failed: list[HudiError] = []
     for kind in session.settings.sync.catalogs:
@@ -52,11 +50,5 @@ def sync_after_write(session: TableSession, instant: str) -> None:
             sync_catalogs(session, [kind])
         except HudiError as error:
             failed.append(error)
-    if not failed:
-        return
-    note = f"The write {instant} of {session.storage.uri} is committed, but not synced to its catalog."
-    if session.settings.sync.ignores_failures:
-        warn(f"{note} {failed[0]}")
-        return
-    failed[0].add_note(note)
-    raise failed[0]
+    if failed:
+        raise failed[0]

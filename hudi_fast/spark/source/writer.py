@@ -64,11 +64,15 @@ class _Spool:
         options: of the write.
         schema: ``StructType`` of the rows.
         mode: save mode.
+        streams: whether the rows are batches of a stream.
     """
 
-    def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, mode: str) -> None:
+    def __init__(
+        self, storage: Storage, options: Mapping[str, Any], schema: Any, mode: str, streams: bool = False
+    ) -> None:
         self._storage = storage
-        self._settings = Settings.for_write(options)
+        settings = Settings.for_write(options)
+        self._settings = settings.for_committed_batches() if streams else settings
         self._sink = SinkOptions.of(written_options(options))
         self._schema = checked_arrow_types(schema)
         self._mode = mode
@@ -191,7 +195,7 @@ if hasattr(ds, "DataSourceStreamArrowWriter"):
 
         def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
             written = with_output_mode(options, "complete" if overwrite else "append")
-            self._spool = _Spool(storage, written, schema, "append")
+            self._spool = _Spool(storage, written, schema, "append", streams=True)
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> Spooled:
             """Put the rows of a task aside."""

@@ -5,8 +5,9 @@
     batch ─► plan on the timeline ─► Background.wake ─► thread: pending compactions, clusterings, oldest first
     batch ─► ...                  ─► wake: the running thread checks the timeline again before it ends
 
-The stream does not wait for the thread and does not fail with it: an error becomes a warning, the plan stays pending,
-and the next batch wakes the thread again. Only batches wake it, so it ends with the query. If the driver fails, the
+The stream does not wait for the thread and does not fail with it: an error becomes a warning, and the next batch wakes
+the thread again. The plan of a compaction stays pending; that of a clustering is withdrawn, because later batches could
+not change the rows of its file groups. Only batches wake it, so it ends with the query. If the driver fails, the
 plan stays on the timeline and the next driver executes it. The thread uses half of the processors; batches use the
 other half.
 """
@@ -16,19 +17,22 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from hudi_fast.errors import ServiceTakenError
 from hudi_fast.events import note, warn
+from hudi_fast.services.clustering.run import run_pending_clusterings
 from hudi_fast.services.scheduling.run import run_pending_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.writing.backend import Backend
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import TableSession, without_waiting
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["Background", "has_work", "with_half_of_the_threads"]
 
-_SERVICES = frozenset({"compact", "cluster"})
+_SERVICES = frozenset({"compact"})
 _THREADS_KEY = "hudi_fast.threads"
 
 
@@ -88,15 +92,22 @@ class Background:
     def _work(self, backend: Backend) -> None:
         while self._goes_on():
             note("streaming", logging.DEBUG, "Asynchronous services begin", table=self.storage.uri)
-            try:
-                run_pending_services(TableSession(self.storage, self.settings, backend), _SERVICES)
-            except Exception as error:  # Spark's own among them
-                uri = self.storage.uri
-                note("streaming", logging.ERROR, "An asynchronous service failed: %s", repr(error), table=uri)
-                warn(
-                    f"An asynchronous service of the stream into {self.storage.uri} failed: {type(error).__name__}: "
-                    f"{error} The stream continues; the service is retried after its next batch."
-                )
+            self._try(backend, lambda session: run_pending_services(session, _SERVICES))
+            self._try(backend, lambda session: run_pending_clusterings(session, withdraws=True))
+
+    def _try(self, backend: Backend, run: Callable[[TableSession], object]) -> None:
+        session, uri = TableSession(self.storage, self.settings, backend), self.storage.uri
+        try:
+            with without_waiting(session):
+                run(session)
+        except ServiceTakenError as error:
+            note("streaming", logging.INFO, "An asynchronous service was left to others: %s", error, table=uri)
+        except Exception as error:  # Spark's own among them
+            note("streaming", logging.ERROR, "An asynchronous service failed: %s", repr(error), table=uri)
+            warn(
+                f"An asynchronous service of the stream into {uri} failed: {type(error).__name__}: {error} The stream "
+                "continues; the service is retried after a later batch."
+            )
 
     def _goes_on(self) -> bool:
         with self._lock:

@@ -5,7 +5,7 @@
     foreachBatch ─► Sink(df, batch id)
         before   hoodie.prewrite.cleaner.policy
         write    write_exactly_once, retried after transient errors          the commit stores the batch number
-        after    clean, archive; plan compaction and clustering              a failure is a warning
+        after    clean, archive; plan compaction and clustering; catalogs    a failure is a warning
         async    a thread executes the plans (Background)
 
 A sink holds path and options: Spark Connect pickles it and calls it in a process of the server.
@@ -27,7 +27,7 @@ from hudi_fast.config.option_values import written_options
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitError, ConfigError, HudiError, LockError
+from hudi_fast.errors import CommitError, ConfigError, HudiError, LockError, PostCommitError
 from hudi_fast.events import warn
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.spark.streaming.background import Background, has_work, with_half_of_the_threads
@@ -90,7 +90,8 @@ class Sink:
             HudiError: the write failed after all retries that the options allow.
 
         Warns:
-            HudiWarning: a service failed; or the batch failed, and the options skip failed batches.
+            HudiWarning: a service failed after the batch was committed; or the batch failed, and the options skip
+                failed batches.
         """
         if not hasattr(df, "sparkSession") or not isinstance(batch_id, int):
             raise ConfigError(
@@ -109,19 +110,22 @@ class Sink:
         try:
             result = write_with_services(session, write)
         except Exception as error:
-            if written or not self._stream.ignores_failures:  # a service failed, or failed batches count
+            if written or not self._stream.ignores_failures:
                 raise
             warn(
                 f"Batch {batch_id} of the stream {batch.identifier!r} into {self.path} failed and is skipped: "
                 f"{type(error).__name__}: {error}"
             )
             return
-        if result is not None:
-            self._remember(batch, result.instant)
-        elif self.mode in STATEFUL_MODES:  # Spark 4.3 fails a batch whose state no task has stored
+        if result is None and self.mode in STATEFUL_MODES:  # Spark 4.3 fails a batch whose state no task has stored
             df.write.format("noop").mode("overwrite").save()
-        if self._works_beside and has_work(self._timeline()):
-            self._background.wake(session.backend)
+        try:
+            if result is not None:
+                self._remember(batch, result.instant)
+            if self._works_beside and has_work(self._timeline()):
+                self._background.wake(session.backend)
+        except (HudiError, OSError) as error:  # the batch is written; the next one looks again
+            warn(f"Batch {batch_id} is written to {self.path}; reading the timeline after it failed: {error}")
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until no asynchronous service is running; returns whether that is the case.
@@ -139,6 +143,9 @@ class Sink:
             try:
                 engine = session.backend.engine(df, self._settings.write)
                 return write_exactly_once(session, engine, save_mode_of(self.mode), batch)
+            except PostCommitError as error:
+                warn(str(error))
+                return None
             except Exception as error:
                 if left == 0 or not _may_pass(error):
                     raise
