@@ -59,6 +59,8 @@ from hudi_fast.writing.settings import Settings
 
 __all__ = ["check_inline", "write_with_services"]
 
+_OF_MERGE_ON_READ = ("compact", "log_compact")
+
 
 class _Step(NamedTuple):
     """A service after a write.
@@ -236,7 +238,7 @@ def _run_due(session: TableSession, result: WriteResult, steps: Sequence[_Step])
             if not step.raises(session.settings):
                 warn(f"{said} {reason}")
                 continue
-            left = tuple(dict.fromkeys(one.name for one in wanted[wanted.index(step) :]))
+            left = _left(session, wanted[wanted.index(step) :])
             raise PostCommitError(
                 f"{said} {reason} Do not run the write again. Left to run: {', '.join(left)}; the next write runs what "
                 "is due.",
@@ -244,6 +246,13 @@ def _run_due(session: TableSession, result: WriteResult, steps: Sequence[_Step])
                 result,
                 left,
             ) from error
+
+
+def _left(session: TableSession, steps: Sequence[_Step]) -> tuple[str, ...]:
+    """The names of services, without those that the kind of the table does not have."""
+    state = session.known_state
+    others = () if state is None or state.config.is_mor else _OF_MERGE_ON_READ
+    return tuple(dict.fromkeys(one.name for one in steps if one.name not in others))
 
 
 def _wanted(settings: Settings) -> list[_Step]:

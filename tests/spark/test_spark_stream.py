@@ -258,7 +258,7 @@ def test_on_spark_a_write_heals_what_its_pipeline_left_and_tells_what_happened(s
     path = tmp_path / "t"
     for ts in (1, 2):
         hf.write(frame(spark, range(4), ts), path, {**calm, "hoodie.datasource.write.operation": "upsert"})
-    assert hf.HudiTable.open(path).services.plan_cluster(clusters, spark=spark) is not None
+    assert hf.HudiTable.open(path).services.plan_cluster(clusters) is not None
     with pytest.raises(hf.CommitConflictError, match="pending clustering is rewriting"):
         hf.write(frame(spark, range(4), 3), path, calm)
     hf.write(frame(spark, range(4), 4), path, clusters)
