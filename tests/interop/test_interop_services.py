@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_fast.errors import PostCommitError
 from tests.interop.sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
 from tests.support.rows import assert_same_rows
 
@@ -140,3 +141,36 @@ def test_hudi_reports_what_our_commits_did(sides: Sides) -> None:
 
 def seen_then() -> pa.Table:
     return after_upsert(trips(range(40)), trips(range(30, 60), ts=2))
+
+
+def test_what_our_pipeline_finishes_or_withdraws_is_gone_for_hudi_too(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clustering that Hudi has planned is executed before our write; one of ours that fails is withdrawn."""
+    inline = {"hoodie.clustering.inline": True, "hoodie.clustering.inline.max.commits": 1}
+    rows = trips(range(40))
+    sides.we_write(rows, "bulk_insert")
+    plans = {"hoodie.clustering.schedule.inline": True, "hoodie.clustering.inline.max.commits": 1}
+    new = trips(range(30, 50), ts=2, note="by Hudi")
+    sides.hudi_writes(new, more={**plans, "hoodie.clustering.async.max.commits": 1})
+    rows = after_upsert(rows, new)
+    assert sides.table.services.pending()["service"].to_pylist() == ["cluster"]
+    new = trips(range(10, 60), ts=3, note="by us")
+    sides.we_write(new, more=inline)
+    rows = after_upsert(rows, new)
+    assert sides.table.history()["operation"].to_pylist().count("CLUSTER") >= 1
+    sides.agree(rows)
+
+    def fail(*_: object) -> None:
+        raise ValueError("no such curve")
+
+    monkeypatch.setattr("hudi_fast.services.clustering.run.rewrite_group", fail)
+    new = trips(range(20, 70), ts=4, note="by us")
+    with pytest.raises(PostCommitError):
+        sides.we_write(new, more=inline)
+    rows = after_upsert(rows, new)
+    assert sides.table.services.pending().num_rows == 0
+    new = trips(range(5, 90), ts=5, note="by Hudi")
+    sides.hudi_writes(new, more=inline)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
