@@ -1,0 +1,64 @@
+"""Mistakes that are planted in the product, one at a time: a simulation that does not find them is worth nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import hudi_fast.locking.table_lock as table_lock_module
+import hudi_fast.storage.base as base_module
+import hudi_fast.writing.failed_writes as failed_writes_module
+import hudi_fast.writing.flow as flow_module
+from hudi_fast.storage.local_store import LocalStore
+
+__all__ = ["BUGS", "planted"]
+
+
+@contextlib.contextmanager
+def _free(*_: Any, **__: Any) -> Iterator[None]:
+    yield
+
+
+def _checked_too_early(check: Callable[..., Any]) -> Callable[..., Any]:
+    def early(instant: Any, metadata: Any, before: Any, _now: Any, plan: Any, options: Any) -> Any:
+        return check(instant, metadata, before, before, plan, options)
+
+    return early
+
+
+def _create_over(self: LocalStore, name: str, data: bytes, durable: bool = False) -> None:
+    self.replace(name, data)
+
+
+def _put(store: Any, name: str, data: bytes, still_allowed: Any = None) -> bool:
+    store.put(name, data)
+    return True
+
+
+BUGS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
+    "no lock": ((table_lock_module, "machine_lock", _free),),
+    "conflicts are looked for in the table of the beginning": (
+        (flow_module, "require_no_conflicts", _checked_too_early(flow_module.require_no_conflicts)),
+    ),
+    "nobody asks whether the lock is held still": ((table_lock_module.HeldLock, "require", lambda _: None),),
+    "heartbeats are not looked at": ((failed_writes_module, "is_alive", lambda *_: False),),
+    "files are created over others": (
+        (LocalStore, "create", _create_over),
+        (base_module, "create_confirmed", _put),
+    ),
+}
+"""Names and the parts of the product that are replaced."""
+
+
+@contextlib.contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The product with a mistake."""
+    kept = [(owner, attribute, getattr(owner, attribute)) for owner, attribute, _ in BUGS[name]]
+    for owner, attribute, value in BUGS[name]:
+        setattr(owner, attribute, value)
+    try:
+        yield
+    finally:
+        for owner, attribute, value in kept:
+            setattr(owner, attribute, value)

@@ -1,0 +1,228 @@
+"""All orders of the calls of two actors, but for those that differ in calls that commute only.
+
+::
+
+    run ─► at each call: who goes on? ─► the prescribed beginning, then the first who may
+        ─► two calls of two actors touch the same file, folder or lock, one changes it, and nothing else orders them:
+           the other order has to be tried, too
+    until no order is left
+
+This is dynamic partial-order reduction with sleep sets (Flanagan and Godefroid, 2005). A call is a step on a file, the
+names in a folder, or a lock. Who waits for a lock cannot go on. A pause is over at once, and clocks do not jump: it is
+the order that matters here.
+
+What must hold after each run are the invariants of Jack Vanlightly's model of Hudi in TLA+ (``hudi.tla``):
+``ConsistentRead`` (what was written is read, at its time and later, until something newer is written) and
+``NoDuplicateKeysAcrossFiles``; and that the table goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation.histories import History, Op, Plan, Setting, told
+from tests.simulation.histories import run as run_history
+from tests.simulation.scheduler import Actor, Call, Scheduler
+
+__all__ = ["Found", "explore"]
+
+Touched = tuple[tuple[str, bool], ...]
+"""What a call touches, and whether it changes that."""
+
+
+@dataclass
+class Found:
+    """What all orders were.
+
+    Attributes:
+        orders: runs that differ in more than calls that commute.
+        pruned: runs that turned out to be like an earlier one.
+        states: choices between calls: states of the table and of its actors.
+        calls: of all runs.
+        wrong: what went wrong, with the history.
+        is_complete: whether no order is left.
+    """
+
+    orders: int = 0
+    pruned: int = 0
+    states: int = 0
+    calls: int = 0
+    wrong: list[str] = field(default_factory=list)
+    is_complete: bool = False
+
+    def __str__(self) -> str:
+        rest = "" if self.is_complete else ", and there are more"
+        return f"{self.orders} orders, {self.states} states, {self.calls} calls, {self.pruned} runs pruned{rest}"
+
+
+@dataclass
+class _Node:
+    """A state: who may go on, who did, and who has to be tried."""
+
+    enabled: dict[str, Touched]
+    asleep: dict[str, Touched]
+    chosen: str = ""
+    touched: Touched = ()
+    releases: bool = False
+    clock: dict[str, int] = field(default_factory=dict)
+    to_try: set[str] = field(default_factory=set)
+    tried: set[str] = field(default_factory=set)
+
+
+class _Pruned(BaseException):
+    """This run is like an earlier one."""
+
+
+def explore(
+    setting: Setting,
+    scripts: Mapping[str, tuple[Op, ...]],
+    most: int = 100_000,
+    mutation: Callable[[], Any] | None = None,
+    until_wrong: bool = False,
+) -> Found:
+    """Try all orders.
+
+    Args:
+        setting: the table.
+        scripts: what two actors do.
+        most: runs after which to end.
+        mutation: makes a context in which a part of the product is missing.
+        until_wrong: whether to end with the first order in which something went wrong.
+    """
+    found, nodes = Found(), list[_Node]()
+    for _ in range(most):
+        order = _Order(nodes, set(scripts))
+        plan = Plan(0, setting, scripts, switches=1.0)
+        history = run_history(plan, mutation=mutation, prepare=order.prepare, judged=lambda: not order.is_pruned)
+        found.calls += history.calls
+        found.states += order.made
+        if order.is_pruned:
+            found.pruned += 1
+        else:
+            found.orders += 1
+            if history.wrong:
+                found.wrong.append("\n".join((f"order {order.names()}", *told(history))))
+                if until_wrong:
+                    return found
+        while nodes and not (nodes[-1].to_try - nodes[-1].tried):
+            nodes.pop()
+        if not nodes:
+            found.is_complete = True
+            return found
+        last = nodes[-1]
+        last.asleep.update({name: last.enabled[name] for name in last.tried})
+        last.chosen = sorted(last.to_try - last.tried)[0]
+        last.tried.add(last.chosen)
+    return found
+
+
+class _Order:
+    """One run: a chooser that follows the nodes there are and makes new ones."""
+
+    def __init__(self, nodes: list[_Node], actors: set[str]) -> None:
+        self._nodes, self._actors, self._at = nodes, actors, 0
+        self._prefix = len(nodes)
+        self._clocks: dict[str, dict[str, int]] = {name: {} for name in actors}
+        self._last: list[tuple[str, Touched, dict[str, int], bool]] = []
+        self.made, self.is_pruned = 0, False
+        self._world: Any = None
+
+    def names(self) -> str:
+        """Who went on, state by state."""
+        return "".join(node.chosen for node in self._nodes)
+
+    def prepare(self, world: Any) -> None:
+        """Choose in a world."""
+        self._world = world
+        world.choose, world.asks_always, world.sleeps, world.tick = self.choose, True, False, 0.0
+
+    def choose(self, world: Scheduler, ready: list[Actor]) -> Actor:
+        """Pick the next actor."""
+        for one in ready:  # what touches nothing happens at once
+            if one.process.dead or one.name not in self._actors or one.next_call is None or _is_free(one.next_call):
+                return one
+        held = self._world.kernel.holders
+        able = {one.name: one for one in ready if not self._waits(one, held)}
+        if not able:  # a lock is polled by who holds another: let it fail
+            able = {one.name: one for one in ready}
+        if self._at == len(self._nodes):
+            self._make({name: _touched(one.next_call) for name, one in able.items()}, world.current)
+        node = self._nodes[self._at]
+        if node.chosen not in able:
+            raise AssertionError(f"not the same run again: {node.chosen} of {sorted(able)} at {self._at}")
+        self._take(node, able[node.chosen])
+        self._at += 1
+        return able[node.chosen]
+
+    def _waits(self, actor: Actor, held: Mapping[int, int]) -> bool:
+        call = actor.next_call
+        return call is not None and call.name == "lock" and int(call.path[1:]) in held
+
+    def _make(self, enabled: dict[str, Touched], current: Actor | None) -> None:
+        asleep: dict[str, Touched] = {}
+        if self._nodes:
+            before = self._nodes[-1]
+            asleep = {
+                name: touched
+                for name, touched in before.asleep.items()
+                if name != before.chosen and not _conflict(touched, before.touched)
+            }
+        awake = [name for name in enabled if name not in asleep]
+        if not awake:
+            self.is_pruned = True
+            for actor in self._world.actors:
+                self._world.kill(actor.process)
+            awake = list(enabled)
+        name = current.name if current is not None and current.name in awake else awake[0]
+        self.made += 1
+        self._nodes.append(_Node(enabled, asleep, name, tried={name}))
+
+    def _take(self, node: _Node, actor: Actor) -> None:
+        """Note a call, and the orders to try because of it."""
+        assert actor.next_call is not None
+        name, touched = actor.name, _touched(actor.next_call)
+        clock = dict(self._clocks[name])
+        raced = False
+        for at in range(len(self._last) - 1, -1, -1):
+            other, others, other_clock, releases = self._last[at]
+            if other == name or not _conflict(touched, others):
+                continue
+            if clock.get(other, -1) < at and not releases and not raced:
+                raced = True
+                there = self._nodes[at]
+                there.to_try |= {name} if name in there.enabled else set(there.enabled)
+            for each, value in other_clock.items():
+                clock[each] = max(clock.get(each, -1), value)
+        clock[name] = len(self._last)
+        self._clocks[name] = clock
+        releases = actor.next_call.name == "unlock"
+        node.touched = touched
+        self._last.append((name, touched, clock, releases))
+
+
+def _is_free(call: Call) -> bool:
+    return call.name in ("wait", "fsync", "mkdir", "exchange") or not _touched(call)
+
+
+def _touched(call: Call | None) -> Touched:
+    if call is None:
+        return ()
+    path = call.path
+    if call.name in ("lock", "unlock"):
+        return ((path, True),)
+    if "/.locks" in path:
+        return ()
+    if call.name == "list":
+        return ((f"{path}/", False),)
+    folder = path.rpartition("/")[0] + "/"
+    if not call.changes:
+        return ((path, False),)
+    if call.name == "written":
+        return ((path, True),)
+    return ((path, True), (folder, True)) if call.name in ("link", "unlink", "create", "rename", "rmdir") else ()
+
+
+def _conflict(one: Touched, other: Touched) -> bool:
+    return any(name == each and (changes or changes_too) for name, changes in one for each, changes_too in other)

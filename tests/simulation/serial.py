@@ -1,0 +1,75 @@
+"""Is there a serial order that explains what was told?
+
+An order of operations, one after the other, explains a history if what was acknowledged is in it, what was refused is
+not, what ended before something else began comes first, and each reader sees the rows of its moment. Operations whose
+outcome nobody knows may be in it or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Step", "explained"]
+
+
+@dataclass(eq=False)
+class Step:
+    """An operation and what came of it.
+
+    Attributes:
+        process: who did it.
+        op: what.
+        begin: when it began.
+        end: when it ended; None if its process died.
+        outcome: ``done``, ``refused`` or ``unknown``.
+        rows: what a reader saw.
+        error: what was said.
+    """
+
+    process: str
+    op: Any
+    begin: int
+    end: int | None = None
+    outcome: str = "unknown"
+    rows: Mapping[str, int] | None = None
+    error: str = ""
+
+
+def explained(rows: Mapping[str, int], steps: Sequence[Step]) -> list[str]:
+    """What is wrong; nothing if there is such an order."""
+    told = [
+        one
+        for one in steps
+        if one.outcome != "refused" and (one.rows is not None if one.op.verb == "read" else one.op.applied({"": 0}) is not None)
+    ]
+    told = [one for one in told if one.op.verb == "read" or one.op.keys]
+    seen: set[tuple[frozenset[int], tuple[tuple[str, int], ...]]] = set()
+
+    def fits(left: frozenset[int], state: Mapping[str, int]) -> bool:
+        if all(told[n].outcome == "unknown" for n in left):
+            return True
+        key = left, tuple(sorted(state.items()))
+        if key in seen:
+            return False
+        seen.add(key)
+        for n in left:
+            one = told[n]
+            if any(_is_before(told[other], one) for other in left if other != n):
+                continue
+            if one.rows is not None:
+                if dict(one.rows) == dict(state) and fits(left - {n}, state):
+                    return True
+            elif fits(left - {n}, one.op.applied(state)):
+                return True
+        return False
+
+    if fits(frozenset(range(len(told))), rows):
+        return []
+    return ["NO SERIAL ORDER explains what was acknowledged and read"]
+
+
+def _is_before(one: Step, other: Step) -> bool:
+    """Whether an operation must come first: it ended before the other began, and it was certain."""
+    return one.outcome == "done" and one.end is not None and one.end < other.begin
