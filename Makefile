@@ -31,6 +31,8 @@ N ?= 10000
 MINUTES ?= 240
 SEED ?=
 BESIDE_HUDI ?= 200
+# Histories of the simulated world: ten for each of the others.
+SIMULATED ?= $(shell expr $(N) \* 10)
 ON_SERVERS ?= 100
 # Writes on a Spark cluster that a fault meets.
 KILLS ?= 500
@@ -64,7 +66,7 @@ help:
 	@echo 'make mutants     small mistakes in the product, and the tests that notice them; MUTANTS=--near-only asks fewer tests'
 	@echo 'make durations   all tests, and their durations into tests/support/durations.txt'
 	@echo 'make old-hudi    environments for releases of Hudi before 0.15, which test-long makes, too'
-	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
+	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed, and SIMULATED=$(SIMULATED)'
 	@echo 'make scale       $(KILLS) faults on a Spark cluster; 100 000 file groups, skew, S3, memory, record index, Hudi beside'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
@@ -170,6 +172,7 @@ durations: setup built-servers
 
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.simulation.soak --number $(SIMULATED) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --tier long -s tests/concurrency/test_concurrency_jvm.py
 	HISTORIES_ON_SERVERS=$(ON_SERVERS) $(BIN)/python -m pytest --tier long -s tests/concurrency/test_concurrency_locks.py
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import hudi_fast.locking.table_lock as table_lock_module
-import hudi_fast.storage.base as base_module
 import hudi_fast.writing.failed_writes as failed_writes_module
 import hudi_fast.writing.flow as flow_module
-from hudi_fast.storage.local_store import LocalStore
+from tests.simulation.objects import Objects
 
 __all__ = ["BUGS", "planted"]
 
@@ -27,13 +26,9 @@ def _checked_too_early(check: Callable[..., Any]) -> Callable[..., Any]:
     return early
 
 
-def _create_over(self: LocalStore, name: str, data: bytes, durable: bool = False) -> None:
-    self.replace(name, data)
-
-
-def _put(store: Any, name: str, data: bytes, still_allowed: Any = None) -> bool:
-    store.put(name, data)
-    return True
+def _put(self: Objects, name: str, data: bytes, *_: str) -> str:
+    self.put(name, data)
+    return self.stored[name].version
 
 
 BUGS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
@@ -43,12 +38,9 @@ BUGS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     ),
     "nobody asks whether the lock is held still": ((table_lock_module.HeldLock, "require", lambda _: None),),
     "heartbeats are not looked at": ((failed_writes_module, "is_alive", lambda *_: False),),
-    "files are created over others": (
-        (LocalStore, "create", _create_over),
-        (base_module, "create_confirmed", _put),
-    ),
+    "files are created and replaced without a condition": ((Objects, "create", _put), (Objects, "replace", _put)),
 }
-"""Names and the parts of the product that are replaced."""
+"""Names and the parts of the product, or of its store, that are replaced."""
 
 
 @contextlib.contextmanager

@@ -51,6 +51,7 @@ class Setting:
         metadata: whether it has a metadata table.
         shared: whether writers work at the same time; otherwise they wait for each other.
         index: type of the index.
+        retries: after a conflict.
     """
 
     place: str
@@ -59,6 +60,7 @@ class Setting:
     metadata: bool
     shared: bool = True
     index: str = "SIMPLE"
+    retries: int = 1
 
     @property
     def options(self) -> dict[str, str]:
@@ -75,7 +77,7 @@ class Setting:
             "hoodie.table.services.enabled": "false",
             "hoodie.index.bloom.num_entries": "10",
             "hoodie.bloom.index.filter.dynamic.max.entries": "20",
-            "hoodie.write.num.retries.on.conflict.failures": "1",
+            "hoodie.write.num.retries.on.conflict.failures": str(self.retries),
             "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
             "hoodie.cleaner.fileversions.retained": "3",
             "hoodie.keep.min.commits": "2",
@@ -207,7 +209,11 @@ def plan_of(family: str, number: int) -> Plan:
         scripts["S"] = tuple(Op(chance.choice(services)) for _ in range(chance.choice((1, 1, 2))))
     if chance.random() < 0.5:
         scripts["R"] = (Op("read"),) * chance.choice((1, 2))
-    faults = tuple(_fault(chance, chance.choice(kinds), sorted(scripts)) for _ in range(chance.choice((1, 1, 2)))) if kinds else ()
+    faults = (
+        tuple(_fault(chance, chance.choice(kinds), sorted(scripts)) for _ in range(chance.choice((1, 1, 2))))
+        if kinds
+        else ()
+    )
     return Plan(number, setting, scripts, faults, chance.choice((0.02, 0.1, 0.3, 0.6)))
 
 
@@ -283,7 +289,7 @@ def rows_in(place: str) -> dict[str, int]:
     return rows
 
 
-class quiet(warnings.catch_warnings):  # noqa: N801 - as the class that it is
+class quiet(warnings.catch_warnings):
     """No warnings."""
 
     def __enter__(self) -> None:
@@ -333,12 +339,20 @@ def run(
             if actor.error is not None:
                 history.wrong.append(f"{actor.name}: {type(actor.error).__name__}: {actor.error}")
         _afterwards(plan, world, history, faults.left)
+        if not plan.faults:
+            history.wrong += [
+                f"A LIVE WRITER WAS ROLLED BACK: {one.error}" for one in history.steps if _was_undone(one)
+            ]
     if not history.wrong:
         history.wrong += explained(begin.rows, history.steps)
     return history
 
 
-class _whole:  # noqa: N801
+def _was_undone(step: Step) -> bool:
+    return step.outcome == "refused" and ("rolled it back" in step.error or "taken for failed" in step.error)
+
+
+class _whole:
     def __enter__(self) -> None:
         return None
 
@@ -405,7 +419,7 @@ class _Faults:
 
 def is_on_timeline(call: Call) -> bool:
     """Whether a call changes a timeline, or a lock."""
-    if not call.changes or "/.hoodie/" not in call.path and not call.path.startswith("#"):
+    if not call.changes or ("/.hoodie/" not in call.path and not call.path.startswith("#")):
         return False
     return call.name in ("lock", "unlock") or "/.temp/" not in call.path
 

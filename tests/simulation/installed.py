@@ -11,7 +11,6 @@ Only names in modules are replaced, and only while a world is installed.
 from __future__ import annotations
 
 import contextlib
-
 import sys
 import threading
 import time
@@ -71,8 +70,8 @@ _WITH_THREADS = (heartbeat_module, in_storage_module, lock_file_module)
 _LOCKING = (machine_module, local_conditional_module, file_system_module)
 
 _open_place = base_module.open_place
-_exchange_folders = base_module.exchange_folders
-_open_log = blocks_module._open
+_to_disk = local_sync_module.to_disk
+"""Other tests leave it to the operating system what is on the disk."""
 
 
 class World(Scheduler):
@@ -95,7 +94,7 @@ class World(Scheduler):
         """Let the product run on this world."""
         kernel, threads = self.kernel, _threads(self)
         fake_os = kernel.as_os(lambda: 1000 + abs(hash(self.running.name)) % 1000)
-        clock, identity = _clock(self), _identity(self)
+        clock, identity, lockable = _clock(self), _identity(self), kernel.lockable()
         with _Replaced() as replaced:
             for module in _product():
                 if vars(module).get("time") is time:
@@ -108,7 +107,7 @@ class World(Scheduler):
                 replaced.set(module, "open", kernel.open_stream)
             replaced.set(base_module, "open", lambda path, *_, **__: kernel.open_stream(path))
             for module in _LOCKING:
-                replaced.set(module, "lock_file", kernel.lock_file)
+                replaced.set(module, "LockableFile", lockable)
             for module in _WITH_THREADS:
                 replaced.set(module, "threading", threads)
             replaced.set(in_storage_module.StorageLock.__init__, "__defaults__", (clock.time,))
@@ -120,6 +119,7 @@ class World(Scheduler):
             replaced.set(base_module, "check_entries", lambda *_: None)
             replaced.set(base_module, "exchange_folders", kernel.exchange)
             replaced.set(base_module, "link_file", local_store_module.link_file)
+            replaced.set(local_sync_module, "to_disk", _to_disk)
             replaced.set(local_sync_module, "NotedFile", _noted_file(kernel))
             replaced.set(thread_pool_module.ThreadPool, "submit", _submit)
             replaced.set(blocks_module, "_open", lambda storage, path: storage.open_input(path))
@@ -190,9 +190,7 @@ def _clock(world: World) -> Any:
 
 def _identity(world: World) -> Any:
     names = {name: getattr(uuid, name) for name in dir(uuid) if not name.startswith("__")}
-    return SimpleNamespace(
-        **names | {"uuid4": lambda: uuid.UUID(int=world.running.chance.getrandbits(128), version=4)}
-    )
+    return SimpleNamespace(**names | {"uuid4": lambda: uuid.UUID(int=world.running.chance.getrandbits(128), version=4)})
 
 
 class _Chance:

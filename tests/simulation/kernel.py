@@ -17,7 +17,6 @@ import os
 import random
 import stat as stat_module
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -299,8 +298,8 @@ class Kernel:
         for descriptor in list(process.open_files):
             self.close(descriptor)
 
-    def lock_file(self, descriptor: int, *, wait: bool = False, shared: bool = False) -> None:
-        """See ``hudi_fast.storage.file_locks``."""
+    def lock(self, descriptor: int, wait: bool, shared: bool) -> None:
+        """See ``fcntl.flock``."""
         number = self.descriptors[descriptor][0].number
         self._step("lock", f"#{number}", not shared)
         if wait:
@@ -309,6 +308,22 @@ class Kernel:
             raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
         if not shared:
             self.holders[number] = descriptor
+
+    def lockable(self) -> type:
+        """See ``hudi_fast.storage.file_locks.LockableFile``."""
+        kernel = self
+
+        class LockableFile:
+            def __init__(self, path: str, flags: int) -> None:
+                self.descriptor = kernel.open(path, flags)
+
+            def lock(self, *, wait: bool = False, shared: bool = False) -> None:
+                kernel.lock(self.descriptor, wait, shared)
+
+            def close(self) -> None:
+                kernel.close(self.descriptor)
+
+        return LockableFile
 
     def fstat(self, descriptor: int) -> Any:
         """See ``os.fstat``."""

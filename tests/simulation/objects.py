@@ -166,9 +166,7 @@ class Objects:
         def do() -> pafs.FileInfo:
             one = self.stored.get(path)
             if one is not None:
-                return pafs.FileInfo(
-                    path, pafs.FileType.File, size=len(one.data), mtime_ns=one.modified_ms * 1_000_000
-                )
+                return pafs.FileInfo(path, pafs.FileType.File, size=len(one.data), mtime_ns=one.modified_ms * 1_000_000)
             is_dir = any(key.startswith(f"{path}/") for key in self.stored)
             return pafs.FileInfo(path, pafs.FileType.Directory if is_dir else pafs.FileType.NotFound)
 

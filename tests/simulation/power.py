@@ -103,11 +103,11 @@ ACTIONS: dict[str, Action] = {
     "cluster": Action(lambda table, options: table.services.cluster(options)),
     "clean": Action(
         lambda table, options: table.services.clean({**options, "hoodie.cleaner.fileversions.retained": "1"}),
-        before=lambda table, options: table.services.compact(
-            {**options, "hoodie.compact.inline.max.delta.commits": "1"}
-        )
-        if "MERGE" in options["hoodie.datasource.write.table.type"]
-        else None,
+        before=lambda table, options: (
+            table.services.compact({**options, "hoodie.compact.inline.max.delta.commits": "1"})
+            if "MERGE" in options["hoodie.datasource.write.table.type"]
+            else None
+        ),
     ),
     "archive": Action(lambda table, options: table.services.archive(options)),
     "rollback": Action(lambda table, options: table.services.rollback(_newest(table), options)),

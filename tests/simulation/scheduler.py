@@ -29,7 +29,7 @@ EPOCH = 1_760_000_000.0
 _STUCK_SECONDS = 60.0
 
 
-class Died(BaseException):  # noqa: N818 - it is no error of the product
+class Died(BaseException):
     """The process of this thread is gone."""
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.histories import History, Op, Plan, Setting, told
+from tests.simulation.histories import Op, Plan, Setting, told
 from tests.simulation.histories import run as run_history
 from tests.simulation.scheduler import Actor, Call, Scheduler
 
@@ -95,7 +95,7 @@ def explore(
     for _ in range(most):
         order = _Order(nodes, set(scripts))
         plan = Plan(0, setting, scripts, switches=1.0)
-        history = run_history(plan, mutation=mutation, prepare=order.prepare, judged=lambda: not order.is_pruned)
+        history = run_history(plan, mutation=mutation, prepare=order.prepare, judged=order.is_new)
         found.calls += history.calls
         found.states += order.made
         if order.is_pruned:
@@ -128,6 +128,10 @@ class _Order:
         self._last: list[tuple[str, Touched, dict[str, int], bool]] = []
         self.made, self.is_pruned = 0, False
         self._world: Any = None
+
+    def is_new(self) -> bool:
+        """Whether no earlier run was like this one."""
+        return not self.is_pruned
 
     def names(self) -> str:
         """Who went on, state by state."""
@@ -183,13 +187,14 @@ class _Order:
         """Note a call, and the orders to try because of it."""
         assert actor.next_call is not None
         name, touched = actor.name, _touched(actor.next_call)
-        clock = dict(self._clocks[name])
+        known = self._clocks[name]  # what came before this call, whichever way the race goes
+        clock = dict(known)
         raced = False
         for at in range(len(self._last) - 1, -1, -1):
             other, others, other_clock, releases = self._last[at]
             if other == name or not _conflict(touched, others):
                 continue
-            if clock.get(other, -1) < at and not releases and not raced:
+            if known.get(other, -1) < at and not releases and not raced:
                 raced = True
                 there = self._nodes[at]
                 there.to_try |= {name} if name in there.enabled else set(there.enabled)

@@ -39,12 +39,8 @@ class Step:
 
 def explained(rows: Mapping[str, int], steps: Sequence[Step]) -> list[str]:
     """What is wrong; nothing if there is such an order."""
-    told = [
-        one
-        for one in steps
-        if one.outcome != "refused" and (one.rows is not None if one.op.verb == "read" else one.op.applied({"": 0}) is not None)
-    ]
-    told = [one for one in told if one.op.verb == "read" or one.op.keys]
+    certain = [one for one in steps if one.outcome != "refused"]
+    told = [one for one in certain if (one.rows is not None if one.op.verb == "read" else one.op.keys)]
     seen: set[tuple[frozenset[int], tuple[tuple[str, int], ...]]] = set()
 
     def fits(left: frozenset[int], state: Mapping[str, int]) -> bool:

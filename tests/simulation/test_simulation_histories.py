@@ -1,0 +1,98 @@
+"""Histories in the simulated world: nothing that was acknowledged is lost, whatever happens.
+
+Numbers are fixed; ``make soak`` tries others by the thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import pytest
+
+from tests.simulation.bugs import BUGS, planted
+from tests.simulation.histories import FAMILIES, Fault, Op, Plan, Setting, plan_of, run, told
+from tests.simulation.installed import LOCAL, S3
+
+NUMBERS = 7
+PAUSED_TOO_LONG = "a writer that is paused past its lease between its last look at the lock and the completing request"
+
+
+def assert_nothing_lost(plan: Plan) -> None:
+    history = run(plan)
+    assert not history.wrong, "\n".join(told(history))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "leases"])
+def test_nothing_is_lost(family: str) -> None:
+    for number in range(NUMBERS):
+        assert_nothing_lost(plan_of(family, number))
+
+
+SAME_GROUP = {"A": (Op("upsert", ("k0",), 7),), "B": (Op("upsert", ("k2",), 8),)}
+THREE = {**SAME_GROUP, "C": (Op("upsert", ("d0",), 9),)}
+BESIDE_A_CLEAN = {"A": (Op("upsert", ("k0",), 7),), "B": (Op("clean"),)}
+
+
+def two(number: int, place: str, scripts: Mapping[str, tuple[Op, ...]], *faults: Fault) -> Plan:
+    """Two at work on one file group."""
+    setting = Setting(place, "COPY_ON_WRITE", "9", metadata=False, retries=0)
+    return Plan(number, setting, scripts, faults, switches=0.5)
+
+
+def asleep(at: int, among: str) -> Fault:
+    """A sleeps for longer than its lease."""
+    return Fault("pause", "A", at, among, 4000.0)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason=f"{PAUSED_TOO_LONG} publishes over what others have committed since")
+def test_a_writer_that_sleeps_past_its_lease_before_it_completes_loses_nothing() -> None:
+    for number in range(30):
+        assert_nothing_lost(two(number, S3, SAME_GROUP, asleep(0, "completing")))
+
+
+@pytest.mark.slow
+def test_a_writer_that_sleeps_past_its_lease_before_it_looks_at_it_loses_nothing() -> None:
+    for plan in sleepers():
+        assert_nothing_lost(plan)
+
+
+def sleepers() -> Iterator[Plan]:
+    for at in (46, 45, 47, 44, 48):
+        for number in (6, 8, 10, 11):
+            yield two(number, S3, SAME_GROUP, asleep(at, "any"))
+
+
+PLANTED: dict[str, Callable[[], Iterator[Plan]]] = {
+    "no lock": lambda: (two(number, LOCAL, SAME_GROUP) for number in range(60)),
+    "conflicts are looked for in the table of the beginning": lambda: (
+        two(number, LOCAL, SAME_GROUP) for number in range(60)
+    ),
+    "heartbeats are not looked at": lambda: (two(number, LOCAL, BESIDE_A_CLEAN) for number in range(60)),
+    "nobody asks whether the lock is held still": sleepers,
+    "files are created and replaced without a condition": lambda: (two(number, S3, THREE) for number in range(130)),
+}
+"""Histories in which a planted bug shows."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: str) -> None:
+    assert any(run(plan, mutation=partial(planted, bug)).wrong for plan in PLANTED[bug]())
+
+
+@pytest.mark.slow
+def test_without_the_bugs_the_same_histories_lose_nothing() -> None:
+    for plan in (*PLANTED["no lock"](), *PLANTED["heartbeats are not looked at"]()):
+        if plan.number < 8:
+            assert_nothing_lost(plan)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "leases"])
+def test_nothing_is_lost_in_many_histories(family: str) -> None:
+    for number in range(1000, 1500):
+        assert_nothing_lost(plan_of(family, number))
