@@ -70,7 +70,7 @@ def begin_service(session: TableSession, instant: Instant, operation: str) -> Tr
     heartbeat = Heartbeat(storage, instant.requested, session.heartbeat_rule)
     heartbeat.start()
     try:
-        to_inflight(storage, config, instant)
+        to_inflight(storage, config, instant, durable=True)
         transaction = Transaction(
             session=session,
             instant=replace(instant, state=State.INFLIGHT),

@@ -418,10 +418,13 @@ class Storage:
             if name.count("/") > 1:  # a bucket is not an object
                 with_retries(lambda: store.put(name, b""))
 
-    def delete_file(self, path: str) -> bool:
-        """Delete a file; False if it did not exist, for which an object store needs a request of its own."""
+    def delete_file(self, path: str, durable: bool = False) -> bool:
+        """Delete a file; False if it did not exist, for which an object store needs a request of its own.
+
+        ``durable``: no loss of power brings it back once the call returns, while files that are deleted later are gone.
+        """
         if self._folders is not None:
-            return self._folders.delete_file(self.fs_path(path))
+            return self._folders.delete_file(self.fs_path(path), durable)
         store, name = self._objects(), self.fs_path(path)
         found = with_retries(lambda: store.mark_of(name)) is not None
         if found:

@@ -81,8 +81,13 @@ class FolderStore(Protocol):
         """Create a folder and its parents; idempotent."""
         ...
 
-    def delete_file(self, name: str) -> bool:
-        """Delete a file; False if it did not exist."""
+    def delete_file(self, name: str, durable: bool = False) -> bool:
+        """Delete a file; False if it did not exist.
+
+        Args:
+            name: of the file.
+            durable: whether no loss of power of this machine brings it back once the call returns.
+        """
         ...
 
     def delete_folder(self, name: str) -> bool:

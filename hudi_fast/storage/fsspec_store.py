@@ -130,7 +130,7 @@ class FsspecStore:
         """See ``FolderStore``."""
         self._fs.makedirs(name, exist_ok=True)
 
-    def delete_file(self, name: str) -> bool:
+    def delete_file(self, name: str, durable: bool = False) -> bool:
         """See ``FolderStore``."""
         try:
             self._fs.rm_file(name)

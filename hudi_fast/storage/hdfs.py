@@ -199,7 +199,7 @@ class HdfsStore:
         with self._client.explained(name):
             self._client.get().mkdirs(name or "/", 0o777 & ~self._client.options.umask, True)
 
-    def delete_file(self, name: str) -> bool:
+    def delete_file(self, name: str, durable: bool = False) -> bool:
         """See ``FolderStore``."""
         with self._client.explained(name):
             return bool(self._client.get().delete(name, False))

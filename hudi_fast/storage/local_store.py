@@ -79,13 +79,15 @@ class LocalStore:
         """See ``FolderStore``."""
         self._files.create_dir(name, recursive=True)
 
-    def delete_file(self, name: str) -> bool:
+    def delete_file(self, name: str, durable: bool = False) -> bool:
         """See ``FolderStore``."""
         try:
             os.unlink(name)
         except FileNotFoundError:
             return False
         _drop_checksum_sidecar(name)
+        if durable and self._syncs:
+            local_sync.to_disk(os.path.dirname(name))
         return True
 
     def delete_folder(self, name: str) -> bool:

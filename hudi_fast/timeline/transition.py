@@ -48,8 +48,18 @@ def create_requested(storage: Storage, config: TableConfig, instant: Instant, bo
     return _create(storage, config, with_state(instant, State.REQUESTED), body, durable=bool(body))
 
 
-def to_inflight(storage: Storage, config: TableConfig, instant: Instant, body: bytes = b"") -> Instant:
+def to_inflight(
+    storage: Storage, config: TableConfig, instant: Instant, body: bytes = b"", durable: bool = False
+) -> Instant:
     """Change a requested instant to inflight. A savepoint starts inflight, without a requested state.
+
+    Args:
+        storage: the table's storage.
+        config: configuration of the table.
+        instant: the requested instant.
+        body: content of the file.
+        durable: whether a loss of power must leave the file, if it leaves anything that is made later. A service that
+            is executed again at the same time needs that: otherwise nobody knows that there are files of it.
 
     Raises:
         CommitConflictError: the instant is not, or no longer, requested, or already inflight.
@@ -58,7 +68,7 @@ def to_inflight(storage: Storage, config: TableConfig, instant: Instant, body: b
     """
     if instant.action != "savepoint":
         _require(storage, config, with_state(instant, State.REQUESTED))
-    return _create(storage, config, with_state(instant, State.INFLIGHT), body)
+    return _create(storage, config, with_state(instant, State.INFLIGHT), body, durable=durable)
 
 
 def complete(
@@ -104,8 +114,11 @@ def complete(
 
 
 def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
-    """Delete the completed file of an instant, which hides it again before its rollback."""
-    storage.delete_file(_path(config, instant))
+    """Delete the completed file of an instant, which hides it again before its rollback.
+
+    No loss of power brings it back when its data files are deleted.
+    """
+    storage.delete_file(_path(config, instant), durable=True)
     return replace(instant, state=State.INFLIGHT, completion=None, file_name=None)
 
 

@@ -44,6 +44,7 @@ from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes
@@ -71,6 +72,9 @@ __all__ = [
 
 _SERVICES = {"COMPACT": "compaction", "LOG_COMPACT": "logcompaction", "CLUSTER": "clustering"}
 """Operations of table services, and the names of their metrics."""
+
+_PLANNED_ACTIONS = ("compaction", "logcompaction", "clustering", "replacecommit")
+"""Pending actions of services, which keep their requested times when they are executed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,7 +384,16 @@ def withdraw(transaction: Transaction) -> None:
 
 
 def _reconcile(storage: Storage, instant: Instant, metadata: CommitMetadata) -> set[str]:
-    """Delete files of lost task attempts (``HoodieTable.finalizeWrite``, Hudi 1.2.0); returns the write's files."""
+    """Delete files of lost task attempts (``HoodieTable.finalizeWrite``, Hudi 1.2.0); returns the write's files.
+
+    A planned service may have been executed before, at the same time. A loss of power can leave base files of that
+    attempt without their markers; readers would take them for files of this one.
+    """
     kept = {path for stat in metadata.write_stats() for path in (stat.path, *(stat.cdc_stats or ()))}
-    storage.delete_files([path for path in marked_files(storage, instant.requested) if path not in kept])
+    found = set(marked_files(storage, instant.requested))
+    if storage.is_local and instant.action in _PLANNED_ACTIONS:
+        for partition in {stat.partition_path for stat in metadata.write_stats()}:
+            files = map(parse_base_file, storage.list_dir(partition))
+            found |= {one.path for one in files if one is not None and one.instant == instant.requested}
+    storage.delete_files([path for path in found if path not in kept])
     return kept

@@ -52,10 +52,10 @@ class StuckStorage(RecordingStorage):
 
     stuck = ""
 
-    def delete_file(self, path: str) -> bool:
+    def delete_file(self, path: str, durable: bool = False) -> bool:
         if self.stuck and self.stuck in path:
             raise PermissionError(f"{path} cannot be deleted")
-        return super().delete_file(path)
+        return super().delete_file(path, durable)
 
 
 def after_write(storage: Storage, options: dict[str, Any]) -> CleanResult | None:

@@ -127,9 +127,9 @@ class RecordingStorage(Storage):
         """See ``Storage``."""
         self._run("make_dir", path, lambda: Storage.make_dir(self, path))
 
-    def delete_file(self, path: str) -> bool:
+    def delete_file(self, path: str, durable: bool = False) -> bool:
         """See ``Storage``."""
-        return self._run("delete_file", path, lambda: Storage.delete_file(self, path))
+        return self._run("delete_file", path, lambda: Storage.delete_file(self, path, durable))
 
     def delete_files(self, paths: Sequence[str]) -> None:
         """See ``Storage``; on a local disk each file is a call of its own."""

@@ -254,7 +254,9 @@ def _build(
             storage, target.config, instant, target.schema, {partition: groups}, {partition: places}, building=True
         )
         stats = write_records(sources_of_table(context, partition, instant), writer)
-        finish_delta_commit(storage, target.config, instant, stats, target.schema, "BULK_INSERT_PREPPED", clock)
+        finish_delta_commit(
+            storage, target.config, instant, stats, target.schema, "BULK_INSERT_PREPPED", clock, durable=True
+        )
     except BaseException:
         delete_instant_files(storage, target.config, Instant(instant, "deltacommit", State.INFLIGHT))
         storage.delete_dir(partition)

@@ -111,6 +111,7 @@ def finish_delta_commit(
     operation: str,
     clock: InstantClock,
     newest: str | None = None,
+    durable: bool = False,
 ) -> Instant:
     """Complete a delta commit of the metadata table.
 
@@ -124,6 +125,8 @@ def finish_delta_commit(
         clock: gives the completion time.
         newest: newest time on the metadata table's timeline; None where ``clock`` knows it. Guards against a slow clock
             of this host: an earlier completion time would put the commit into an already compacted slice.
+        durable: whether it is to survive a loss of power by itself. The delta commit of a write is worth nothing
+            without the write, which is put on the disk with it; no pending write belongs to those of a build.
     """
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in sorted(stats, key=lambda one: one.path):
@@ -131,7 +134,7 @@ def finish_delta_commit(
     metadata = CommitMetadata(by_partition, {"schema": commit_schema(schema)}, operation)
     body = encode_commit_metadata(metadata, config.layout_version)
     inflight = Instant(instant, _ACTION, State.INFLIGHT)
-    return complete(storage, config, inflight, body, lambda: clock.next_time(newest), durable=False)
+    return complete(storage, config, inflight, body, lambda: clock.next_time(newest), durable)
 
 
 def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) -> GroupWriter:

@@ -278,7 +278,7 @@ def _begin(session: TableSession, work: IndexWork) -> _Begun:
         (name, tuple(sources_of_table(context, name, work.instant))) for name in build_order(work.partitions)
     )
     instant = Instant(work.instant, _ACTION, State.REQUESTED)
-    to_inflight(storage, state.config, instant)
+    to_inflight(storage, state.config, instant, durable=True)
     inner, schema = table.storage, _schema_of(table)
     used = {one.requested for one in table.timeline.instants}
     opening = initial_instant(table.config.layout_version, _last_completed(state), used)
@@ -287,7 +287,7 @@ def _begin(session: TableSession, work: IndexWork) -> _Begun:
     for name, _ in sources:
         inner.delete_dir(name)  # leftovers that are not in use
         groups[name], places[name] = open_groups(inner, context, name, opening, work.options)
-    finish_delta_commit(inner, table.config, opening, [], schema, _BUILD, clock)
+    finish_delta_commit(inner, table.config, opening, [], schema, _BUILD, clock, durable=True)
     config = write_definitions(storage, state.config, dict(context.definitions), dict(table.definitions))
     record_building(storage, config, work.partitions)
     start_delta_commit(inner, table.config, work.instant)
@@ -312,7 +312,7 @@ def _finish(session: TableSession, begun: _Begun, stats: Sequence[WriteStat]) ->
             "write whose options do not ask for it. Run it again."
         )
     clock.next_time(state.timeline.newest_time, table.timeline.newest_time)
-    finish_delta_commit(table.storage, table.config, work.instant, stats, writer.schema, _BUILD, clock)
+    finish_delta_commit(table.storage, table.config, work.instant, stats, writer.schema, _BUILD, clock, durable=True)
     _complete(session, work)
 
 
@@ -341,7 +341,7 @@ def _build_locked(session: TableSession, work: IndexWork) -> IndexResult:
             f"{state.storage.uri} has a pending {waiting[0].action} ({waiting[0].requested}); before table version 8 "
             "no index is built meanwhile. Execute it first."
         )
-    to_inflight(state.storage, state.config, Instant(work.instant, _ACTION, State.REQUESTED))
+    to_inflight(state.storage, state.config, Instant(work.instant, _ACTION, State.REQUESTED), durable=True)
     context = _build_context(session, work)
     written: list[WriteStat] = []
     groups: list[int] = []
