@@ -206,7 +206,7 @@ class ServiceTakenError(CommitConflictError):
 
 
 class CommitStateUnknownError(CommitError):
-    """Storage did not report whether the write became visible."""
+    """Storage did not confirm that the completed instant was written, or it was after the lock was lost."""
 
     advice = "look for the instant in `history()` before you run it again"
 

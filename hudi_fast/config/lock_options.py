@@ -36,7 +36,7 @@ class LockOptions(OptionValues):
 
     Attributes:
         mode: ``SINGLE_WRITER``, ``OPTIMISTIC_CONCURRENCY_CONTROL`` or ``NON_BLOCKING_CONCURRENCY_CONTROL``.
-        provider_class: Apache Hudi's class; None = a lock shared by the processes of this machine.
+        provider_class: Apache Hudi's class; None = the storage decides.
         explicit: newest keys of the options that were given or differ from their defaults.
     """
 
@@ -112,7 +112,7 @@ class LockOptions(OptionValues):
 
     @property
     def provider(self) -> str | None:
-        """Kind of lock provider, a value of ``LOCK_PROVIDERS``; None = a lock of this machine."""
+        """Kind of lock provider, a value of ``LOCK_PROVIDERS``; None = the storage decides."""
         return None if self.provider_class is None else LOCK_PROVIDERS[self.provider_class]
 
     @property
@@ -124,6 +124,11 @@ class LockOptions(OptionValues):
     def is_shared(self) -> bool:
         """Whether other writers may be active at the same time."""
         return self.mode != "SINGLE_WRITER"
+
+    @property
+    def names_provider(self) -> bool:
+        """Whether the user chose the provider; otherwise the table's storage decides."""
+        return _PROVIDER_KEY in self.explicit
 
     @property
     def is_distributed(self) -> bool:

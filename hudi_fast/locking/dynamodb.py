@@ -137,6 +137,10 @@ class DynamoDbLock:
                 "retry."
             ) from failure
 
+    def is_certain(self) -> bool:
+        """Whether the lease of the last renewal has not ended."""
+        return self._version is not None and time.monotonic() < self._until
+
     def unlock(self) -> None:
         """Delete the item if it is ours.
 

@@ -70,6 +70,8 @@ class HiveMetastoreLock:
         self._may_be_written = False
         self._lock_id: int | None = None
         self._lost = ""
+        self._confirmed = 0.0
+        """When the last heartbeat of a check was sent, on the monotonic clock."""
         self._released = threading.Event()
 
     @property
@@ -121,12 +123,18 @@ class HiveMetastoreLock:
                 problem = f"the metastore no longer knows it ({self._lost})"
                 break
             if time.monotonic() - asked < _FRESH_SECONDS:
+                self._confirmed = asked
                 return
             # The process may have been suspended since the request, and the answer may be outdated.
         raise LockError(
             f"The lock {self._name} in the Hive metastore at {self._metastore.name} may be lost: {problem}. Another "
             "writer may hold it now. Nothing was published; retry the operation."
         )
+
+    def is_certain(self) -> bool:
+        """Whether the metastore has answered a heartbeat in this second: it lets no lock expire sooner."""
+        alive = self._lock_id is not None and not self._lost
+        return alive and time.monotonic() - self._confirmed < _FRESH_SECONDS
 
     def unlock(self) -> None:
         """Release the lock.

@@ -19,6 +19,10 @@ The expiry in the object is a wall-clock time, which waiting writers compare wit
 rely on it: it trusts its lease until two renewal intervals before its end, measured by a monotonic clock from before
 the request, and renews it before it publishes. A late renewal that finds the object unchanged is valid, because no
 other writer can have held the lock in between.
+
+A process that released the lock takes it again without reading it first: its write fails if another writer held the
+lock since. An owner of this machine that has ended without a release is not waited for: the lock of the machine tells
+(:mod:`hudi_fast.locking.machine`).
 """
 
 from __future__ import annotations
@@ -47,6 +51,13 @@ _RELEASE_PAUSES = (0.0, 1.0, 2.0, 4.0)
 _STOP_SECONDS = 15.0
 """Maximum wait for a running renewal, as in Apache Hudi."""
 _AUDIT_SECONDS = 5.0
+
+_released: dict[str, str] = {}
+"""Version of each lock object after this process released it; a guess, which the store checks."""
+_MOST_RELEASED = 1000
+
+_audited: dict[str, bool] = {}
+"""Whether tables have an audit, for locks that no option asks for."""
 
 
 @dataclass(slots=True)
@@ -78,7 +89,8 @@ def open_storage_lock(storage: Storage, options: LockOptions) -> StorageLock:
         UnsupportedFeatureError: the storage has no conditional writes.
     """
     own_storage = lock_storage(storage, options)
-    return StorageLock(own_storage, float(options.storage_validity_seconds), float(options.storage_renew_seconds))
+    validity, renew = float(options.storage_validity_seconds), float(options.storage_renew_seconds)
+    return StorageLock(own_storage, validity, renew, is_default=not options.is_distributed)
 
 
 class StorageLock:
@@ -89,6 +101,8 @@ class StorageLock:
         validity_seconds: length of the lease.
         renew_seconds: interval between renewals.
         wall_seconds: wall clock; seconds since the epoch.
+        is_default: whether no option asks for the lock: whether the table has an audit is then asked once for each
+            process and table.
     """
 
     def __init__(
@@ -97,12 +111,14 @@ class StorageLock:
         validity_seconds: float,
         renew_seconds: float,
         wall_seconds: Callable[[], float] = time.time,
+        is_default: bool = False,
     ) -> None:
         self._storage = storage
         self._store = storage.conditional()
         self._validity = validity_seconds
         self._renew = renew_seconds
         self._wall = wall_seconds
+        self._is_default = is_default
         self._owner = str(uuid.uuid4())
         self._lease: _Lease | None = None
         self._last_valid_until = 0
@@ -110,6 +126,13 @@ class StorageLock:
         self._holder = ""
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.ended: frozenset[str] = frozenset()
+        """Owners that have ended; their records are not waited for."""
+
+    @property
+    def owner(self) -> str:
+        """Unique name in our records."""
+        return self._owner
 
     @property
     def holder(self) -> str:
@@ -148,13 +171,20 @@ class StorageLock:
             pause = min(2 * pause, _LAST_POLL_SECONDS)
 
     def _attempt(self) -> bool:
+        known = _released.pop(repr(self._store), None)
+        if known is not None and self._take(known):
+            return True
         found = self._store.read(STORAGE_LOCK_PATH)
         if found is not None and self._is_held_by_other(found):
             return False
+        return self._take(None if found is None else found.version)
+
+    def _take(self, free: str | None) -> bool:
+        """Write our record if the object has still that version, in which the lock is free."""
         started, now = time.monotonic(), self._now_ms()
         valid_until = self._next_valid_until(now)
         record, self._may_be_written = LockRecord(False, valid_until, self._owner), True
-        version = put_record(self._store, record, None if found is None else found.version)
+        version = put_record(self._store, record, free)
         self._may_be_written = False
         if version is None:
             return False
@@ -171,7 +201,7 @@ class StorageLock:
     def _is_held_by_other(self, found: Versioned) -> bool:
         """Whether another owner holds the lock; a record with our owner id is an attempt with an unknown outcome."""
         record = decode_record(found.data)
-        taken = record.owner != self._owner and is_taken(record, self._now_ms())
+        taken = record.owner not in (self._owner, *self.ended) and is_taken(record, self._now_ms())
         if taken:
             self._holder = (
                 f"owner {record.owner[:100]}, valid for another {(record.valid_until - self._now_ms()) / 1000:.1f} s"
@@ -208,10 +238,15 @@ class StorageLock:
                     "retry, or raise hoodie.write.lock.storage.validity.timeout.secs."
                 ) from failure
 
+    def is_certain(self) -> bool:
+        """Whether the lease is not lost and still trusted."""
+        lease = self._lease
+        return lease is not None and not lease.lost and time.monotonic() <= lease.trusted_until
+
     def _keep(self, lease: _Lease, started_ms: int) -> None:
         """Body of the lease's thread: renews the lease and writes audit records."""
         audit = None
-        if is_audited(self._storage):
+        if self._is_audited():
             audit = Audit(self._storage, self._owner, started_ms, round(self._validity * 1000))
             audit.record("START", started_ms)
         while not lease.stop.wait(self._renew):
@@ -229,6 +264,14 @@ class StorageLock:
                 audit.record("RENEW", now)
         if audit is not None and lease.released_ms:
             audit.record("END", lease.released_ms, lease.released_ms <= lease.valid_until + DRIFT_MS)
+
+    def _is_audited(self) -> bool:
+        if not self._is_default:
+            return is_audited(self._storage)
+        key = repr(self._store)
+        if key not in _audited:
+            _audited[key] = is_audited(self._storage)
+        return _audited[key]
 
     def _log_renewal(self, trouble: object) -> None:
         level, text = (logging.WARNING, "failed: %s") if trouble else (logging.DEBUG, "succeeded%s")
@@ -285,7 +328,9 @@ class StorageLock:
         for pause in _RELEASE_PAUSES:
             time.sleep(pause)
             try:
-                put_record(self._store, record, lease.version)
+                released = put_record(self._store, record, lease.version)
+                if released is not None and len(_released) < _MOST_RELEASED:
+                    _released[repr(self._store)] = released
                 return
             except OSError as error:
                 failure = error

@@ -83,6 +83,10 @@ class LockFile(ABC):
 
     # ---- renewal
 
+    def is_certain(self) -> bool:
+        """See :class:`~hudi_fast.locking.provider.LockProvider`."""
+        return self._is_held() and not self._is_too_late()
+
     def _is_too_late(self) -> bool:
         return bool(self._expire) and time.monotonic() > self._confirmed + self._expire / 2
 

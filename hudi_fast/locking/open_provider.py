@@ -10,17 +10,28 @@ from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.extras import import_extra
 
-__all__ = ["open_provider"]
+__all__ = ["open_provider", "provider_of"]
+
+
+def provider_of(storage: Storage, options: LockOptions) -> str | None:
+    """Kind of the provider that writers of a table share; None = they have the lock of the machine only.
+
+    Without a provider in the options it is the lock in storage where the storage has conditional writes and other
+    machines reach it: in object stores.
+    """
+    if options.is_distributed:
+        return options.provider
+    return "storage" if storage.is_object_store and not options.names_provider else None
 
 
 def open_provider(storage: Storage, options: LockOptions) -> LockProvider:
-    """Open the provider of the options; it does not hold the lock yet.
+    """Open the provider of the options or of the storage; it does not hold the lock yet.
 
     Raises:
         ConfigError: a setting or a package is missing.
         UnsupportedFeatureError: the provider does not support this storage.
     """
-    opener = _OPENERS.get(options.provider or "")
+    opener = _OPENERS.get(provider_of(storage, options) or "")
     if opener is None:
         raise UnsupportedFeatureError(f"hoodie.write.lock.provider={options.provider_class} is not supported.")
     return opener(storage, options)

@@ -90,6 +90,8 @@ class ZookeeperLock:
         self._path = _checked(path)
         self._session: ZookeeperSession | None = None
         self._name: str | None = None
+        self._confirmed = 0.0
+        """When the last confirmed check was sent, on the monotonic clock."""
         self._holder = ""
 
     @property
@@ -140,6 +142,13 @@ class ZookeeperLock:
                 f"The lock {self._path} in ZooKeeper at {self._server.hosts} may be lost: {problem}. Another writer "
                 "may hold it now. Nothing was published; retry the operation."
             )
+
+    def is_certain(self) -> bool:
+        """Whether the leading server has confirmed the lock so recently that the session cannot have ended since."""
+        session = self._session
+        alive = self._name is not None and session is not None and not session.broken
+        lasts = min(_FRESH_SECONDS, self._server.session_seconds / 2)  # a server may grant less than it was asked for
+        return alive and time.monotonic() - self._confirmed < lasts
 
     def unlock(self) -> None:
         """Delete our node.
@@ -281,6 +290,7 @@ class ZookeeperLock:
             if any(isinstance(answer, Exception) for answer in answers):
                 return "its node was deleted"
             if time.monotonic() - asked < _FRESH_SECONDS:
+                self._confirmed = asked
                 return ""
             # The process may have been suspended since the request, and the answer may be outdated.
         return problem

@@ -6,7 +6,8 @@ waits for each time. If the wall clock is not later than the newest known time (
 daylight saving time, a table written in another zone), the clock returns the newest known time plus one millisecond.
 
 Each change of the timeline takes a new time right before it, so the clock also fences these changes: it knows the lock
-that protects them (:meth:`InstantClock.under`) and returns no time after the lock is lost.
+that protects them (:meth:`InstantClock.under`) and returns no time after the lock is lost. The check and the creation
+of the file are two steps; :meth:`InstantClock.confirm` looks at the lock once more after the second.
 
 Sources: SkewAdjustingTimeGenerator, HoodieInstantTimeGenerator, TransactionManager (Hudi 1.2.0; it fences nothing).
 """
@@ -18,9 +19,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CommitStateUnknownError, CorruptTableError, LockError
 from hudi_fast.storage.forks import new_lock
-from hudi_fast.timeline.instant import instant_from_ms
+from hudi_fast.timeline.instant import Instant, instant_from_ms
 
 __all__ = ["InstantClock"]
 
@@ -30,6 +31,14 @@ class Fence(Protocol):
 
     def require(self) -> None:
         """Raise ``LockError`` if the lock is lost."""
+        ...
+
+    def require_to_complete(self) -> None:
+        """The same in the strictest way, right before a change becomes visible."""
+        ...
+
+    def confirm(self) -> None:
+        """Raise ``LockError`` if another writer may have held the lock since it was acquired."""
         ...
 
     def before_end(self, act: Callable[[], None]) -> None:
@@ -100,6 +109,44 @@ class InstantClock:
             CorruptTableError: a floor later than now is not a valid time.
             LockError: the lock was lost, so another writer may take the same time.
         """
+        given = self._next(floors)
+        self.require_lock()  # the caller is about to create a file with this time
+        return given
+
+    def completion_time(self, *floors: str | None) -> str:
+        """As :meth:`next_time`, right before the file is created that makes a change visible.
+
+        Raises:
+            CorruptTableError: as :meth:`next_time`.
+            LockError: as :meth:`next_time`; every lock is asked, also one whose lease has not ended.
+        """
+        given = self._next(floors)
+        if self._held is not None:
+            self._held.require_to_complete()
+        return given
+
+    def confirm(self, instant: Instant) -> None:
+        """Check right after an instant was completed that no other writer can have held the lock before it.
+
+        The process may have been suspended between the check of the lock and the completion for longer than its lease.
+
+        Args:
+            instant: the completed instant.
+
+        Raises:
+            CommitStateUnknownError: another writer may have held the lock.
+        """
+        try:
+            if self._held is not None:
+                self._held.confirm()
+        except LockError as error:
+            raise CommitStateUnknownError(
+                f"The {instant.action} {instant.requested} was completed, but the lock was lost before that, so "
+                f"another writer may have changed the table without seeing it: {error} Check history() before you run "
+                "it again."
+            ) from error
+
+    def _next(self, floors: tuple[str | None, ...]) -> str:
         with self._lock:
             now = instant_from_ms(self._now_ms(), self.zone)
             self._taken = time.monotonic()
@@ -107,9 +154,7 @@ class InstantClock:
                 self._outwait()
             newest = max([self._last, *(floor or "" for floor in floors)])
             self._last = now if now > newest else _one_later(newest)
-            given = self._last
-        self.require_lock()  # the caller is about to create a file with this time
-        return given
+            return self._last
 
     def _outwait(self) -> None:
         """Wait until the clocks of all hosts have passed the last returned time."""

@@ -8,7 +8,7 @@
 Apache Hudi checks the modification time only and leaves the file empty. hudi_fast writes the name of the machine into
 it. Between processes of one machine, locks decide: a process that holds the lock of the work knows that no other
 process executes it, even if the heartbeat of a killed process is still fresh. For other programs and machines the
-heartbeat decides.
+heartbeat decides. A writer that holds the lock of the machine, and no other, all the time says so in its heartbeat.
 
 Sources: ``HoodieHeartbeatClient``, ``HoodieHeartbeatUtils``, ``HeartbeatUtils`` (Hudi 1.2.0).
 """
@@ -28,7 +28,7 @@ from hudi_fast.errors import CommitConflictError, CommitError
 from hudi_fast.events import note, warn
 from hudi_fast.storage.base import Storage
 
-__all__ = ["Heartbeat", "HeartbeatRule", "heartbeat_path", "is_alive", "is_fresh", "sending_heartbeats"]
+__all__ = ["Heartbeat", "HeartbeatRule", "heartbeat_path", "is_alive", "is_elsewhere", "is_fresh", "sending_heartbeats"]
 
 _FOLDER = ".hoodie/.heartbeat"
 
@@ -57,10 +57,18 @@ _BY_DEFAULT = HeartbeatRule()
 
 
 class Heartbeat:
-    """The heartbeat of one instant; thread-safe."""
+    """The heartbeat of one instant; thread-safe.
 
-    def __init__(self, storage: Storage, instant: str, rule: HeartbeatRule) -> None:
+    Args:
+        storage: the table's storage.
+        instant: requested time.
+        rule: when to send it.
+        alone: whether the sender holds the lock of the machine until the end.
+    """
+
+    def __init__(self, storage: Storage, instant: str, rule: HeartbeatRule, alone: bool = False) -> None:
         self._storage, self._instant, self._rule = storage, instant, rule
+        self._content = _signature(alone)
         self._ended = threading.Event()
         self._process = os.getpid()
         self._last = self._longest = 0.0
@@ -112,7 +120,7 @@ class Heartbeat:
 
     def _write(self) -> None:
         begun = time.monotonic()  # the wall clock may be set during a write
-        self._storage.write_bytes(heartbeat_path(self._instant), _signature())
+        self._storage.write_bytes(heartbeat_path(self._instant), self._content)
         if self._has_begun:
             self._longest = max(self._longest, time.monotonic() - self._last)
         self._last, self._has_begun = begun, True
@@ -172,5 +180,18 @@ def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
         return False
 
 
-def _signature() -> bytes:
-    return f"hudi_fast on {platform.node()}\n".encode()
+def is_elsewhere(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
+    """Whether a live process may be executing a write that the lock of this machine, which is held, does not exclude.
+
+    As :func:`is_alive`, for a writer that expects to be alone.
+    """
+    if not is_alive(storage, instant, rule):
+        return False
+    try:
+        return storage.read_bytes(heartbeat_path(instant)) != _signature(alone=True)
+    except FileNotFoundError:  # the write has just ended
+        return False
+
+
+def _signature(alone: bool = False) -> bytes:
+    return f"hudi_fast on {platform.node()}{', alone' if alone else ''}\n".encode()

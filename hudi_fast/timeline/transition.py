@@ -31,6 +31,7 @@ __all__ = [
     "complete",
     "create_requested",
     "delete_instant_files",
+    "has_state",
     "revert_to_inflight",
     "revert_to_requested",
     "to_inflight",
@@ -49,7 +50,13 @@ def create_requested(storage: Storage, config: TableConfig, instant: Instant, bo
 
 
 def to_inflight(
-    storage: Storage, config: TableConfig, instant: Instant, body: bytes = b"", durable: bool = False
+    storage: Storage,
+    config: TableConfig,
+    instant: Instant,
+    body: bytes = b"",
+    *,
+    is_new: bool = False,
+    durable: bool = False,
 ) -> Instant:
     """Change a requested instant to inflight. A savepoint starts inflight, without a requested state.
 
@@ -58,6 +65,7 @@ def to_inflight(
         config: configuration of the table.
         instant: the requested instant.
         body: content of the file.
+        is_new: whether the caller has just created the requested file, under the same lock: nobody can have removed it.
         durable: whether a loss of power must leave the file, if it leaves anything that is made later. A service that
             is executed again at the same time needs that: otherwise nobody knows that there are files of it.
 
@@ -66,7 +74,7 @@ def to_inflight(
         CommitError: the file could not be written.
         CommitStateUnknownError: it is unknown whether the file was written.
     """
-    if instant.action != "savepoint":
+    if instant.action != "savepoint" and not is_new:
         _require(storage, config, with_state(instant, State.REQUESTED))
     return _create(storage, config, with_state(instant, State.INFLIGHT), body, durable=durable)
 
@@ -78,6 +86,7 @@ def complete(
     body: bytes,
     completion_time: Callable[[], str],
     durable: bool = True,
+    confirm: Callable[[Instant], None] = lambda completed: None,
 ) -> Instant:
     """Complete an inflight instant, which makes it visible.
 
@@ -91,6 +100,8 @@ def complete(
             modification time of the file instead.
         durable: whether the instant, and all that was written before, is to survive a loss of power once the call
             returns; False for a part of another instant that is.
+        confirm: called with the completed instant; raises an error if another writer may have held the table's lock
+            between the check in ``completion_time`` and the creation of the file (:meth:`InstantClock.confirm`).
 
     Returns:
         The completed instant, with completion time and file name.
@@ -100,17 +111,22 @@ def complete(
         CommitError: the file could not be written; the table is unchanged.
         CommitStateUnknownError: it is unknown whether the file was written.
         LockError: raised by ``completion_time``; the table is unchanged.
+        HudiError: raised by ``confirm``; the instant is completed.
     """
+    if durable:
+        storage.sync()  # may take long, so before the lock is checked
     _require(storage, config, with_state(instant, State.INFLIGHT))
     completion = completion_time()
-    if config.layout_version < 2:
-        done = _create(storage, config, with_state(instant, State.COMPLETED), body, completion_time, durable)
-        try:
-            stat = storage.stat(_path(config, done))
-        except OSError:  # the instant is completed; later readers get its completion time from the file
-            stat = None
-        return done if stat is None else replace(done, completion=instant_from_ms(stat.modified_ms, config.timezone))
-    return _create(storage, config, with_state(instant, State.COMPLETED, completion), body, completion_time, durable)
+    in_name = None if config.layout_version < 2 else completion
+    done = _create(storage, config, with_state(instant, State.COMPLETED, in_name), body, completion_time, durable)
+    confirm(done)
+    if in_name is not None:
+        return done
+    try:
+        stat = storage.stat(_path(config, done))
+    except OSError:  # the instant is completed; later readers get its completion time from the file
+        stat = None
+    return done if stat is None else replace(done, completion=instant_from_ms(stat.modified_ms, config.timezone))
 
 
 def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
@@ -148,6 +164,11 @@ def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant
     return names
 
 
+def has_state(storage: Storage, config: TableConfig, instant: Instant) -> bool:
+    """Whether the file of the instant's state is there; those of earlier states stay when an instant goes on."""
+    return storage.exists(_path(config, instant))
+
+
 def _name(config: TableConfig, instant: Instant) -> str:
     return instant.file_name or instant_file_name(instant, config.layout_version)
 
@@ -157,8 +178,8 @@ def _path(config: TableConfig, instant: Instant) -> str:
 
 
 def _require(storage: Storage, config: TableConfig, instant: Instant) -> None:
-    path = _path(config, instant)
-    if not storage.exists(path):
+    if not has_state(storage, config, instant):
+        path = _path(config, instant)
         raise CommitConflictError(
             f"Table {storage.uri}: the {instant.action} {instant.requested} is no longer {instant.state.name.lower()} "
             f"(expected {path}); another writer rolled it back. Retry the operation."

@@ -3,10 +3,15 @@
 =======  ==================================================  ===========================================
 policy   at the start of a write or service                  at the start of a clean
 =======  ==================================================  ===========================================
-EAGER    all pending writes: only one writer is allowed      the same
+EAGER    all pending writes: only one writer is allowed.     the same
+         One with a live heartbeat elsewhere is refused
 LAZY     none: another writer may own each of them           those with an expired heartbeat
 NEVER    none                                                none
 =======  ==================================================  ===========================================
+
+A writer that the lock excludes sends no heartbeat with EAGER. A live heartbeat is therefore that of a writer that takes
+turns with others, here or in Apache Hudi, or of one on another machine where no lock reaches it. Its write is not
+rolled back, and no other may begin beside it. (Apache Hudi rolls it back: with EAGER it looks at no heartbeat.)
 
 Compactions, log compactions and clusterings are not writes: their plans stay pending until a process executes them. A
 write with a pending rollback is left to that rollback. Newer writes are rolled back first, because they may depend on
@@ -21,7 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive, is_elsewhere
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.rollback_plan import pending_rollbacks
@@ -53,12 +59,34 @@ def failed_writes(options: WriteOptions) -> FailedWrites:
 
 
 def abandoned_writes(state: TableState, failed: FailedWrites) -> list[Instant]:
-    """Pending writes that a writer or service rolls back before it begins, newest first; under the table's lock."""
-    return _pending(state) if failed.policy == "EAGER" else []
+    """Pending writes that a writer or service rolls back before it begins, newest first; under the table's lock.
+
+    Raises:
+        CommitConflictError: only one writer is allowed, and another one is at work.
+    """
+    if failed.policy != "EAGER":
+        return []
+    found = _pending(state)
+    for one in found:
+        if is_elsewhere(state.storage, one.requested, failed.heartbeat):
+            raise CommitConflictError(
+                f"The {one.action} {one.requested} of {state.storage.uri} is being written: its heartbeat is live, and "
+                "hoodie.write.concurrency.mode=SINGLE_WRITER allows one writer. Nothing was changed. Run this again "
+                f"when it has ended, or, if its process is dead, {failed.heartbeat.lasts_ms / 1000:g} s after its last "
+                "heartbeat. To write at the same time, give all writers hoodie.write.concurrency.mode="
+                "OPTIMISTIC_CONCURRENCY_CONTROL and the same hoodie.write.lock.provider.",
+                None,
+                one.requested,
+            )
+    return found
 
 
 def expired_writes(state: TableState, failed: FailedWrites) -> list[Instant]:
-    """Pending writes that a clean rolls back before it begins, newest first; under the table's lock."""
+    """Pending writes that a clean rolls back before it begins, newest first; under the table's lock.
+
+    Raises:
+        CommitConflictError: as :func:`abandoned_writes`.
+    """
     if failed.policy == "LAZY":
         return [one for one in _pending(state) if not is_alive(state.storage, one.requested, failed.heartbeat)]
     return abandoned_writes(state, failed)

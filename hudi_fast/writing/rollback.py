@@ -23,6 +23,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError
@@ -204,7 +205,8 @@ def _complete(
         metadata = _undo(session, config, rollback, plan, keep_plan, list_logs=True)
         inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
         body = encode_rollback_metadata(metadata)
-        visible = complete(storage, config, inflight, body, lambda: clock.next_time(rollback.requested))
+        times = partial(clock.completion_time, rollback.requested)
+        visible = complete(storage, config, inflight, body, times, confirm=clock.confirm)
     delete_markers(storage, plan.instant, frozenset())
     delete_markers(storage, rollback.requested)
     storage.delete_file(heartbeat_path(plan.instant))

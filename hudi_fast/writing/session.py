@@ -236,6 +236,23 @@ class TableSession:
         if self._held is not None:
             self._held.require()
 
+    @property
+    def excludes_others(self) -> bool:
+        """Whether the held lock excludes all writers that follow the rules of the storage."""
+        return self._held is None or self._held.is_exclusive
+
+    def take_lock_again(self) -> None:
+        """Acquire the table's lock again after it was lost within a section.
+
+        Raises:
+            LockError: it cannot be acquired.
+        """
+        if self._held is not None:
+            self._held.take_again()
+        self._clock_lock = None  # later times follow those of writers that had the lock meanwhile
+        self.is_recovered = False
+        self.changed()
+
     @contextlib.contextmanager
     def service_lock(self, path: str) -> Iterator[None]:
         """Hold the lock of one kind of table service for the block. Only one of a kind runs at a time.

@@ -5,6 +5,7 @@
     recover     roll back failed writes; apply announced changes                  -> the state to pin
     begin       requested ─► inflight ─► marker folder                            -> files may be made
     publish     reconcile markers ─► record ─► is the lock still held? ─► completed   -> visible, atomically
+                ─► was it held until then? ─ no ─► it again, and what others did          -> acknowledged, or taken back
     abandon     roll the write back                                               -> the table is as before
 
 All steps run under the table's lock and stop when the lock is lost: each change of the timeline takes its time from the
@@ -22,6 +23,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hudi_fast.config.metadata_options import FIRST_WITH_METADATA
 from hudi_fast.errors import (
@@ -37,7 +39,7 @@ from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, has_meta
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import credentials_advice, has_expired
 from hudi_fast.storage.refusals import refusal_advice
-from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.announced_changes import apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
 from hudi_fast.timeline.heartbeat import Heartbeat
@@ -53,6 +55,7 @@ from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 from hudi_fast.writing.rollback_plan import pending_rollback_of
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.unseen_writes import confirm_alone, refuse_unseen
 
 __all__ = [
     "Transaction",
@@ -153,26 +156,47 @@ def recover(session: TableSession, failed: FailedWrites | None = None) -> TableS
 
 
 def begin(session: TableSession, operation: str, replaces: bool, requested: str | None = None) -> Transaction:
-    """Put a write on the timeline. It sends heartbeats if failed writes are recognised by them (policy LAZY).
+    """Put a write on the timeline.
+
+    It sends heartbeats if failed writes are recognised by them (policy LAZY), or if the lock does not exclude writers
+    on other machines. A writer that the lock excludes does not need them.
 
     Args:
         session: the call; the lock is held.
         operation: as commit metadata names it.
         replaces: whether the write ends file groups, so that it is a replace commit.
         requested: the requested time; None for a new one.
+
+    Raises:
+        CommitConflictError: only one writer is allowed, and another one began at the same time.
     """
     storage, config = session.storage, session.state.config
     action = "replacecommit" if replaces else "deltacommit" if config.is_mor else "commit"
     instant = Instant(session.next_time() if requested is None else requested, action, State.REQUESTED)
     heartbeat = None
-    if session.settings.failed_writes.policy == "LAZY":
-        heartbeat = Heartbeat(storage, instant.requested, session.heartbeat_rule)
+    if session.settings.failed_writes.policy == "LAZY" or not session.excludes_others:
+        alone = not session.settings.write.lock.is_shared
+        heartbeat = Heartbeat(storage, instant.requested, session.heartbeat_rule, alone)
         heartbeat.start()
     try:
-        return _begin(session, instant, operation, heartbeat)
+        transaction = _begin(session, instant, operation, heartbeat)
+        if not session.excludes_others:
+            _refuse_beside_others(transaction)
+        return transaction
     except BaseException:
         if heartbeat is not None:
             heartbeat.stop()
+        raise
+
+
+def _refuse_beside_others(transaction: Transaction) -> None:
+    """Look for others once this write is on the timeline: of two that begin at the same time, one sees the other."""
+    session = transaction.session
+    now = load_timeline(session.storage, session.state.config)
+    try:
+        abandoned_writes(replace(session.state, timeline=now), session.settings.failed_writes)
+    except CommitConflictError:
+        withdraw(transaction)
         raise
 
 
@@ -194,7 +218,7 @@ def _begin(session: TableSession, instant: Instant, operation: str, heartbeat: H
         heartbeat=heartbeat,
     )
     try:
-        to_inflight(storage, config, instant, profile)
+        to_inflight(storage, config, instant, profile, is_new=True)
         make_marker_folder(storage, instant.requested)
     except BaseException:
         with contextlib.suppress(Exception):  # otherwise the next writer does it
@@ -214,7 +238,8 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
     Raises:
         LockError: the lock was lost. Nothing is visible, and the next holder may be rolling the write back.
         CommitError: it did not become visible.
-        CommitStateUnknownError: storage errors hide whether it did.
+        CommitConflictError: another writer, who did not see it, changed the same file groups; it is pending again.
+        CommitStateUnknownError: storage errors hide whether it did, or it did and others may not have seen it.
     """
     session, instant = transaction.session, transaction.instant
     storage, state, clock = session.storage, session.state, session.clock
@@ -223,7 +248,17 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
     record()
     replaces = comparable_action(instant.action) == "replacecommit"
     body = encode_commit_metadata(metadata, config.layout_version, replaces)
-    visible = complete(storage, config, instant, body, lambda: clock.next_time(instant.requested))
+    if not session.excludes_others:
+        refuse_unseen(storage, config, instant, state.timeline)
+    times = partial(clock.completion_time, instant.requested)
+    visible = complete(
+        storage,
+        config,
+        instant,
+        body,
+        times,
+        confirm=lambda done: confirm_alone(session, instant, done, metadata, state),
+    )
     with contextlib.suppress(OSError, CorruptTableError):  # the write is visible; leftover markers are harmless
         delete_markers(storage, instant.requested, kept)
     session.last_write = Completed(

@@ -73,6 +73,7 @@ class Provider:
         lease_seconds: for which a silent holder keeps the lock from its heir.
         soon_seconds: within which a waiter notices that the lock is free.
         rounds: of contentions.
+        coarse_seconds: of the times of the table's files.
         varied: options that one of several contenders has beside the others.
     """
 
@@ -87,6 +88,7 @@ class Provider:
     not_held: str = "is not held"
     lease_seconds: float = 0.0
     soon_seconds: float = 5.0
+    coarse_seconds: float = 0.0
     varied: Mapping[str, Any] = field(default_factory=dict)
 
     def open(self) -> LockProvider:
@@ -163,7 +165,9 @@ def lock_object(table: Storage, path: str) -> Provider:
         return StorageLock(table, 10.0, 1.0, lambda: time.time() + 12.0)
 
     lost = "was lost: its content is now .*{}"
-    return Provider(path, table, options, holders, fast, fast, Rounds(5, 10, 300), lost=lost)
+    coarse = 0.0 if table.is_local else 1.1
+    rounds = Rounds(5, 10, 300)
+    return Provider(path, table, options, holders, fast, fast, rounds, lost=lost, coarse_seconds=coarse)
 
 
 def in_storage(request: pytest.FixtureRequest, tmp_path: Path, leased: bool) -> Provider:

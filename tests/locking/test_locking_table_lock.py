@@ -123,6 +123,7 @@ def test_a_provider_that_cannot_be_reached_is_tried_again_and_its_last_failure_t
         proxy.fail("GET", DROP_REQUEST, "table_lock.json", times=2)
         with table_lock(storage, options(OBJECT, wait_time_ms=0)) as held:
             held.require()
+        storage = Storage(s3_server.path("unreachable-too"), s3_server.options_at(proxy.url))  # its lock is not known
         proxy.fail("GET", DROP_REQUEST, "table_lock.json", times=3)
         text = r"3 attempts.*information: unknown\. The last attempt failed: S3 did not read"
         with pytest.raises(hf.LockTimeoutError, match=text), table_lock(storage, options(OBJECT, wait_time_ms=0)):

@@ -28,7 +28,7 @@ from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes, expi
 from hudi_fast.writing.settings import Settings
 from tests.support.instrumented_storage import FaultyStorage
 from tests.support.mor_tables import mor_options
-from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows, write_to
 
 POLICY = "hoodie.clean.failed.writes.policy"
 RULE = HeartbeatRule()
@@ -202,6 +202,7 @@ def test_eager_rolls_back_what_lazy_leaves_to_the_clean_and_never_leaves_alone(t
     services.clean({**settings, POLICY: "LAZY"})
     assert pending(tmp_path) == []
     left_by_another(tmp_path, "20240101000000001", action)
+    grow_old(tmp_path, "20240101000000001", 200)
     hf.write(change, tmp_path, settings)
     assert_tidy(tmp_path)
 
@@ -213,14 +214,40 @@ def test_policies_choose_among_pending_writes(tmp_path: Path) -> None:
     grow_old(tmp_path, "20240101000000000", 200)
     state = load_state(Storage(tmp_path))
     newest_first = ["20240101000000002", "20240101000000000"]
-    chosen = {
-        policy: [
-            [one.requested for one in choose(state, FailedWrites(policy))]
-            for choose in (abandoned_writes, expired_writes)
-        ]
-        for policy in ("EAGER", "LAZY", "NEVER")
-    }
-    assert chosen == {"EAGER": [newest_first] * 2, "LAZY": [[], newest_first[1:]], "NEVER": [[], []]}
+
+    def chosen(policy: str) -> list[list[str]]:
+        rules = FailedWrites(policy)
+        return [[one.requested for one in choose(state, rules)] for choose in (abandoned_writes, expired_writes)]
+
+    assert [chosen("LAZY"), chosen("NEVER")] == [[[], newest_first[1:]], [[], []]]
+    with pytest.raises(hf.CommitConflictError, match=newest_first[0]):
+        chosen("EAGER")
+    grow_old(tmp_path, "20240101000000002", 200)
+    assert chosen("EAGER") == [newest_first] * 2
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_single_writer_leaves_a_live_write_of_another_program_alone(table_type: str, tmp_path: Path) -> None:
+    settings = {**options(), "hoodie.datasource.write.table.type": table_type}
+    action = "commit" if table_type == "COPY_ON_WRITE" else "deltacommit"
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    running = "20240101000000001"
+    left_by_another(tmp_path, running, action)
+    before = listing(tmp_path)
+    calls = (
+        lambda: hf.write(plain_rows([1], ts=2), tmp_path, settings),
+        lambda: hf.HudiTable.open(tmp_path).services.clean(settings),
+    )
+    for call in calls:
+        with pytest.raises(
+            hf.CommitConflictError, match=rf"{running} .* is being written.*Nothing was changed"
+        ) as error:
+            call()
+        assert error.value.other == running
+    assert listing(tmp_path) == before
+    Storage(tmp_path).delete_file(heartbeat_path(running))
+    hf.write(plain_rows([1], ts=2), tmp_path, settings)
+    assert_tidy(tmp_path)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from tests.support.sessions import write_engine
 from tests.support.small_tables import options, plain_rows
 
 FEW, MANY = 5, 25
+NO_LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
 CLEANED = {"hoodie.clean.commits.retained": "1", "hoodie.clean.automatic": "false"}
 
 
@@ -147,14 +148,19 @@ def test_a_thousand_files_are_deleted_in_one_request(s3_server: S3Server, counte
 def test_a_small_upsert_takes_few_requests(s3_server: S3Server, counted: Faults) -> None:
     """docs/object-stores.md lists them; what its time consists of is the longest chain of them."""
     tables = Tables(s3_server, counted, "COPY_ON_WRITE", "few")
-    for ts in (1, 2, 3):
+    number: list[int] = []
+    for ts, lock in enumerate([NO_LOCK, {}, NO_LOCK, {}], 1):
         counted.arm()
         rows = plain_rows(range(100), ts=ts, partitions=1)
-        hf.write(rows, tables.path(1), options(), storage_options=tables.reach)
-    assert len(counted.asked) <= 40
+        hf.write(rows, tables.path(1), {**options(), **lock}, storage_options=tables.reach)
+        number.append(len(counted.asked))
+    _, _, alone, shared = number
+    assert alone <= 38
+    assert shared - alone <= 3  # take the lock, ask for it before the commit is visible, give it back
+    assert sum("/.hoodie/.locks/" in one for one in counted.asked) == 3
     waited = sorted(counted.answered, key=lambda one: one.begin)
     chain, end = 0, 0.0
     for one in waited:
         if one.begin >= end:
             chain, end = chain + 1, one.end
-    assert chain <= 37
+    assert chain <= 39

@@ -52,7 +52,8 @@ _COMMON = (
         f"{_L}provider",
         Kind.TEXT,
         None,
-        "Class of the table lock; none = a lock shared by the processes of this machine.",
+        "Class of the table lock; none = the lock in storage in object stores, and elsewhere a lock shared by the "
+        "processes of this machine.",
         choices=tuple(LOCK_PROVIDERS),
         supported=tuple(LOCK_PROVIDERS),
     ),

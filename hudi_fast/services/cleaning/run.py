@@ -22,6 +22,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.config.table_config import TableConfig
@@ -347,7 +348,8 @@ def _finish(session: TableSession, begun: _Begun, failed: set[str]) -> FinishedC
         begun.plan.extra_metadata,
     )
     body, config = encode_clean_metadata(metadata), session.state.config
-    session.committed(complete(storage, config, begun.instant, body, lambda: clock.next_time(requested)), recorded)
+    times = partial(clock.completion_time, requested)
+    session.committed(complete(storage, config, begun.instant, body, times, confirm=clock.confirm), recorded)
     maintain_metadata(session, state)
     size = sum(bytes_ for path, bytes_ in begun.checked.sizes.items() if path not in failed)
     return FinishedClean(requested, metadata, size)

@@ -116,7 +116,8 @@ def finish_pending_indexings(session: TableSession, wanted: str = "") -> None:
         if names and names <= set(config.metadata_partitions):
             done = [replace(one, upto=last_write(state), extra_metadata={}) for one in parts]
             body, newest = encode_index_metadata(done), state.timeline.newest_time
-            complete(storage, config, instant, body, partial(session.clock.next_time, newest))
+            clock = session.clock
+            complete(storage, config, instant, body, partial(clock.completion_time, newest), confirm=clock.confirm)
         else:
             undo_indexing(storage, ScheduledIndex(instant.requested, parts), keep_plan=instant.requested == wanted)
         named |= names

@@ -24,6 +24,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError, ServiceTakenError
 from hudi_fast.metadata_table.layout import PartitionKind
@@ -321,7 +322,8 @@ def _complete(session: TableSession, work: IndexWork) -> None:
     config = record_built(storage, state.config, work.partitions)
     parts = [replace(one, upto=last_write(state), extra_metadata={}) for one in work.parts]
     inflight = Instant(work.instant, _ACTION, State.INFLIGHT)
-    complete(storage, config, inflight, encode_index_metadata(parts), lambda: clock.next_time(work.instant))
+    times = partial(clock.completion_time, work.instant)
+    complete(storage, config, inflight, encode_index_metadata(parts), times, confirm=clock.confirm)
     session.changed()
 
 

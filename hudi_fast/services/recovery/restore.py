@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.metadata_table.definitions import load_definitions
@@ -272,7 +273,8 @@ def _finish(session: TableSession, begun: _Begun, rollbacks: dict[str, RollbackM
     if config.layout_version < 2:
         _list_logs(session, begun, rollbacks, clock.next_time(newest))
     metadata = RestoreMetadata(begun.instant.requested, int(seconds * 1000), begun.plan.instants, rollbacks)
-    complete(storage, config, begun.instant, encode_restore_metadata(metadata), lambda: clock.next_time(newest))
+    times = partial(clock.completion_time, newest)
+    complete(storage, config, begun.instant, encode_restore_metadata(metadata), times, confirm=clock.confirm)
     for one in load_timeline(storage, config).of_action("rollback"):
         if one.requested > savepoint:
             delete_instant_files(storage, config, one)

@@ -14,7 +14,8 @@ Source: ``SavepointActionExecutor``, ``SavepointHelpers`` (Hudi 1.2.0).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.recovery.values import SavepointResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
+from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import (
     SavepointMetadata,
@@ -87,19 +89,20 @@ def make_savepoint(session: TableSession, instant: str | None, user: str, commen
         clock = session.clock
         savepoint = Instant(commit.requested, _ACTION, State.INFLIGHT)
         body = encode_savepoint(SavepointMetadata(files, user, time.time_ns() // 1_000_000, comment))
-        _publish(storage, config, savepoint, body, lambda: clock.next_time(timeline.newest_time))
+        _publish(storage, config, savepoint, body, clock, timeline.newest_time)
         session.changed()
     count = sum(len(names) for names in files.values())
     return SavepointResult(commit.requested, count, size, time.monotonic() - started)
 
 
 def _publish(
-    storage: Storage, config: TableConfig, savepoint: Instant, body: bytes, completion: Callable[[], str]
+    storage: Storage, config: TableConfig, savepoint: Instant, body: bytes, clock: InstantClock, newest: str | None
 ) -> None:
     """Complete the savepoint. If that fails, it is removed, unless another process may hold the lock."""
     try:
         to_inflight(storage, config, savepoint)
-        complete(storage, config, savepoint, body, completion)
+        times = partial(clock.completion_time, newest)
+        complete(storage, config, savepoint, body, times, confirm=clock.confirm)
     except (CommitStateUnknownError, LockError):
         raise
     except BaseException as error:

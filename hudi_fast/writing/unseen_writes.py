@@ -1,0 +1,214 @@
+"""What other writers did while a write had no lock: before it completes, and after it has.
+
+::
+
+    a lock excludes the others      completed ─► was the lock held until then? ─ yes ─► acknowledged
+                                                          └─ no ─► take the lock again ─┐
+    no lock does (HDFS, one more    what completed that this write has not seen? ─ any: refused
+    writer than was promised)       completed ──────────────────────────────────────────┤
+                                                                                        ▼
+        read the timeline: what completed that this write has not seen?   nothing, or other file groups ─► acknowledged
+            └─ the same file groups, or any write with SINGLE_WRITER ─► rolled back: CommitConflictError
+                    └─ by a write that may have read it ─► CommitStateUnknownError
+
+A process can be suspended between its check of the lock and the creation of its completed file, for longer than its
+lease. The lock tells so afterwards (:meth:`hudi_fast.locking.table_lock.HeldLock.confirm`). Nobody else can complete a
+write while the timeline is read, because the lock is held again.
+
+A reader may have seen rows of a write that is rolled back here, as of every rollback of a completed write. A writer
+that began after the late completion and completed before the lock was taken again may have changed its files: then
+nothing is rolled back.
+
+Apache Hudi 1.2.0 does not look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError, CommitStateUnknownError, LockError
+from hudi_fast.events import warn
+from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.active import Timeline, listed_instant, load_timeline
+from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.instant import Instant, instant_from_ms
+from hudi_fast.timeline.transition import has_state, revert_to_inflight
+from hudi_fast.view.table_state import TableState, read_commit
+from hudi_fast.writing.conflicts.touched import groups_of_commit
+from hudi_fast.writing.rollback_plan import rollback_of
+from hudi_fast.writing.session import TableSession
+
+__all__ = ["confirm_alone", "refuse_unseen"]
+
+_COMPACTIONS = ("COMPACT", "LOG_COMPACT")
+_SERVICES = (*_COMPACTIONS, "CLUSTER")
+_SKEW_MS = 2000
+"""How far the clocks of a store and of another machine may be apart."""
+
+
+def refuse_unseen(storage: Storage, config: TableConfig, instant: Instant, known: Timeline) -> None:
+    """Refuse to complete a write without a lock if another one was completed that it has not seen.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        instant: the write, inflight.
+        known: the timeline that it has seen.
+
+    Raises:
+        CommitConflictError: another writer completed a write.
+    """
+    unseen = _unseen(load_timeline(storage, config), known, instant)
+    if unseen:
+        raise CommitConflictError(
+            f"The {instant.action} {instant.requested} of {storage.uri} has not seen {_named(unseen)}, which another "
+            "writer completed since it began, and no lock is held that excludes writers on other machines. Nothing of "
+            "it is visible. Run it again, and give all writers a hoodie.write.lock.provider.",
+            instant.requested,
+            unseen[0].requested,
+        )
+
+
+def confirm_alone(
+    session: TableSession, instant: Instant, done: Instant, metadata: CommitMetadata, seen: TableState
+) -> None:
+    """Make sure right after the completion of a write that no other writer is overwritten by it.
+
+    Args:
+        session: the call; in a section of the lock.
+        instant: the write or service, inflight.
+        done: the same, completed.
+        metadata: its commit metadata.
+        seen: the table as it has seen it.
+
+    Raises:
+        CommitConflictError: another writer changed the same file groups, or rolled the write back. It is pending again
+            and must be rolled back.
+        CommitStateUnknownError: the lock cannot be acquired again, or a later write may depend on this one.
+    """
+    if session.excludes_others:
+        try:
+            session.clock.confirm(done)
+            return
+        except CommitStateUnknownError as late:
+            _take_lock_again(session, late)
+    session.changed()
+    known, now = seen.timeline, load_timeline(session.storage, seen.config)
+    _require_once(session, instant, done, seen, now)
+    unseen = _unseen(now, known, done)
+    rivals = [*_gone(now, known), *(one for one in unseen if _is_rival(session, metadata, one))]
+    if rivals:
+        _require_no_heirs(session, done, unseen, rivals)
+        _hide(session, done)
+        raise CommitConflictError(
+            f"The {done.action} {done.requested} of {session.storage.uri} was completed without a lock, and "
+            f"{_named(rivals)} changed the same file groups, or the columns, without seeing it. It is rolled back; run "
+            "it again.",
+            done.requested,
+            rivals[0].requested,
+        )
+    if unseen:
+        warn(
+            f"The {done.action} {done.requested} of {session.storage.uri} was completed without a lock, beside "
+            f"{_named(unseen)} of another writer. They changed other file groups, so all are valid."
+        )
+    session.changed()
+
+
+def _take_lock_again(session: TableSession, late: CommitStateUnknownError) -> None:
+    try:
+        session.take_lock_again()
+    except (LockError, OSError) as error:
+        raise CommitStateUnknownError(f"{late} The lock could not be acquired again: {error}") from error
+
+
+def _require_once(session: TableSession, instant: Instant, done: Instant, seen: TableState, now: Timeline) -> None:
+    """Refuse a write that others took for failed and rolled back, or a service that they completed."""
+    storage, config = session.storage, seen.config
+    others = [one.name for one in storage.list_dir(config.timeline_folder) if _is_twin(one, config, done)]
+    before = {one.requested for one in seen.timeline.of_action("rollback")}
+    rollbacks = (one for one in now.of_action("rollback") if one.requested not in before)
+    undone = rollback_of(storage, config, rollbacks, {done.requested})
+    if undone is None and not others and has_state(storage, config, instant):
+        return
+    revert_to_inflight(storage, config, done)
+    session.changed()
+    by = others[0] if others else "a rollback" if undone is None else f"the rollback {undone[0].requested}"
+    what = "completed" if others else "rolled back"
+    raise CommitConflictError(
+        f"The {instant.action} {done.requested} of {storage.uri} was {what} by another process ({by}) before this one "
+        "completed it without a lock. Nothing that this process did is visible; run it again.",
+        done.requested,
+        None if undone is None else undone[0].requested,
+    )
+
+
+def _is_twin(entry: FileStat, config: TableConfig, done: Instant) -> bool:
+    """Whether a file completes the same instant, and is not the file of ``done``."""
+    found = listed_instant(entry, config)
+    return (
+        found is not None
+        and found.is_completed
+        and (found.requested, found.action, found.file_name != done.file_name) == (done.requested, done.action, True)
+    )
+
+
+def _is_rival(session: TableSession, metadata: CommitMetadata, other: Instant) -> bool:
+    """Whether a write that neither saw must not stand beside this one."""
+    if metadata.operation_type in _COMPACTIONS and other.action == "deltacommit":
+        return False  # it logs beside a compaction
+    if metadata.operation_type not in _SERVICES and not session.settings.write.lock.is_shared:
+        return True  # this write counts on being alone: another one may have inserted the same keys
+    found = read_commit(session.storage, session.state.config, other)
+    columns = (one.extra_metadata.get("schema") for one in (metadata, found))
+    return len({one for one in columns if one}) > 1 or bool(groups_of_commit(metadata) & groups_of_commit(found))
+
+
+def _require_no_heirs(session: TableSession, done: Instant, unseen: list[Instant], rivals: list[Instant]) -> None:
+    """Refuse to roll a write back if another one may have read its rows after it became visible."""
+    storage, config = session.storage, session.state.config
+    entry = storage.stat(f"{config.timeline_folder}/{done.file_name}")
+    visible_ms = 0 if entry is None else entry.modified_ms
+    since = instant_from_ms(visible_ms, config.timezone)
+    doubtful = instant_from_ms(max(visible_ms - _SKEW_MS, 0), config.timezone)
+    heirs = [
+        one
+        for one in unseen
+        if one.requested >= since or (one.requested >= doubtful and _continues(session, one, done.requested))
+    ]
+    if heirs:
+        raise CommitStateUnknownError(
+            f"The {done.action} {done.requested} of {storage.uri} was completed without a lock, and {_named(rivals)} "
+            f"changed the same file groups, or the columns. It cannot be rolled back, because {_named(heirs)} may have "
+            "read its rows. Check the rows of all of them, and history(), before you run it again."
+        )
+
+
+def _continues(session: TableSession, other: Instant, requested: str) -> bool:
+    """Whether a write continues file slices of an instant."""
+    stats = read_commit(session.storage, session.state.config, other).write_stats()
+    return any(stat.prev_commit == requested for stat in stats)
+
+
+def _hide(session: TableSession, done: Instant) -> None:
+    """Make a completed write pending again; the caller's failure rolls it back."""
+    drop_lost_partitions(session.storage, session.state.config, (done.requested,))
+    revert_to_inflight(session.storage, session.state.config, done)
+    session.changed()
+
+
+def _unseen(now: Timeline, known: Timeline, own: Instant) -> list[Instant]:
+    """Writes that are complete now and were not before, oldest first."""
+    seen = {one.requested for one in known.writes()}
+    return [one for one in now.writes() if one.requested not in seen and one.requested != own.requested]
+
+
+def _gone(now: Timeline, known: Timeline) -> list[Instant]:
+    """Writes that were complete and have been rolled back since: their rows may be part of this one."""
+    return [one for one in known.writes() if not now.is_completed_or_archived(one.requested)]
+
+
+def _named(instants: Iterable[Instant]) -> str:
+    return ", ".join(f"{one.action} {one.requested}" for one in instants)
