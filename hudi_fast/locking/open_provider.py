@@ -17,11 +17,11 @@ def provider_of(storage: Storage, options: LockOptions) -> str | None:
     """Kind of the provider that writers of a table share; None = they have the lock of the machine only.
 
     Without a provider in the options it is the lock in storage where the storage has conditional writes and other
-    machines reach it: in object stores.
+    machines reach it: in object stores, which have no folders.
     """
     if options.is_distributed:
         return options.provider
-    return "storage" if storage.is_object_store and not options.names_provider else None
+    return "storage" if not storage.has_folders and not options.names_provider else None
 
 
 def open_provider(storage: Storage, options: LockOptions) -> LockProvider:

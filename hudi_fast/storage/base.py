@@ -155,11 +155,6 @@ class Storage:
         return isinstance(self._files, pafs.LocalFileSystem)
 
     @property
-    def is_object_store(self) -> bool:
-        """Whether the files are objects, which have conditional writes."""
-        return self._store is not None
-
-    @property
     def has_folders(self) -> bool:
         """Whether folders exist for themselves; in object stores they exist while they contain objects."""
         return self._folders is not None

@@ -31,7 +31,6 @@ __all__ = [
     "complete",
     "create_requested",
     "delete_instant_files",
-    "has_state",
     "revert_to_inflight",
     "revert_to_requested",
     "to_inflight",
@@ -164,11 +163,6 @@ def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant
     return names
 
 
-def has_state(storage: Storage, config: TableConfig, instant: Instant) -> bool:
-    """Whether the file of the instant's state is there; those of earlier states stay when an instant goes on."""
-    return storage.exists(_path(config, instant))
-
-
 def _name(config: TableConfig, instant: Instant) -> str:
     return instant.file_name or instant_file_name(instant, config.layout_version)
 
@@ -178,8 +172,8 @@ def _path(config: TableConfig, instant: Instant) -> str:
 
 
 def _require(storage: Storage, config: TableConfig, instant: Instant) -> None:
-    if not has_state(storage, config, instant):
-        path = _path(config, instant)
+    path = _path(config, instant)
+    if not storage.exists(path):
         raise CommitConflictError(
             f"Table {storage.uri}: the {instant.action} {instant.requested} is no longer {instant.state.name.lower()} "
             f"(expected {path}); another writer rolled it back. Retry the operation."

@@ -192,7 +192,9 @@ def begin(session: TableSession, operation: str, replaces: bool, requested: str 
 def _refuse_beside_others(transaction: Transaction) -> None:
     """Look for others once this write is on the timeline: of two that begin at the same time, one sees the other."""
     session = transaction.session
-    now = load_timeline(session.storage, session.state.config)
+    found = load_timeline(session.storage, session.state.config)
+    others = tuple(one for one in found.instants if one.requested != transaction.instant.requested)
+    now = replace(found, instants=others)
     try:
         abandoned_writes(replace(session.state, timeline=now), session.settings.failed_writes)
     except CommitConflictError:

@@ -33,8 +33,8 @@ from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, listed_instant, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
-from hudi_fast.timeline.instant import Instant, instant_from_ms
-from hudi_fast.timeline.transition import has_state, revert_to_inflight
+from hudi_fast.timeline.instant import Instant, instant_file_name, instant_from_ms
+from hudi_fast.timeline.transition import revert_to_inflight
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.rollback_plan import rollback_of
@@ -94,14 +94,14 @@ def confirm_alone(
             return
         except CommitStateUnknownError as late:
             _take_lock_again(session, late)
-    session.changed()
     known, now = seen.timeline, load_timeline(session.storage, seen.config)
     _require_once(session, instant, done, seen, now)
     unseen = _unseen(now, known, done)
-    rivals = [*_gone(now, known), *(one for one in unseen if _is_rival(session, metadata, one))]
+    rivals = [*_gone(now, known), *(one for one in unseen if _is_rival(session, seen, metadata, one))]
     if rivals:
         _require_no_heirs(session, done, unseen, rivals)
-        _hide(session, done)
+        drop_lost_partitions(session.storage, seen.config, (done.requested,))
+        _hide(session, seen, done)
         raise CommitConflictError(
             f"The {done.action} {done.requested} of {session.storage.uri} was completed without a lock, and "
             f"{_named(rivals)} changed the same file groups, or the columns, without seeing it. It is rolled back; run "
@@ -114,7 +114,7 @@ def confirm_alone(
             f"The {done.action} {done.requested} of {session.storage.uri} was completed without a lock, beside "
             f"{_named(unseen)} of another writer. They changed other file groups, so all are valid."
         )
-    session.changed()
+        session.changed()
 
 
 def _take_lock_again(session: TableSession, late: CommitStateUnknownError) -> None:
@@ -127,14 +127,15 @@ def _take_lock_again(session: TableSession, late: CommitStateUnknownError) -> No
 def _require_once(session: TableSession, instant: Instant, done: Instant, seen: TableState, now: Timeline) -> None:
     """Refuse a write that others took for failed and rolled back, or a service that they completed."""
     storage, config = session.storage, seen.config
-    others = [one.name for one in storage.list_dir(config.timeline_folder) if _is_twin(one, config, done)]
+    entries = storage.list_dir(config.timeline_folder)
+    is_begun = any(one.name == instant_file_name(instant, config.layout_version) for one in entries)
+    others = [one.name for one in entries if _is_twin(one, config, done)]
     before = {one.requested for one in seen.timeline.of_action("rollback")}
     rollbacks = (one for one in now.of_action("rollback") if one.requested not in before)
     undone = rollback_of(storage, config, rollbacks, {done.requested})
-    if undone is None and not others and has_state(storage, config, instant):
+    if undone is None and not others and is_begun:
         return
-    revert_to_inflight(storage, config, done)
-    session.changed()
+    _hide(session, seen, done)
     by = others[0] if others else "a rollback" if undone is None else f"the rollback {undone[0].requested}"
     what = "completed" if others else "rolled back"
     raise CommitConflictError(
@@ -155,13 +156,13 @@ def _is_twin(entry: FileStat, config: TableConfig, done: Instant) -> bool:
     )
 
 
-def _is_rival(session: TableSession, metadata: CommitMetadata, other: Instant) -> bool:
+def _is_rival(session: TableSession, seen: TableState, metadata: CommitMetadata, other: Instant) -> bool:
     """Whether a write that neither saw must not stand beside this one."""
     if metadata.operation_type in _COMPACTIONS and other.action == "deltacommit":
         return False  # it logs beside a compaction
     if metadata.operation_type not in _SERVICES and not session.settings.write.lock.is_shared:
         return True  # this write counts on being alone: another one may have inserted the same keys
-    found = read_commit(session.storage, session.state.config, other)
+    found = read_commit(session.storage, seen.config, other)
     columns = (one.extra_metadata.get("schema") for one in (metadata, found))
     return len({one for one in columns if one}) > 1 or bool(groups_of_commit(metadata) & groups_of_commit(found))
 
@@ -192,10 +193,9 @@ def _continues(session: TableSession, other: Instant, requested: str) -> bool:
     return any(stat.prev_commit == requested for stat in stats)
 
 
-def _hide(session: TableSession, done: Instant) -> None:
+def _hide(session: TableSession, seen: TableState, done: Instant) -> None:
     """Make a completed write pending again; the caller's failure rolls it back."""
-    drop_lost_partitions(session.storage, session.state.config, (done.requested,))
-    revert_to_inflight(session.storage, session.state.config, done)
+    revert_to_inflight(session.storage, seen.config, done)
     session.changed()
 
 

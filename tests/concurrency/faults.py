@@ -33,6 +33,7 @@ import hudi_fast.timeline.transition as transition_module
 import hudi_fast.writing.failed_writes as failed_writes_module
 import hudi_fast.writing.flow as flow_module
 from hudi_fast.errors import LockError
+from hudi_fast.locking.machine import MachineTurn
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
 from tests.concurrency.worlds import Fault
 from tests.support.instrumented_storage import InjectedFaultError, RecordingStorage
@@ -220,6 +221,11 @@ class LeaseLock:
         if owner != self._owner or left < MARGIN_SECONDS:
             raise LockError(f"The lease of {self._path} was lost: {owner} has it, {left:.3f} s are left.")
 
+    def is_certain(self) -> bool:
+        """See ``LockProvider``."""
+        with self._state() as (owner, until, _):
+            return owner == self._owner and time.monotonic() < until
+
     def unlock(self) -> None:
         """See ``LockProvider``."""
         self.close()
@@ -304,15 +310,17 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 @contextmanager
-def _free(*_: Any, **__: Any) -> Iterator[None]:
-    yield
+def _free(*_: Any, **__: Any) -> Iterator[MachineTurn]:
+    yield MachineTurn()
 
 
 MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "lock admits two": ((table_lock_module, "machine_lock", _free),),
     "conflicts are not looked for": ((flow_module, "require_no_conflicts", _nothing),),
     "metadata table is passed over": ((flow_module, "record_in_metadata", _nothing),),
-    "fence is gone": ((table_lock_module.HeldLock, "require", _nothing),),
+    "fence is gone": tuple(
+        (table_lock_module.HeldLock, name, _nothing) for name in ("require", "require_to_complete", "confirm")
+    ),
     "signs of life are passed over": ((failed_writes_module, "is_alive", lambda *_: False),),
     "own silence is passed over": ((Heartbeat, "require_alive", _nothing),),
     "inflight file is not asked for": ((transition_module, "_require", _nothing),),

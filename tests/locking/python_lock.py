@@ -46,6 +46,10 @@ class MachineLock:
     def require_held(self) -> None:
         """The operating system takes the lock from no process that runs."""
 
+    def is_certain(self) -> bool:
+        """It is not lost."""
+        return True
+
     def unlock(self) -> None:
         """Give the lock up."""
         self._held.close()

@@ -149,16 +149,19 @@ def test_a_small_upsert_takes_few_requests(s3_server: S3Server, counted: Faults)
     """docs/object-stores.md lists them; what its time consists of is the longest chain of them."""
     tables = Tables(s3_server, counted, "COPY_ON_WRITE", "few")
     number: list[int] = []
-    for ts, lock in enumerate([NO_LOCK, {}, NO_LOCK, {}], 1):
+    for ts, lock in enumerate([{}, {}, {}, NO_LOCK], 1):
         counted.arm()
         rows = plain_rows(range(100), ts=ts, partitions=1)
         hf.write(rows, tables.path(1), {**options(), **lock}, storage_options=tables.reach)
         number.append(len(counted.asked))
-    _, _, alone, shared = number
-    assert alone <= 38
-    assert shared - alone <= 3  # take the lock, ask for it before the commit is visible, give it back
-    assert sum("/.hoodie/.locks/" in one for one in counted.asked) == 3
-    waited = sorted(counted.answered, key=lambda one: one.begin)
+        if not lock:
+            locks = sum("/.hoodie/.locks/" in one for one in counted.asked)
+            answered = counted.answered
+    *_, shared, alone = number
+    assert shared <= 41
+    assert locks == 3  # take the lock, ask for it before the commit is visible, give it back
+    assert alone <= 48  # without a lock others are looked for: a heartbeat, and listings of the timeline
+    waited = sorted(answered, key=lambda one: one.begin)
     chain, end = 0, 0.0
     for one in waited:
         if one.begin >= end:
