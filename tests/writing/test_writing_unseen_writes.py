@@ -11,6 +11,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,13 +31,12 @@ from hudi_fast.locking import (
 )
 from hudi_fast.locking.machine import MachineTurn
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.transition import create_requested, to_inflight
-from hudi_fast.view.table_state import load_state
-from hudi_fast.writing import failed_writes, rollback
+from hudi_fast.timeline import heartbeat
+from hudi_fast.writing import failed_writes, transaction
 from tests.locking.providers import LEASED, Provider, held, kinds, open_kind
 from tests.support.small_tables import assert_tidy
 
+pytestmark = pytest.mark.slow
 COMPLETED = re.compile(r"\.hoodie/(timeline/)?\d{17}(_\d{17})?\.(commit|deltacommit|replacecommit)")
 HOUR = 3600.0
 TABLE = {
@@ -179,7 +179,8 @@ def test_a_single_writer_that_was_overtaken_is_not_acknowledged(
     lazy = {**layout, "hoodie.clean.failed.writes.policy": "LAZY"}
     for others, text in ((lazy, "without a lock"), (layout, "rolled back by another process")):
         # other keys, in another partition: a single writer counts on being alone all the same
-        suspension.during(take_over(provider, lambda: write(provider, rows([7], 2, "b"), SINGLE, kind, **others)))
+        theirs = partial(write, provider, rows([7], 2, "b"), SINGLE, kind, **others)
+        suspension.during(take_over(provider, theirs))
         with pytest.raises(hf.CommitConflictError, match=text):
             write(provider, rows([7, 8], 9), SINGLE, kind, **lazy)
         assert table_of(provider) == {1: 1, 2: 1, 7: 2}
@@ -212,7 +213,7 @@ def test_what_a_later_write_may_have_read_is_not_rolled_back(
         take_again(lock)
 
     monkeypatch.setattr(table_lock.HeldLock, "take_again", too_late)
-    with pytest.raises(hf.CommitStateUnknownError, match="cannot be rolled back, because commit .* may have read"):
+    with pytest.raises(hf.CommitStateUnknownError, match=r"cannot be rolled back, because commit .* may have read"):
         write(provider, rows([2], 2), SHARED)
     assert set(table_of(provider)) == {1, 2}
 
@@ -281,23 +282,19 @@ def test_without_a_lock_a_write_does_not_complete_over_one_that_it_has_not_seen(
 ) -> None:
     monkeypatch.setattr(failed_writes, "is_elsewhere", lambda *args: False)
     monkeypatch.setattr(failed_writes, "_pending", lambda state: [])
-    theirs = lambda: hf.write(rows([1], 2), unlocked.uri, TABLE)  # noqa: E731
+    theirs, reconcile = partial(hf.write, rows([1], 2), unlocked.uri, TABLE), transaction._reconcile
+
+    def interrupted(*args: Any) -> set[str]:
+        monkeypatch.setattr(transaction, "_reconcile", reconcile)
+        with elsewhere(monkeypatch):
+            theirs()
+        return reconcile(*args)
+
     if when == "before the check":
-        reconcile = "hudi_fast.writing.transaction._reconcile"
-        from hudi_fast.writing import transaction
-
-        original = transaction._reconcile
-
-        def interrupted(*args: Any) -> set[str]:
-            monkeypatch.setattr(reconcile, original)
-            with elsewhere(monkeypatch):
-                theirs()
-            return original(*args)
-
-        monkeypatch.setattr(reconcile, interrupted)
+        monkeypatch.setattr(transaction, "_reconcile", interrupted)
     else:
         suspension.during(theirs)
-    with pytest.raises(hf.CommitConflictError, match="has not seen|without a lock"):
+    with pytest.raises(hf.CommitConflictError, match=r"has not seen|without a lock"):
         hf.write(rows([2], 2), unlocked.uri, TABLE)
     found = hf.HudiTable.open(unlocked.uri).to_arrow(columns=["id", "ts"]).to_pylist()
     assert sorted((row["id"], row["ts"]) for row in found) == [(1, 2), (2, 1)]
@@ -307,8 +304,6 @@ def test_of_two_single_writers_without_a_lock_the_second_does_not_begin(
     unlocked: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one sends heartbeats, as another machine sees them."""
-    from hudi_fast.timeline import heartbeat
-
     refused: list[Exception] = []
 
     def second() -> None:
@@ -323,4 +318,4 @@ def test_of_two_single_writers_without_a_lock_the_second_does_not_begin(
     assert len(refused) == 1
     found = hf.HudiTable.open(unlocked.uri).to_arrow(columns=["id", "ts"]).to_pylist()
     assert sorted((row["id"], row["ts"]) for row in found) == [(1, 1), (2, 2)]
-    assert list((Storage(unlocked.uri).list_dir(".hoodie/.heartbeat"))) == []
+    assert Storage(unlocked.uri).list_dir(".hoodie/.heartbeat") == []
