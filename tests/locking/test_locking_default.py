@@ -132,10 +132,10 @@ def test_a_folder_that_others_can_change_is_not_trusted(temporary: Path, monkeyp
     with pytest.raises(hf.LockError, match="Set TMPDIR"), machine_lock(table, 0.0):
         raise AssertionError("it cannot be had")
     with machine_lock(table, 0.0, required=False) as turn:  # the provider excludes all
-        assert turn.descriptor is None
+        assert turn.file is None
     monkeypatch.setattr(machine, "has_locks", lambda: False)
     with machine_lock(table, 0.0, required=False) as turn:
-        assert turn.descriptor is None
+        assert turn.file is None
 
 
 # ---- whole writers on an S3 server
