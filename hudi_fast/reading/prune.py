@@ -35,7 +35,8 @@ _SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
 """A date with slashes, possibly of a column with dashes: the table need not store that a writer replaced them."""
 
 _PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
-_READABLE = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)
+_READABLE = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean, pa.types.is_decimal)
+"""Kinds of types whose text in a path is the value. A timestamp's may be less precise; NaN has no bounds."""
 
 
 def matching_partitions(
@@ -62,12 +63,15 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
     """Partition columns whose value follows from the path unambiguously.
 
     Null and the empty string share one path, and a time-based path is less precise than its column: such columns are
-    left out.
+    left out. Null is the value of a column that is not text.
     """
     typed: dict[str, pa.Scalar] = {}
     for name, text in _texts(config, path_columns(config, schema), partition).items():
+        kind = schema.field(name).type
+        if text is None and pa.types.is_string(kind):
+            continue
         try:
-            typed[name] = pc.cast(pa.scalar(text), schema.field(name).type)
+            typed[name] = pc.cast(pa.scalar(text, pa.string()), kind)
         except pa.ArrowInvalid:
             continue
     return typed
@@ -76,8 +80,7 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
 def known_partition_values(config: TableConfig, schema: pa.Schema, partition: str) -> dict[str, pa.Scalar]:
     """:func:`typed_partition_values` without those that may be null in rows which store the column."""
     values = typed_partition_values(config, schema, partition)
-    kept = _distinct(config, {name: str(value.as_py()) for name, value in values.items()})
-    return {name: values[name] for name in kept}
+    return {name: value for name, value in values.items() if not _may_be_null(config, value.as_py())}
 
 
 def path_columns(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
@@ -101,20 +104,23 @@ def of_stored_values(condition: Condition, from_path: Set[str]) -> Condition:
 
 
 def partition_columns(config: TableConfig, schema: pa.Schema, partitions: Sequence[str]) -> dict[str, pa.Array]:
-    """:func:`typed_partition_values` of n partitions, as columns: by name, n values; null where it is not known."""
+    """:func:`known_partition_values` of n partitions, as columns: by name, n values; null where it is not known."""
     fields = path_columns(config, schema)
-    found = [_distinct(config, _texts(config, fields, partition)) for partition in partitions]
-    return {name: _cast([texts.get(name) for texts in found], schema.field(name).type) for name in fields}
+    found = [_texts(config, fields, partition) for partition in partitions]
+
+    def text(name: str, texts: Mapping[str, str | None]) -> str | None:
+        value = texts.get(name)
+        return None if _may_be_null(config, value) else value
+
+    return {name: _cast([text(name, texts) for texts in found], schema.field(name).type) for name in fields}
 
 
-def _distinct(config: TableConfig, texts: dict[str, str]) -> dict[str, str]:
-    """The texts without ``default`` where rows store the column.
+def _may_be_null(config: TableConfig, value: object) -> bool:
+    """Whether rows of the partition of a value may hold null instead.
 
-    A table that was upgraded from a version before 5 may hold nulls in that partition.
+    A table that was upgraded from a version before 5 may hold nulls in the partition ``default``.
     """
-    if config.drop_partition_columns:
-        return texts
-    return {name: text for name, text in texts.items() if text != OLD_DEFAULT_PARTITION}
+    return value == OLD_DEFAULT_PARTITION and not config.drop_partition_columns
 
 
 def _cast(texts: list[str | None], kind: pa.DataType) -> pa.Array:
@@ -134,16 +140,13 @@ def _value(text: pa.Scalar, kind: pa.DataType) -> object:
         return None
 
 
-def _texts(config: TableConfig, fields: Set[str], partition: str) -> dict[str, str]:
-    """The unambiguous texts of ``fields`` in a path."""
+def _texts(config: TableConfig, fields: Set[str], partition: str) -> dict[str, str | None]:
+    """The texts of ``fields`` in a path; None for null and the empty string."""
     if not fields:
         return {}
     texts = stored_values(partition, config) or {}
-    return {
-        name: text
-        for name, text in texts.items()
-        if text is not None and text != DEFAULT_PARTITION and name in fields and not _SLASHED_DATE.match(text)
-    }
+    wanted = {name: None if text == DEFAULT_PARTITION else text for name, text in texts.items() if name in fields}
+    return {name: text for name, text in wanted.items() if text is None or not _SLASHED_DATE.match(text)}
 
 
 def matching_row_groups(

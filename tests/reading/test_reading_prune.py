@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from hudi_fast.reading.prune import (
 )
 from hudi_fast.storage.base import Storage
 
-SCHEMA = pa.schema({"day": pa.date32(), "city": pa.string(), "n": pa.int64()})
+SCHEMA = pa.schema({"day": pa.date32(), "city": pa.string(), "n": pa.int64(), "cents": pa.decimal128(9, 2)})
 
 
 def config(fields: str, **more: str) -> TableConfig:
@@ -46,6 +47,9 @@ def config(fields: str, **more: str) -> TableConfig:
             {"city": "Rome", "n": 7},
         ),
         ("city", "__HIVE_DEFAULT_PARTITION__", {}, {}),
+        ("n", "__HIVE_DEFAULT_PARTITION__", {}, {"n": None}),
+        ("n", "default", {"hoodie.table.version": "4"}, {"n": None}),
+        ("cents", "-1.50", {}, {"cents": Decimal("-1.50")}),
         ("city", "2024/01/02", {}, {}),
         ("n", "seven", {}, {}),
         ("other", "x", {}, {}),
@@ -58,7 +62,9 @@ def test_values_follow_from_unambiguous_paths(
     found = typed_partition_values(config(fields, **more), SCHEMA, partition)
     assert {name: value.as_py() for name, value in found.items()} == expected
     columns = partition_columns(config(fields, **more), SCHEMA, [partition])
-    assert {name: values[0].as_py() for name, values in columns.items() if values[0].is_valid} == expected
+    assert {name: values[0].as_py() for name, values in columns.items() if values[0].is_valid} == {
+        name: value for name, value in expected.items() if value is not None
+    }
 
 
 def test_the_values_of_many_paths_are_typed_as_columns() -> None:
@@ -70,7 +76,10 @@ def test_the_values_of_many_paths_are_typed_as_columns() -> None:
 def test_partitions_that_cannot_match_are_left_out() -> None:
     paths = ["2024-01-01", "2024-01-02", "__HIVE_DEFAULT_PARTITION__"]
     table = config("day")
-    assert matching_partitions(table, SCHEMA, paths, field("day") > date(2024, 1, 1)) == paths[1:]
+    assert matching_partitions(table, SCHEMA, paths, field("day") > date(2024, 1, 1)) == paths[1:2]
+    assert matching_partitions(table, SCHEMA, paths, field("day").is_null()) == paths[2:]
+    texts = ["a", "b", "__HIVE_DEFAULT_PARTITION__"]  # the empty string is in the folder of null
+    assert matching_partitions(config("city"), SCHEMA, texts, field("city") < "b") == ["a", texts[2]]
     assert matching_partitions(table, SCHEMA, paths, field("n") == 1) == paths
     assert matching_partitions(table, SCHEMA, paths, None) == paths
     assert matching_partitions(config(""), SCHEMA, [""], field("n") == 1) == [""]

@@ -87,7 +87,7 @@ def test_rows_files_and_sizes_are_those_of_spark_own_listing(spark, table):
         ("part = 'p03'", ["p03"]),
         ("part in ('p03', 'p05')", ["p03", "p05"]),
         ("value between 310 and 520 and ts is not null", ["p04", "p05"]),
-        ("value >= 1100 or part = 'p00'", ["p00", "p11"]),
+        ("part = 'p00' and value < 5 or part = 'p11' and value >= 1100", ["p00", "p11"]),
         ("id = 'k07003'", ["p07"]),
         ("part = 'p02' and length(file_name) > rand()", ["p02"]),
     ],

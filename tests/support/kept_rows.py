@@ -5,6 +5,8 @@ A global index that does not move rows leaves an updated row in its partition, w
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,18 @@ import pyarrow as pa
 
 import hudi_fast as hf
 
-__all__ = ["FILTERS", "KINDS", "ROWS", "Row", "kept_options", "rows_matching", "write_kept_rows"]
+__all__ = [
+    "FILTERS",
+    "FROM_PATHS",
+    "KINDS",
+    "ROWS",
+    "VALUES",
+    "Row",
+    "kept_options",
+    "rows_matching",
+    "write_kept_rows",
+    "write_kept_values",
+]
 
 Row = tuple[str, str, int]
 """Key, partition, number."""
@@ -44,6 +57,24 @@ FILTERS: dict[str, Callable[[str, int], bool]] = {
 }
 """Filters in SQL, and the rows that match them."""
 
+VALUES: dict[str, tuple[pa.DataType, list[Any], str]] = {
+    "string": (pa.string(), ["it's 50% é/=\\", "b"], "'b'"),
+    "int": (pa.int32(), [-7, 1 << 30], "1073741824"),
+    "long": (pa.int64(), [-7, 1 << 40], "1099511627776"),
+    "boolean": (pa.bool_(), [True, False], "false"),
+    "date": (pa.date32(), [dt.date(1969, 7, 20), dt.date(2024, 2, 29)], "date'2024-02-29'"),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        [dt.datetime(2024, 3, 1, 5, 6, 7, 89, dt.UTC), dt.datetime(2024, 3, 2, tzinfo=dt.UTC)],
+        "timestamp'2024-03-02 00:00:00Z'",
+    ),
+    "decimal": (pa.decimal128(9, 2), [decimal.Decimal("1.50"), decimal.Decimal("-2.25")], "-2.25"),
+    "double": (pa.float64(), [1.5, -2.25], "-2.25D"),
+}
+"""Two values of a partition column of each type, and the second one in SQL."""
+FROM_PATHS = ("string", "int", "long", "boolean", "date", "decimal")
+"""The types whose values paths give exactly."""
+
 
 def kept_options(kind: str, version: int, **more: Any) -> dict[str, Any]:
     """Options of writes that leave rows in their partition."""
@@ -67,6 +98,21 @@ def write_kept_rows(path: Path, kind: str, version: int, **more: Any) -> hf.Hudi
     options = kept_options(kind, version, **more)
     hf.write(_rows([0, 1, 2, 3, 4, 5], 1), path, options)
     hf.write(_rows([10, 11, 12], 2, ["p1", "p0", "p7"]), path, options)
+    return hf.HudiTable.open(path)
+
+
+def write_kept_values(path: Path, type_: str, kind: str, version: int, **more: Any) -> hf.HudiTable:
+    """Rows in the partitions of both :data:`VALUES` and of null, some of which store the value of another one."""
+    options = kept_options(kind, version, **more)
+    arrow, (one, other), _ = VALUES[type_]
+
+    def rows(parts: list[Any], ts: int) -> pa.Table:
+        count = len(parts)
+        made: dict[str, Any] = {"id": [f"k{at}" for at in range(count)], "part": pa.array(parts, arrow)}
+        return pa.table({**made, "number": pa.array(range(ts, ts + count)), "ts": pa.array([ts] * count, pa.int64())})
+
+    hf.write(rows([one, other, None, one, other, None], 1), path, options)
+    hf.write(rows([other, None, one], 10), path, options)
     return hf.HudiTable.open(path)
 
 

@@ -8,8 +8,11 @@
 Spark's own index asks storage about every file, in a job, and cannot skip files by column statistics. This one answers
 from memory. py4j calls it back from the JVM; Spark Connect has no such way.
 
-Source of the interface: ``org.apache.spark.sql.execution.datasources.FileIndex`` of Spark 3.5 to 4.3. A list of files
-reaches the JVM in one call, in the format of Hadoop's ``ObjectWritable``: each ``FileStatus`` is a ``FileStatusProto``
+Columns whose values follow from paths are Spark's partition columns: constants of a file. Spark does not apply filters
+of these alone to rows, so they are evaluated here, by Spark's own interpreter.
+
+Source of the interface: ``org.apache.spark.sql.execution.datasources.FileIndex`` of Spark 3.5 to 4.3. Lists of files
+reach the JVM in one call, in the format of Hadoop's ``ObjectWritable``: each ``FileStatus`` is a ``FileStatusProto``
 message of ``FSProtos.proto`` (Hadoop 3).
 
 py4j is imported on use: a client of Spark Connect need not have it.
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -44,6 +47,10 @@ Narrow = Callable[[Condition], Sequence[int]]
 """The numbers of the files that may hold rows matching a condition, ascending."""
 
 
+Texts = tuple[str | None, ...]
+"""Values as text that Spark casts to the types of their columns; None for null."""
+
+
 class PlannedFile(NamedTuple):
     """A file to scan.
 
@@ -51,11 +58,18 @@ class PlannedFile(NamedTuple):
         path: relative to the root of the scan.
         size: bytes.
         modified_ms: for ``_metadata.file_modification_time``; milliseconds since 1970.
+        values: of the columns that its path gives.
     """
 
     path: str
     size: int
     modified_ms: int
+    values: Texts = ()
+
+    @property
+    def name(self) -> str:
+        """Of the file, without its folder."""
+        return self.path.rpartition("/")[2]
 
 
 def planned_frame(
@@ -65,6 +79,7 @@ def planned_frame(
     schema: Any,
     options: Mapping[str, str],
     narrow: Narrow | None = None,
+    of_path: Any = None,
 ) -> Any:
     """A lazy DataFrame of Parquet files, read by Spark's vectorised scan.
 
@@ -75,6 +90,7 @@ def planned_frame(
         schema: the columns to read, by their names in the files.
         options: of Spark's Parquet reader.
         narrow: called with the condition of a query when it is planned; None to read all files always.
+        of_path: schema of the files' ``values``; None without any. These columns follow the others.
 
     Returns:
         None on Spark Connect, where Python does not reach the driver's JVM, and where Spark's internal classes are not
@@ -85,13 +101,19 @@ def planned_frame(
     from py4j.protocol import Py4JError
 
     try:
-        return _planned_frame(spark, root, files, schema, options, narrow)
+        return _planned_frame(spark, root, files, schema, options, narrow, of_path)
     except (Py4JError, TypeError):  # an unknown class is a package, which cannot be called
         return None
 
 
 def _planned_frame(
-    spark: Any, root: str, files: Sequence[PlannedFile], schema: Any, options: Mapping[str, str], narrow: Narrow | None
+    spark: Any,
+    root: str,
+    files: Sequence[PlannedFile],
+    schema: Any,
+    options: Mapping[str, str],
+    narrow: Narrow | None,
+    of_path: Any,
 ) -> Any:
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -101,10 +123,12 @@ def _planned_frame(
     columns = sql.types.DataType.fromJson(schema.json()).asNullable()
     folder = machine.org.apache.hadoop.fs.Path(root)
     hadoop = spark._jsc.hadoopConfiguration()
-    index = _FileIndex(machine, hadoop, folder.getFileSystem(hadoop).makeQualified(folder), tuple(files), narrow)
+    constants = _Constants(spark, of_path)
+    folder = folder.getFileSystem(hadoop).makeQualified(folder)
+    index = _FileIndex(machine, hadoop, folder, tuple(files), narrow, constants)
     relation = getattr(sql.execution.datasources, _RELATION)(
         index,
-        sql.types.StructType(),
+        constants.schema,
         columns,
         machine.scala.Option.empty(),
         sql.execution.datasources.parquet.ParquetFileFormat(),
@@ -115,31 +139,85 @@ def _planned_frame(
     return frame_class(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
 
 
+class _Constants:
+    """Spark's rows of the values that paths give, and filters on them."""
+
+    def __init__(self, spark: Any, schema: Any) -> None:
+        self._spark = spark
+        self._sql = spark._jvm.org.apache.spark.sql
+        self._kinds = {field.name: field.dataType.simpleString() for field in schema or ()}
+        empty = self._sql.types.StructType()
+        self.schema = self._sql.types.DataType.fromJson(schema.json()).asNullable() if self._kinds else empty
+
+    def rows(self, values: Sequence[Texts], names: Collection[str] | None = None) -> list[Any]:
+        """An ``InternalRow`` of the columns ``names``, by default of all, for each tuple of values."""
+        everything = list(self._kinds)
+        places = [everything.index(name) for name in (everything if names is None else names)]
+        if not places or not values:
+            return [self._sql.catalyst.InternalRow.empty()] * len(values)
+        kinds = [self._kinds[everything[at]] for at in places]
+        lines = (", ".join(map(_constant, (one[at] for at in places), kinds)) for one in values)
+        made = self._spark._jsparkSession.sql(f"VALUES ({'), ('.join(lines)})")
+        found = made.queryExecution().optimizedPlan().data()
+        return [found.apply(at) for at in range(found.size())]
+
+    def matching(self, filters: Any, values: Sequence[Texts]) -> frozenset[Texts]:
+        """Those of the values for which filters on these columns are true."""
+        expressions = self._sql.catalyst.expressions
+        every = filters.apply(0)
+        for at in range(1, filters.size()):
+            every = expressions.And(every, filters.apply(at))
+        used = every.references().toSeq()
+        names = [used.apply(at).name() for at in range(used.size())]
+        attributes = getattr(expressions, "package$AttributeSeq")(used)
+        predicate = expressions.Predicate.createInterpreted(
+            expressions.BindReferences.bindReference(every, attributes, False)
+        )
+        rows = self.rows(values, names)
+        return frozenset(one for one, row in zip(values, rows, strict=True) if predicate.eval(row))
+
+
+def _constant(text: str | None, kind: str) -> str:
+    """A value in SQL, whatever characters its text has."""
+    if text is None:
+        return f"CAST(NULL AS {kind})"
+    return f"CAST(CAST(X'{text.encode().hex()}' AS STRING) AS {kind})"
+
+
 class _FileIndex:
     """Spark's ``FileIndex`` over planned files; its methods are called by the JVM, from any thread."""
 
     def __init__(
-        self, machine: Any, hadoop: Any, root: Any, files: tuple[PlannedFile, ...], narrow: Narrow | None
+        self,
+        machine: Any,
+        hadoop: Any,
+        root: Any,
+        files: tuple[PlannedFile, ...],
+        narrow: Narrow | None,
+        constants: _Constants,
     ) -> None:
         self._machine = machine
         self._hadoop = hadoop
         self._root = root
         self._files = files
         self._narrow = narrow
-        self._answer: tuple[tuple[int, ...] | None, Any] | None = None
-        """The files of the last answer, None for all, and the answer: Spark asks several times for a query."""
+        self._constants = constants
+        self._answer: tuple[Sequence[PlannedFile], Any] | None = None
+        """The files of the last answer, and the answer: Spark asks several times for a query."""
 
     def rootPaths(self) -> Any:
         return self._sequence([self._root])
 
-    def listFiles(self, _partition_filters: Any, data_filters: Any) -> Any:
-        chosen = self._chosen(data_filters)
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
+        files = self._chosen(partition_filters, data_filters)
+        if partition_filters.size():
+            kept = self._constants.matching(partition_filters, list(dict.fromkeys(file.values for file in files)))
+            files = [file for file in files if file.values in kept]
         last = self._answer
-        if last is not None and last[0] == chosen:
+        if last is not None and last[0] == files:
             return last[1]
-        files = self._files if chosen is None else [self._files[at] for at in chosen]
-        answer = self._sequence([self._directory(files)] if files else [])
-        self._answer = chosen, answer
+        answer = self._sequence(self._directories(files))
+        self._answer = files, answer
         return answer
 
     def inputFiles(self) -> Any:
@@ -154,7 +232,7 @@ class _FileIndex:
         return sum(file.size for file in self._files)
 
     def partitionSchema(self) -> Any:
-        return self._machine.org.apache.spark.sql.types.StructType()
+        return self._constants.schema
 
     def metadataOpsTimeNs(self) -> Any:
         return self._machine.scala.Option.empty()
@@ -180,37 +258,54 @@ class _FileIndex:
         text = "\n".join(file.path for file in self._files)
         return hashlib.sha256(f"{self._root.toString()}\n{text}".encode()).hexdigest()[:16]
 
-    def _chosen(self, filters: Any) -> tuple[int, ...] | None:
-        """Numbers of the files that may match; None for all. Without an answer, all files are read."""
-        if self._narrow is None or not self._files:
-            return None
+    def _chosen(self, *filters: Any) -> list[PlannedFile]:
+        """The files that may match; all of them if that is not known."""
+        files = list(self._files)
+        if self._narrow is None or not files:
+            return files
         from py4j.protocol import Py4JError
 
         try:
-            parts = [spark_condition(filters.apply(at)) for at in range(filters.size())]
+            parts = [spark_condition(some.apply(at)) for some in filters for at in range(some.size())]
             known = tuple(part for part in parts if not isinstance(part, Anything))
             if not known:
-                return None
-            return tuple(self._narrow(known[0] if len(known) == 1 else And(known)))
+                return files
+            return [files[at] for at in self._narrow(known[0] if len(known) == 1 else And(known))]
         except (HudiError, OSError, Py4JError, pa.ArrowException) as error:
             warn(f"{self._root.toString()}: no file is skipped: {error}")
-            return None
+            return files
 
-    def _directory(self, files: Sequence[PlannedFile]) -> Any:
-        """Files as Spark's ``PartitionDirectory`` without partition values."""
+    def _directories(self, files: Sequence[PlannedFile]) -> list[Any]:
+        """Files as Spark's ``PartitionDirectory``, one for each tuple of values."""
+        by_values: dict[Texts, list[PlannedFile]] = {}
+        for file in files:
+            by_values.setdefault(file.values, []).append(file)
+        if not by_values:
+            return []
+        apply = self._machine.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
+        rows = self._constants.rows(list(by_values))
+        return [apply(row, some) for row, some in zip(rows, self._statuses(list(by_values.values())), strict=True)]
+
+    def _statuses(self, lists: Sequence[Sequence[PlannedFile]]) -> Any:
+        """An array of ``FileStatus[]``."""
         root = str(self._root.toString())
-        data = _array_of_statuses([(f"{root}/{file.path}", file.size, file.modified_ms) for file in files])
+        data = _arrays_of_statuses(
+            [[(f"{root}/{file.path}", file.size, file.modified_ms) for file in files] for files in lists]
+        )
         stream = self._machine.java.io.DataInputStream(self._machine.java.io.ByteArrayInputStream(data))
-        statuses = self._machine.org.apache.hadoop.io.ObjectWritable.readObject(stream, self._hadoop)
-        sql = self._machine.org.apache.spark.sql
-        return sql.execution.datasources.PartitionDirectory.apply(sql.catalyst.InternalRow.empty(), statuses)
+        return self._machine.org.apache.hadoop.io.ObjectWritable.readObject(stream, self._hadoop)
 
     def _sequence(self, items: list[Any]) -> Any:
         return self._machine.PythonUtils.toSeq(items)
 
 
+def _arrays_of_statuses(lists: Sequence[Sequence[tuple[str, int, int]]]) -> bytes:
+    """Paths, sizes and times as a ``FileStatus[][]`` that ``ObjectWritable.readObject`` reads."""
+    head = _short_text(f"[[L{_STATUS};") + len(lists).to_bytes(4, "big")
+    return head + b"".join(map(_array_of_statuses, lists))
+
+
 def _array_of_statuses(files: Sequence[tuple[str, int, int]]) -> bytes:
-    """Paths, sizes and times as a ``FileStatus[]`` that ``ObjectWritable.readObject`` reads."""
     before_each = _short_text(_STATUS) * 2  # the declared class and that of the object
     parts = [_short_text(f"[L{_STATUS};"), len(files).to_bytes(4, "big")]
     for path, size, modified_ms in files:

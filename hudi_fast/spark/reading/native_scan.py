@@ -7,10 +7,14 @@ file of each commit gives the types, because a commit writes one schema.
 
 Files from before a column was renamed or dropped form a separate scan per set of old names. Files with changed nested
 columns or types are left to the core's reader.
+
+A partition column whose value follows from the path is a constant of a file, whatever the file stores: in Spark its
+partition column, or joined by the name of the file where Spark lists files itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
@@ -22,10 +26,11 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.vectors import is_vector
 from hudi_fast.keys.partition_path import stored_values
 from hudi_fast.reading.conditions import Condition
+from hudi_fast.reading.prune import known_partition_values
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.schema.history import stored_name
 from hudi_fast.schema.mislabelled import counts_milliseconds
-from hudi_fast.spark.arrow import parallelism, session_conf
+from hudi_fast.spark.arrow import frame_of, parallelism, session_conf
 from hudi_fast.spark.reading.file_index import Narrow, PlannedFile, planned_frame
 from hudi_fast.spark.storage import spark_uri
 from hudi_fast.spark.table_types import spark_schema
@@ -46,6 +51,7 @@ SCAN_OPTIONS = {
     "int96RebaseMode": "CORRECTED",
 }
 PATTERN = frozenset("{}[]*?\\")  # Spark treats a path with one of these as a pattern
+_FILE = "__hudi_fast_file"
 _WORTH_NARROWING = 8
 """Opening fewer files than this costs less than asking the metadata table about them."""
 
@@ -72,59 +78,123 @@ def native_scan(
         more: additional columns by name, which may use ``_metadata``.
         narrow: skips files by the filters that Spark pushes down; None to read all of them.
     """
-    groups: dict[tuple[str | None, ...], list[FileSlice]] = {}
-    of_commit: dict[str, list[FileSlice]] = {}  # a commit writes one schema
+    values = _values_of_paths(scan, {one.partition for one in slices})
+    groups: dict[tuple[tuple[str | None, ...], frozenset[str]], list[FileSlice]] = {}
+    of_commit: dict[str, tuple[str | None, ...]] = {}  # a commit writes one schema
     for one in slices:
         if one.base_file is None:
             continue
-        known = of_commit.get(one.base_file.instant)
-        if known is None:
+        stored = of_commit.get(one.base_file.instant)
+        if stored is None:
             names = one.base_file.names
             stored = tuple(stored_name(names, name) for name in scan.output.names)
-            known = of_commit[one.base_file.instant] = groups.setdefault(stored, [])
-        known.append(one)
-    frames = [_scan_files(spark, scan, some, stored, more or {}, narrow) for stored, some in groups.items()]
+            of_commit[one.base_file.instant] = stored
+        groups.setdefault((stored, frozenset(values[one.partition])), []).append(one)
+    frames = []
+    for (stored, given), some in groups.items():
+        there = [None if name in given else at for name, at in zip(scan.output.names, stored, strict=True)]
+        constants = [field for field in scan.output if field.name in given]
+        files = _planned(scan, some, [[values[one.partition][field.name] for field in constants] for one in some])
+        skips = None if narrow is None or len(some) < _WORTH_NARROWING else _by_number(narrow, some)
+        frames.append(_scan_files(spark, scan, files, there, pa.schema(constants), more or {}, skips))
     return reduce(lambda left, right: left.unionByName(right), frames)
+
+
+def _values_of_paths(scan: SliceScan, partitions: Iterable[str]) -> dict[str, dict[str, str | None]]:
+    """By partition path, the texts of the columns of ``scan.output`` that it gives although files store them."""
+    if scan.config.drop_partition_columns or not scan.from_path:
+        return {path: {} for path in partitions}
+    known = {path: known_partition_values(scan.config, scan.output, path) for path in partitions}
+    return {
+        path: {name: value.cast(pa.string()).as_py() for name, value in values.items() if name in scan.from_path}
+        for path, values in known.items()
+    }
 
 
 def _scan_files(
     spark: Any,
     scan: SliceScan,
-    slices: Sequence[FileSlice],
+    files: Sequence[PlannedFile],
     stored: Sequence[str | None],
+    of_path: pa.Schema,
     more: Mapping[str, Any],
-    narrow: NarrowSlices | None,
+    narrow: Narrow | None,
 ) -> Any:
-    """Scan base files with the columns of ``scan.output`` under the names ``stored``; None for a missing column."""
-    named = zip(scan.output, stored, strict=True)
+    """Scan base files for ``scan.output`` and the columns ``more``.
+
+    Args:
+        spark: the session.
+        scan: of the files.
+        files: with the values of ``of_path``.
+        stored: names in the files of the columns of ``scan.output``; None for a column that is not read from them.
+        of_path: columns whose values paths give.
+        more: as in :func:`native_scan`.
+        narrow: numbers of ``files`` by the filters that Spark pushes down; None to read all of them.
+    """
+    named = list(zip(scan.output, stored, strict=True))
     there = spark_schema(pa.schema([field.with_name(name) for field, name in named if name is not None]))
-    from_path = bool(_path_columns(scan.config, scan.output))
-    frame = None
-    if not from_path:
-        renamed = tuple(stored) != tuple(scan.output.names)
-        skips = None if narrow is None or renamed or len(slices) < _WORTH_NARROWING else _by_number(narrow, slices)
-        frame = planned_frame(spark, spark_uri(scan.storage), _planned(scan, slices), there, SCAN_OPTIONS, skips)
-    if frame is None:
-        reader = spark.read.options(**SCAN_OPTIONS).schema(there)
-        if from_path:
-            reader = reader.option("basePath", spark_uri(scan.storage))
-        # Spark lists each file; by default with one task per file.
-        with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
-            frame = reader.parquet(*(spark_uri(scan.storage, file.path) for file in _planned(scan, slices)))
     added = [column.alias(name) for name, column in more.items()]
+    frame = None
+    if not _path_columns(scan.config, scan.output):
+        skips = None if any(name not in (None, field.name) for field, name in named) else narrow
+        constants = spark_schema(of_path) if len(of_path) else None
+        frame = planned_frame(spark, spark_uri(scan.storage), files, there, SCAN_OPTIONS, skips, constants)
+    if frame is None:
+        frame = _listed_by_spark(spark, scan, files, there, of_path, added)
+        added = [F.col(f"`{name}`") for name in more]
     if frame.columns == scan.output.names:  # each column by itself takes calls of the JVM
         return frame.select("*", *added) if added else frame
     columns = []
     for field, name in zip(spark_schema(scan.output), stored, strict=True):
+        name = field.name if field.name in of_path.names else name
         column = F.lit(None).cast(field.dataType) if name is None else F.col(f"`{name}`")
         columns.append(column if name == field.name else column.alias(field.name))
     return frame.select(*columns, *added)
 
 
-def _planned(scan: SliceScan, slices: Sequence[FileSlice]) -> list[PlannedFile]:
+def _listed_by_spark(
+    spark: Any, scan: SliceScan, files: Sequence[PlannedFile], schema: Any, of_path: pa.Schema, added: Sequence[Any]
+) -> Any:
+    """The columns of ``schema``, of ``of_path`` and ``added``, where the library cannot give Spark a list of files."""
+    reader = spark.read.options(**SCAN_OPTIONS).schema(schema)
+    if _path_columns(scan.config, scan.output):
+        reader = reader.option("basePath", spark_uri(scan.storage))
+    frames = []
+    for some in _of_distinct_names(files) if len(of_path) else [files]:
+        # Spark lists each file; by default with one task per file.
+        with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
+            frame = reader.parquet(*(spark_uri(scan.storage, file.path) for file in some))
+        if len(of_path):
+            names = pa.array([file.name for file in some], pa.string())
+            columns = [pa.array(texts, pa.string()) for texts in zip(*(file.values for file in some), strict=True)]
+            typed = {field.name: column.cast(field.type) for field, column in zip(of_path, columns, strict=True)}
+            constants = F.broadcast(frame_of(spark, pa.table({_FILE: names, **typed})))
+            named = frame.select("*", *added, F.col("_metadata.file_name").alias(_FILE))
+            frames.append(named.join(constants, _FILE).drop(_FILE))
+        else:
+            frames.append(frame.select("*", *added) if added else frame)
+    return reduce(lambda left, right: left.unionByName(right), frames)
+
+
+def _of_distinct_names(files: Sequence[PlannedFile]) -> list[list[PlannedFile]]:
+    """Files in lists in which no two have one name; file groups of different partitions may have the same id."""
+    lists: list[list[PlannedFile]] = []
+    seen: Counter[str] = Counter()
+    for file in files:
+        if seen[file.name] == len(lists):
+            lists.append([])
+        lists[seen[file.name]].append(file)
+        seen[file.name] += 1
+    return lists
+
+
+def _planned(scan: SliceScan, slices: Sequence[FileSlice], values: Sequence[Sequence[str | None]]) -> list[PlannedFile]:
     bases = [one.base_file for one in slices if one.base_file is not None]
     times = {time: ms_from_instant(time, scan.config.timezone) for time in {base.instant for base in bases}}
-    return [PlannedFile(base.path, base.size, times[base.instant]) for base in bases]
+    return [
+        PlannedFile(base.path, base.size, times[base.instant], tuple(texts))
+        for base, texts in zip(bases, values, strict=True)
+    ]
 
 
 def _by_number(narrow: NarrowSlices, slices: Sequence[FileSlice]) -> Narrow:

@@ -3,8 +3,8 @@ reads log rows.
 
 A filter argument of the read skips files before the scan is planned. The filters of a query on the DataFrame skip files
 when Spark plans the query (:mod:`hudi_fast.spark.reading.file_index`). Both use partition paths and the indexes of the
-metadata table, and only skip: a partition path need not equal the stored column values (with a global index a row may
-stay in its partition when its partition column changes).
+metadata table, and only skip. A partition path need not equal the stored column values (with a global index a row may
+stay in its partition when its partition column changes): wherever it gives them, its values are those of the rows.
 """
 
 from __future__ import annotations
