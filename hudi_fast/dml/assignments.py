@@ -107,7 +107,7 @@ def order_values(
     """Ordering field -> the value that decides between source rows of one key; None where no order decides.
 
     It is the value that the clause sets, else the source's column of that name, as in Apache Hudi's MERGE INTO.
-    Fields of structs do not decide, and no field does where updates may move rows to other partitions.
+    Fields of structs do not decide.
 
     Args:
         clause: any clause.
@@ -120,11 +120,6 @@ def order_values(
     fields = config.ordering_fields
     if clause.kind == BY_SOURCE or not source or not fields or any(name not in names for name in fields):
         return None
-    updates = [assigned(one, config, names, source, spec) for one in spec.clauses if one.effect == "update"]
-    places = roots(config.partition_fields) if config.is_partitioned else []
-    equal = {one: f"{spec.aliases[1]}.{other}" for one, other in spec.pairs}
-    if any(name in one and not _is(one[name], equal.get(name)) for one in updates for name in places):
-        return None
     values = {} if clause.effect == "delete" else assigned(clause, config, names, source, spec)
     found: dict[str, Any] = {}
     for name in fields:
@@ -135,10 +130,6 @@ def order_values(
         if own is not None and comparable(name, own):
             found[name] = f"{spec.aliases[1]}.{own}"
     return found
-
-
-def _is(value: Any, column: str | None) -> bool:
-    return isinstance(value, str) and value == column
 
 
 def unset_columns(config: TableConfig, spec: MergeSpec, source: Sequence[str], names: Sequence[str]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.merging.gather import gather
+from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.schema.assignment import require_assignable
 from hudi_fast.schema.conform import conform
 from hudi_fast.view.table_state import column_defaults
@@ -37,6 +38,9 @@ from hudi_fast.writing.plan import WritePlan
 __all__ = ["merged_rows", "updated_rows"]
 
 Rows = npt.NDArray[np.int64]
+
+_Chosen: TypeAlias = tuple[Clause, Rows, pa.Table]
+"""A clause, the numbers of the rows that it applies to, and these rows."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,14 @@ def merged_rows(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
         rows = source.rename_columns([f"{spec.aliases[1]}.{name}" for name in source.column_names])
         clause = spec.of_kind(NOT_MATCHED)[0]
         values = assigned(clause, plan.config, plan.schema.names, change.source, spec)
-        return _ordered(change, clause, rows, _acted(values_of(values, rows, plan.schema, clause), UPSERT))
+        return _acted(values_of(values, rows, plan.schema, clause), UPSERT, _ordered(change, clause, rows))
     by_key = set(plan.config.record_key_fields) <= {one for one, _ in spec.pairs} and bool(
         plan.config.record_key_fields
     )
     narrowed = by_key and not spec.of_kind(BY_SOURCE)
     target = read_rows(plan, columns, key_filter(plan, source, spec.pairs) if narrowed else None)
     pairs = match_rows(target, source, spec, condition)
-    parts = _apply(change, spec.of_kind(MATCHED), beside(target, source, pairs, spec))
+    parts = _apply(change, spec.of_kind(MATCHED), beside(target, source, pairs, spec), pairs.target)
     if clauses := spec.of_kind(NOT_MATCHED):
         rest = _others(source.num_rows, pairs.source)
         rows = gather(source, rest).rename_columns([f"{spec.aliases[1]}.{name}" for name in source.column_names])
@@ -167,29 +171,51 @@ def _others(count: int, taken: Rows) -> Rows:
 # ---- changed rows
 
 
-def _apply(change: _Change, clauses: Sequence[Clause], rows: pa.Table) -> list[pa.Table]:
-    """Apply clauses to rows; the first clause whose condition holds applies to a row."""
-    parts = []
+def _apply(change: _Change, clauses: Sequence[Clause], rows: pa.Table, stored: Rows | None = None) -> list[pa.Table]:
+    """Apply clauses to rows; the first clause whose condition holds applies to a row.
+
+    ``stored`` are numbers of the table's rows, int64[n], of which several rows may have the same.
+    """
+    chosen = []
     left = np.ones(rows.num_rows, dtype=np.bool_)
     for clause in clauses:
         condition = check_condition(clause.condition, "condition")
-        chosen = left & true_of(condition, rows, f"when {clause.kind} {clause.effect}")
-        left &= ~chosen
-        here = gather(rows, np.flatnonzero(chosen))
-        made = _effect(change, clause, here)
-        parts += [_ordered(change, clause, here, made[0])] if len(made) == 1 else made
-    return parts
+        here = np.flatnonzero(left & true_of(condition, rows, f"when {clause.kind} {clause.effect}"))
+        left[here] = False
+        chosen.append((clause, here, _ordered(change, clause, gather(rows, here))))
+    if stored is not None:
+        chosen = _undefeated(chosen, stored)
+    return [part for clause, _, here in chosen for part in _effect(change, clause, here)]
+
+
+def _undefeated(chosen: Sequence[_Chosen], stored: Rows) -> list[_Chosen]:
+    """The chosen rows without those that lose to another one of the same stored row.
+
+    Rows that tie are kept, to be refused: each of them changes the stored row, or deletes it to move it.
+    """
+    numbers = stored[np.concatenate([here for _, here, _ in chosen])] if chosen else stored[:0]
+    if not len(numbers) or ORDER not in chosen[0][2].column_names or np.bincount(numbers).max() < 2:
+        return list(chosen)
+    order = single_chunk(pa.chunked_array([chunk for _, _, rows in chosen for chunk in rows.column(ORDER).chunks]))
+    rank = ordering_rank(order.flatten(), len(numbers))
+    best = np.full(numbers.max() + 1, np.iinfo(np.int64).min)
+    np.maximum.at(best, numbers, rank)
+    wins = np.split(rank == best[numbers], np.cumsum([len(here) for _, here, _ in chosen])[:-1])
+    return [
+        (clause, here[kept], gather(rows, np.flatnonzero(kept)))
+        for (clause, here, rows), kept in zip(chosen, wins, strict=True)
+    ]
 
 
 def _effect(change: _Change, clause: Clause, rows: pa.Table) -> list[pa.Table]:
     plan = change.plan
     if clause.effect == "delete":
         names = [*identity_columns(plan), *PLACES]
-        return [_acted(_stored(change, rows, names), DELETE)]
+        return [_acted(_stored(change, rows, names), DELETE, rows)]
     values = assigned(clause, plan.config, plan.schema.names, change.source, change.spec)
     made = values_of(values, rows, plan.schema, clause)
     if clause.effect == "insert":
-        return [_acted(_inserted(plan, made), INSERT)]
+        return [_acted(_inserted(plan, made), INSERT, rows)]
     kept = [name for name in change.columns if name not in values]
     updated = _stored(change, rows, [*kept, *PLACES])
     for name in made.column_names:
@@ -197,8 +223,8 @@ def _effect(change: _Change, clause: Clause, rows: pa.Table) -> list[pa.Table]:
     return _placed(change, rows, updated)
 
 
-def _ordered(change: _Change, clause: Clause, rows: pa.Table, made: pa.Table) -> pa.Table:
-    """Changed rows with the ordering values of their source rows, where these decide."""
+def _ordered(change: _Change, clause: Clause, rows: pa.Table) -> pa.Table:
+    """Rows that a clause applies to, with the ordering values of their source rows where these decide."""
     plan, alias = change.plan, change.spec.aliases[1]
 
     def comparable(name: str, own: str) -> bool:
@@ -207,14 +233,14 @@ def _ordered(change: _Change, clause: Clause, rows: pa.Table, made: pa.Table) ->
 
     values = order_values(clause, plan.config, plan.schema.names, change.source, change.spec, comparable)
     if values is None:
-        return made
+        return rows
     found = values_of(values, rows, plan.schema, clause)
     fields = _order_fields(plan)
     columns = [
-        single_chunk(found.column(one.name)) if one.name in values else pa.nulls(made.num_rows, one.type)
+        single_chunk(found.column(one.name)) if one.name in values else pa.nulls(rows.num_rows, one.type)
         for one in fields
     ]
-    return made.append_column(ORDER, pa.StructArray.from_arrays(columns, fields=fields))
+    return rows.append_column(ORDER, pa.StructArray.from_arrays(columns, fields=fields))
 
 
 def _order_fields(plan: WritePlan) -> list[pa.Field]:
@@ -225,8 +251,11 @@ def _stored(change: _Change, rows: pa.Table, names: Sequence[str]) -> pa.Table:
     return rows.select([f"{change.prefix}{name}" for name in names]).rename_columns(list(names))
 
 
-def _acted(rows: pa.Table, action: int) -> pa.Table:
-    return rows.append_column(ACTION, pa.repeat(pa.scalar(action, pa.int8()), rows.num_rows))
+def _acted(made: pa.Table, action: int, rows: pa.Table) -> pa.Table:
+    """Changed rows with their action, and with the ordering values of ``rows``, of which they are made."""
+    if ORDER in rows.column_names:
+        made = made.append_column(ORDER, rows.column(ORDER))
+    return made.append_column(ACTION, pa.repeat(pa.scalar(action, pa.int8()), made.num_rows))
 
 
 def _inserted(plan: WritePlan, made: pa.Table) -> pa.Table:
@@ -255,12 +284,13 @@ def _placed(change: _Change, rows: pa.Table, updated: pa.Table) -> list[pa.Table
         paths = partition_paths(plan.key_config, updated).cast(pa.string())
         moved &= _differ(pa.chunked_array([paths]), updated.column(PATH))
     if not moved.any():
-        return [_acted(updated, UPDATE)]
-    going = np.flatnonzero(moved)
-    old = _stored(change, gather(rows, going), [*identity_columns(plan), *PLACES])
-    new = gather(updated, going)
+        return [_acted(updated, UPDATE, rows)]
+    staying, going = np.flatnonzero(~moved), np.flatnonzero(moved)
+    leaving, new = gather(rows, going), gather(updated, going)
+    old = _stored(change, leaving, [*identity_columns(plan), *PLACES])
     new = new.drop_columns(list(PLACES)).append_column(KEY, new.column(KEY))
-    return [_acted(gather(updated, np.flatnonzero(~moved)), UPDATE), _acted(old, DELETE), _acted(new, INSERT)]
+    stays = _acted(gather(updated, staying), UPDATE, gather(rows, staying))
+    return [stays, _acted(old, DELETE, leaving), _acted(new, INSERT, leaving)]
 
 
 def _differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

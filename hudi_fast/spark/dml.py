@@ -38,7 +38,7 @@ from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.scan import scan_slices
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.spark.writing.columns import key_text, partition_text
-from hudi_fast.spark.writing.dml_rows import ChangeShape
+from hudi_fast.spark.writing.dml_rows import ChangeShape, undefeated
 from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.spark.writing.zones import require_castable
 from hudi_fast.view.slices import FileSlice
@@ -379,7 +379,7 @@ def _changed(change: _Change) -> Any:
     with session_conf(change.rows.sparkSession, _ANSI):
         rows = _typed(change, raw, names)
     if change.moves:
-        rows = _moved(change, rows, names)
+        rows = _moved(change, undefeated(rows) if change.orders else rows, names)
     return rows.withColumn(CHECK, F.lit(None).cast("boolean")) if _may_repeat(plan, spec) else rows
 
 

@@ -21,7 +21,7 @@ from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.assign import assign_partition
-from hudi_fast.writing.dml_rows import ACTION, INSERT
+from hudi_fast.writing.dml_rows import ACTION, INSERT, one_change_per_row
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.located import with_usable_index
@@ -140,6 +140,8 @@ def _assign(
     """Assign rows in parallel: over partitions where there are enough, otherwise over the slices of each."""
     if plan.index.is_global and plan.operation in ("upsert", "delete") and incoming.groups is None:
         return assign_table(plan, incoming, pool.map)
+    if plan.index.is_global and incoming.groups is not None:
+        groups = _one_place_per_key(incoming, groups)
     if len(groups) >= plan.files.threads:
         assigned: Iterable[list[FileGroupWork]] = pool.map(
             lambda one: assign_partition(plan, one[1][0], incoming, one[1][1], TaskToken(one[0])),
@@ -155,6 +157,15 @@ def _assign(
         wanted = -(-plan.files.threads // max(1, len(works)))
         works = [part for work in works for part in _parts(plan, work, wanted)]
     return works
+
+
+def _one_place_per_key(incoming: Incoming, groups: list[tuple[str, np.ndarray]]) -> list[tuple[str, np.ndarray]]:
+    """The rows by partition, without new ones that lose to a new row of their key in another partition."""
+    assert incoming.groups is not None
+    new = np.flatnonzero(incoming.groups.numbers < 0)
+    kept = incoming.groups.numbers >= 0
+    kept[one_change_per_row(incoming, new)] = True
+    return [(name, rows[kept[rows]]) for name, rows in groups]
 
 
 def _parts(plan: WritePlan, work: FileGroupWork, wanted: int) -> list[FileGroupWork]:

@@ -120,6 +120,8 @@ class BucketWriter:
         inserts = np.flatnonzero(~routing.stored)
         if incoming.inserted is not None:
             refuse_lost(self._plan, incoming, inserts[~incoming.inserted[inserts]])
+        if self._plan.is_dml and self._plan.index.is_global:  # rows of one key may be for several partitions
+            inserts = combined_rows(self._plan, incoming, inserts)
         if bucket < len(self._slices):
             self._write_slice(self._slices[bucket], incoming, routing, inserts)
         elif self._uncounted is not None and bucket >= self._uncounted:

@@ -26,6 +26,17 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from tests.dml.dml_tables import contents, model_merge, new_table, rows, table_options
+from tests.dml.moving_merges import (
+    ARRIVING,
+    MOVING_INDEXES,
+    MOVING_MERGES,
+    STORED,
+    TIED,
+    after_moving,
+    moved_rows,
+    moving_options,
+    moving_rows,
+)
 from tests.support.examples import examples
 
 KINDS = [
@@ -496,6 +507,24 @@ def test_without_an_ordering_field_several_source_rows_are_refused(tmp_path: Pat
     table = new_table(tmp_path / "t", partitioned=False, **options)
     with pytest.raises(hf.InvalidDataError, match="no order decides between them: 3 rows"):
         table.merge(several()).on("id").when_matched_update().when_not_matched_insert().execute()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", list(MOVING_INDEXES))
+def test_the_ordering_field_decides_between_source_rows_that_move_to_other_partitions(
+    kind: str, index: str, tmp_path: Path
+) -> None:
+    for name, clauses in MOVING_MERGES.items():
+        path = tmp_path / name
+        options = {**moving_options(index), "hoodie.datasource.write.table.type": kind}
+        hf.write(moving_rows(STORED), path, options)
+        clauses(hf.merge(path, moving_rows(ARRIVING), options=options).on("id")).execute()
+        assert moved_rows(hf.read(path)) == after_moving(index, name)
+        for tied in TIED if MOVING_INDEXES[index] else TIED[:1]:
+            with pytest.raises(hf.InvalidDataError, match=f"same ordering values.*'{tied[0][0]}' with ts = 50"):
+                clauses(hf.merge(path, moving_rows(tied), options=options).on("id")).execute()
+        assert moved_rows(hf.read(path)) == after_moving(index, name)
 
 
 # ---- layouts of columns

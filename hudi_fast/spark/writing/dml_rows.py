@@ -14,19 +14,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, NumericType
 
 from hudi_fast.spark.writing.columns import content_hash, key_text
 from hudi_fast.spark.writing.stored import OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, PATH
+from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, ORDER, PATH
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.routed_rows import MOVED, SLICE
 
-__all__ = ["ChangeShape", "places_of_changes"]
+__all__ = ["ChangeShape", "one_place_per_key", "places_of_changes", "undefeated"]
 
 _KEY, _PATH = "__hudi_fast_key", "__hudi_fast_path"
-_BESIDE = "__hudi_fast_beside"
+_BESIDE, _WINS = "__hudi_fast_beside", "__hudi_fast_wins"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,56 @@ def places_of_changes(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], o
     made = key_text(rows, plan.key_config, plan.schema) if keyed else content_hash(rows).cast("string")
     rows = rows.withColumn(_KEY, F.coalesce(F.col(KEY), made))
     rows = rows.withColumn(_PATH, F.coalesce(F.col(PATH), F.col(_PATH)))
+    if plan.index.is_global and plan.config.is_partitioned:
+        rows = one_place_per_key(rows, _KEY, _PATH, F.when(F.col(GROUP).isNotNull(), F.struct(PATH, GROUP)))
     rows = rows.withColumn(MOVED, F.col(ACTION) == F.lit(DELETE))
     places = places_frame(rows.sparkSession, slices, owners, STORED_KEY)
     here = (F.col(_PATH) == F.col(STORED_PATH)) & (F.col(GROUP) == F.col(STORED_KEY))
     placed = rows.join(F.broadcast(places), here, "left").drop(STORED_PATH, STORED_KEY)
     chosen = _looked_into(rows, plan, slices) if keyed else []
     return _beside(placed, plan, slices, owners, chosen) if chosen else placed
+
+
+def undefeated(rows: Any) -> Any:
+    """Changed rows without those that lose to another one of the same stored row, before they are split into moves.
+
+    Rows that tie are kept, to be refused: each of them changes the stored row, or deletes it to move it.
+    """
+    alone = F.when(F.col(KEY).isNull(), content_hash(rows))  # a new row
+    same_row = Window.partitionBy(KEY, PATH, GROUP, alone).orderBy(*_greatest_first(rows))
+    return rows.withColumn(_WINS, F.rank().over(same_row) == 1).filter(_WINS).drop(_WINS)
+
+
+def _greatest_first(rows: Any) -> list[Any]:
+    """The order of ordering values, in comparable form (see :mod:`hudi_fast.merging.rules`)."""
+    found = []
+    for field in rows.schema[ORDER].dataType.fields:
+        value = F.col(f"{ORDER}.`{field.name}`")
+        if isinstance(field.dataType, BooleanType):
+            value = value.cast("int")
+        if isinstance(field.dataType, BooleanType | NumericType):
+            value = F.coalesce(value, F.lit(0))
+        found.append(value.desc_nulls_last())
+    return found
+
+
+def one_place_per_key(rows: Any, key: str, path: str, stored: Any = None) -> Any:
+    """Rows without new ones that lose to a new row of their key in another partition, as a global index needs.
+
+    Those that tie get one path: they meet in the task that refuses them.
+
+    Args:
+        rows: changed rows (:mod:`hudi_fast.writing.dml_rows`).
+        key: name of the column with their keys.
+        path: name of the column with their partition paths.
+        stored: where rows are stored, null for new ones; None if that is not known.
+    """
+    place = F.lit(None).cast("int") if stored is None else stored
+    same_key = Window.partitionBy(key, place)
+    if ORDER in rows.columns:
+        wins = F.rank().over(same_key.orderBy(*_greatest_first(rows))) == 1
+        rows = rows.withColumn(_WINS, wins | place.isNotNull()).filter(_WINS).drop(_WINS)
+    return rows.withColumn(path, F.min(path).over(same_key))
 
 
 def _looked_into(rows: Any, plan: WritePlan, slices: Sequence[FileSlice]) -> list[int]:

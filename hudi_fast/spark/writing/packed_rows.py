@@ -208,7 +208,9 @@ def _losers(
     try:
         incoming = prepare_rows(plan, _cast(gather(rows, places.rows[shared]), schema))
         kept = combined_rows(plan, incoming, np.arange(len(shared), dtype=np.int64))
-    except HudiError:  # the task that writes these rows refuses them
+    except HudiError:  # the task that writes these rows refuses them; of changes, rows that go to several tasks
+        if plan.is_dml:
+            raise
         return lost
     lost[shared] = True
     lost[shared[kept]] = False

@@ -40,7 +40,7 @@ from hudi_fast.spark.writing.columns import (
     partition_text,
     task_address,
 )
-from hudi_fast.spark.writing.dml_rows import places_of_changes
+from hudi_fast.spark.writing.dml_rows import one_place_per_key, places_of_changes
 from hudi_fast.spark.writing.key_lookup import (
     Lanes,
     by_lanes,
@@ -236,7 +236,8 @@ def _tagged(rows: Any, plan: WritePlan, routes: _Routes, sample: int = 1) -> Any
             if plan.index.uses_records
             else _joined_sample(rows, plan, routes, sample)
         )
-    rows = _newest_of_each_key(rows, plan) if plan.index.is_global and not plan.is_dml else rows
+    if plan.index.is_global:
+        rows = one_place_per_key(rows, _KEY, _PATH) if plan.is_dml else _newest_of_each_key(rows, plan)
     if slices and routes.lanes is not None:
         placed = _looked_up(rows, plan, routes, routes.lanes)
     else:
