@@ -29,6 +29,7 @@ from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
+from hudi_fast.view.logged_inserts import LoggedInserts
 from hudi_fast.view.planned_slices import PlannedSlice, PlannedSlices
 from hudi_fast.view.schema_history import renamer
 
@@ -101,6 +102,7 @@ class TableView:
         history: the table's schema history; None for a table without one.
         sources: finds the source files of skeletons; None for a table that was not bootstrapped.
         planned: before table version 8: finds slices in the plans of the services that ended them; else None.
+        logged: MERGE_ON_READ: finds log files with new keys; else None.
     """
 
     timeline: Timeline
@@ -115,6 +117,7 @@ class TableView:
     history: SchemaHistory | None = None
     sources: SourceLookup | None = None
     planned: PlannedSlices | None = None
+    logged: LoggedInserts | None = None
 
 
 def by_partition(

@@ -27,6 +27,7 @@ from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.listing import StorageLister
+from hudi_fast.view.logged_inserts import LoggedInserts
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.planned_slices import PlannedSlices
 from hudi_fast.view.schema_history import load_history
@@ -155,6 +156,7 @@ def _load(storage: Storage, as_of: str | None, replaced_since: str | None, known
         load_history(storage, config, timeline, as_of),
         None if config.bootstrap_base_path is None else SourceLookup(storage, config),
         PlannedSlices(storage, config.timeline_folder) if config.is_mor and config.layout_version == 1 else None,
+        LoggedInserts(storage, config) if config.is_mor else None,
     )
     return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
 

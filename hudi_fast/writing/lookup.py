@@ -5,6 +5,8 @@
     slice with a base file      the keys of the base file, ignoring its log (HoodieSimpleIndex, Hudi 1.2.0)
     its log files older than    the keys of their records: a compaction may omit a key that was deleted and then logged
     the base file               again; Apache Hudi inserts such a key a second time
+    its log files with inserts  the keys of their records; Apache Hudi's Flink writers put new keys there, and its Spark
+                                writers insert such a key a second time
     slice of log files alone    the keys of its log records; its rows have no number
 
 A key deleted by the log counts as stored: new rows with it are logged to the same slice, because the base file still
@@ -38,6 +40,7 @@ from hudi_fast.merging.stored_columns import stored_table
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.storage.concurrency import is_little
 from hudi_fast.view.base_files import open_base
+from hudi_fast.view.file_names import BaseFile, LogFile
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
 
@@ -46,12 +49,12 @@ __all__ = [
     "StoredKeys",
     "beats_stored",
     "living",
-    "logged_early",
     "look_up",
     "look_up_all",
     "look_up_logged",
     "merge_settings",
     "stored_keys",
+    "with_logged_keys",
 ]
 
 Rows = npt.NDArray[np.int64]
@@ -78,7 +81,7 @@ def look_up(
     """
     if slice_.base_file is not None:
         based = match_slice(plan.storage, slice_, keys, settings or plan.index, plan.stored_key_config)
-        early = logged_early(plan, slice_)
+        early = with_logged_keys(plan, slice_)
         return based if early is None else _with_logged(plan, based, slice_, early, keys)
     if keys.low is None:
         return None
@@ -100,7 +103,7 @@ def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys
     Raises:
         CorruptTableError: a file of a slice cannot be read.
     """
-    early = [logged_early(plan, one) is not None for one in slices]
+    early = [with_logged_keys(plan, one) is not None for one in slices]
     based = [one for one, logged in zip(slices, early, strict=True) if not logged]
     left = candidates(metadata_of(plan.view), based, keys, plan.index)
     left += [Candidate(one, plan.index) for one, logged in zip(slices, early, strict=True) if logged]
@@ -116,26 +119,38 @@ def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> Sl
     return found if slice_.base_file is None else _with_logged(plan, found, slice_, slice_, keys)
 
 
-def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
-    """The slice with only those log files whose writers may have begun before the base file existed; None without any.
+def with_logged_keys(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
+    """The slice with only those log files that may hold keys which its base file lacks; None without any.
+
+    They are the log files whose writers may have begun before the base file existed, and those into which a writer has
+    put new keys.
+
+    Raises:
+        CorruptTableError: the archived timeline or the metadata of a commit is needed and cannot be read.
+    """
+    base, logs = slice_.base_file, slice_.log_files
+    if base is None or not logs:
+        return None
+    found = set(_logged_early(plan, base, logs))
+    if plan.view.logged is not None and len(found) < len(logs):
+        found.update(plan.view.logged.among(plan.view.timeline, base, logs))
+    return replace(slice_, log_files=tuple(one for one in logs if one in found)) if found else None
+
+
+def _logged_early(plan: WritePlan, base: BaseFile, logs: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
+    """The log files whose writers may have begun before the base file existed.
 
     Before table version 8 log files do not name their writer, so the result has all of them or none: all, if writes
     began before a compaction was complete, or the base file is of an archived instant, whose times nobody knows.
-
-    Raises:
-        CorruptTableError: the archived timeline is needed and cannot be read.
     """
-    base, view = slice_.base_file, plan.view
-    if base is None or not slice_.log_files:
-        return None
+    view = plan.view
     if plan.config.layout_version < 2:
         unknown = view.timeline.find(base.instant) is None
-        return slice_ if unknown or base.instant in view.timeline.overlapped else None
+        return logs if unknown or base.instant in view.timeline.overlapped else ()
     completion = view.timeline.completion_of(base.instant)
     if completion is None and view.archive is not None:
         completion = view.archive.completions([base.instant]).get(base.instant)
-    early = tuple(one for one in slice_.log_files if completion is None or one.instant < completion)
-    return replace(slice_, log_files=early) if early else None
+    return tuple(one for one in logs if completion is None or one.instant < completion)
 
 
 def _with_logged(
@@ -207,7 +222,7 @@ def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
         return _seen(plan, slice_, keys, _nulls(columns, len(keys)))
     with open_base(plan.storage, slice_.base_file) as reader:
         keys = single_chunk(pa.chunked_array(list(file_keys(reader, plan.stored_key_config)), pa.string()))
-    based, early = _base_columns(plan, slice_, columns), logged_early(plan, slice_)
+    based, early = _base_columns(plan, slice_, columns), with_logged_keys(plan, slice_)
     if early is None:
         return _seen(plan, slice_, keys, based)
     more = _log_entries(plan, early, _NO_COLUMNS).keys.unique()

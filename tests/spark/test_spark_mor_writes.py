@@ -15,6 +15,7 @@ from tests.support.mor_tables import (
     blocks_of,
     log_files,
     make_key_logged_early,
+    make_key_of_a_log,
     make_logs_alone,
     mor_options,
     newest_commit,
@@ -65,14 +66,15 @@ def test_every_plan_logs_what_the_local_engine_logs(plan: str, version: str, spa
         pytest.param("SIMPLE", "routed", marks=pytest.mark.long),
     ],
 )
-def test_every_plan_finds_a_key_that_a_compaction_left_to_the_log(
+def test_every_plan_finds_a_key_that_a_compaction_or_another_writer_left_to_the_log(
     index: str, plan: str, spark: Any, tmp_path: Path
 ) -> None:
     settings = {**mor_options(index=index), "hudi_fast.plan": plan}
-    make_key_logged_early(tmp_path / "t", mor_options(index=index))
-    hf.write(frame(spark, plain_rows([4, 8], ts=4, text="later")), tmp_path / "t", settings)
-    assert hf.HudiTable.open(tmp_path / "t").to_arrow().num_rows == 4
-    assert table_rows(tmp_path / "t")["k00004"] == ("p0", 4, "later4")
+    for name, make in (("early", make_key_logged_early), ("inserted", make_key_of_a_log)):
+        make(tmp_path / name, mor_options(index=index))
+        hf.write(frame(spark, plain_rows([4, 8], ts=4, text="later")), tmp_path / name, settings)
+        assert hf.HudiTable.open(tmp_path / name).to_arrow().num_rows == 4
+        assert table_rows(tmp_path / name)["k00004"] == ("p0", 4, "later4")
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import hudi_fast as hf
@@ -17,10 +18,10 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, sca
 from hudi_fast.formats.log.delete_block import decode_delete_block
 from hudi_fast.formats.log.record_positions import decode_positions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
-from hudi_fast.view.table_state import commits_newest_first, load_state
+from hudi_fast.view.table_state import commits_newest_first, load_state, read_commit
 from tests.support.small_tables import options, plain_rows, table_rows
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "blocks_of",
     "log_files",
     "make_key_logged_early",
+    "make_key_of_a_log",
     "make_logs_alone",
     "mor_options",
     "newest_commit",
@@ -158,3 +160,21 @@ def make_key_logged_early(path: Path, settings: dict[str, Any]) -> None:
     assert sorted(table_rows(path)) == ["k00002", "k00004", "k00006"]
     in_base_files = table.to_arrow(query_type="read_optimized").num_rows
     assert in_base_files == (3 if str(settings["hoodie.index.type"]).startswith("GLOBAL") else 2)
+
+
+def make_key_of_a_log(path: Path, settings: dict[str, Any]) -> None:
+    """A table of k00002, k00004, k00006; k00004 was inserted into a log, as writers of Flink do, above a base file."""
+    settings = {**settings, "hoodie.metadata.enable": "false"}  # files are changed behind its back
+    hf.write(plain_rows([2, 4, 6]), path, settings)
+    hf.write(plain_rows([4], ts=2, text="log"), path, settings)
+    (base,) = path.glob("p0/*.parquet")
+    rows = pq.ParquetFile(base).read()
+    pq.write_table(rows.filter(pc.field("_hoodie_record_key") != "k00004"), base)
+    state = load_state(Storage(path))
+    instant = state.timeline.writes()[-1]
+    commit = read_commit(state.storage, state.config, instant)
+    stats = {"p0": [replace(stat, num_inserts=1, num_update_writes=0) for stat in commit.write_stats()]}
+    body = encode_commit_metadata(replace(commit, partition_to_write_stats=stats), state.config.layout_version)
+    (path / state.config.timeline_folder / instant.file_name).write_bytes(body)
+    assert sorted(table_rows(path)) == ["k00002", "k00004", "k00006"]
+    assert hf.HudiTable.open(path).to_arrow(query_type="read_optimized").num_rows == 2

@@ -1,6 +1,7 @@
-"""A key that was deleted, and written again while a compaction was pending, stays one row that writes find.
+"""A key that only a log above a base file holds stays one row that writes find.
 
-Apache Hudi finds it in no base file and inserts it again: see tests/interop/test_interop_mor_turns.py.
+It was deleted, and written again while a compaction was pending, or another writer has inserted it into the log. Apache
+Hudi finds it in no base file and inserts it again: see tests/interop/test_interop_mor_turns.py.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
-from tests.support.mor_tables import make_key_logged_early, mor_options
+from tests.support.mor_tables import make_key_logged_early, make_key_of_a_log, mor_options
 from tests.support.small_tables import plain_rows, table_rows
 
 pytestmark = pytest.mark.slow
@@ -71,3 +72,16 @@ def test_a_row_that_moves_leaves_the_log(tmp_path: Path, index: str) -> None:
     assert hf.HudiTable.open(tmp_path / "t").to_arrow().num_rows == 3
     stays = index == "GLOBAL_RECORD_LEVEL_INDEX"  # by default such an index keeps a row in its partition
     assert table_rows(tmp_path / "t")["k00004"][0] == ("p0" if stays else "elsewhere")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_a_key_that_another_writer_inserted_into_a_log_is_found(tmp_path: Path, index: str, version: str) -> None:
+    settings = mor_options(table_version=version, index=index)
+    make_key_of_a_log(tmp_path / "t", settings)
+    result = hf.write(plain_rows([4, 8], ts=4, text="later"), tmp_path / "t", settings)
+    assert (result.updates, result.inserts) == (1, 1)
+    assert hf.HudiTable.open(tmp_path / "t").to_arrow().num_rows == 4
+    assert table_rows(tmp_path / "t")["k00004"] == ("p0", 4, "later4")
+    hf.HudiTable.open(tmp_path / "t").delete(plain_rows([4], ts=5), settings)
+    assert sorted(table_rows(tmp_path / "t")) == ["k00002", "k00006", "k00008"]

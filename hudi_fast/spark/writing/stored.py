@@ -5,8 +5,8 @@
     slices ─┬─ base files, without their logs ─────► a scan of the key column ───────────────────────┐
             └─ if the log is needed ───► the core reads base file and log, in Python workers ────────┴─► union
 
-The log is needed where a slice has no base file, and where a row may move to another partition, which depends on the
-ordering value that a reader sees.
+The log is needed where a slice has no base file, where it may hold keys that the base file lacks, and where a row may
+move to another partition, which depends on the ordering value that a reader sees.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hudi_fast.spark.arrow import frame_of, numbers_of, parallelism
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.spark.writing.columns import key_text
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.lookup import logged_early, stored_keys
+from hudi_fast.writing.lookup import stored_keys, with_logged_keys
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.routed_rows import SLICE
 
@@ -60,7 +60,7 @@ def stored_keys_frame(
     """
     compares = plan.index.is_global and plan.index.update_partition_path and bool(_ordering_roots(plan))
     by_log = [
-        one.base_file is None or (compares and bool(one.log_files)) or logged_early(plan, one) is not None
+        one.base_file is None or (compares and bool(one.log_files)) or with_logged_keys(plan, one) is not None
         for one in slices
     ]
     numbers = range(len(slices)) if chosen is None else chosen
