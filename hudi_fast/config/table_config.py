@@ -113,6 +113,14 @@ class TableConfig:
         return self.table_type == "MERGE_ON_READ"
 
     @property
+    def timestamp_partition_fields(self) -> frozenset[str]:
+        """Partition fields whose times the ``hoodie.keygen.timebased.*`` options format."""
+        if not self.partition_types:
+            return frozenset(self.partition_fields if self.key_generator == "TIMESTAMP" else ())
+        typed = zip(self.partition_fields, self.partition_types, strict=True)
+        return frozenset(name for name, kind in typed if kind == "TIMESTAMP")
+
+    @property
     def has_several_formats(self) -> bool:
         """Whether base files may have other formats than :attr:`base_file_format`."""
         return self.raw.get("hoodie.table.multiple.base.file.formats.enable", "").lower() == "true"
@@ -247,6 +255,8 @@ def _key_generator(
     class_name = props.get("hoodie.table.keygenerator.class")
     if class_name:
         known = key_generator_of_class(class_name)
+        if known == "SIMPLE" and not partitions and len(keys) == 1:
+            return "NON_PARTITION", None  # tables of Hudi 0.10, whose properties have the default class
         return (known, None) if known is not None else ("USER_PROVIDED", class_name)
     type_name = props.get("hoodie.table.keygenerator.type")
     if not type_name:

@@ -141,6 +141,16 @@ def test_a_key_generator_that_is_not_named_is_inferred(keys, partitions, expecte
     assert found.key_generator == expected
 
 
+def test_a_simple_key_generator_without_partition_fields_makes_no_partitions():
+    found = config(
+        "mor_v9_mixed",
+        hoodie__table__keygenerator__class="org.apache.hudi.keygen.SimpleKeyGenerator",
+        hoodie__table__recordkey__fields="id",
+        hoodie__table__partition__fields="",
+    )
+    assert found.key_generator == "NON_PARTITION"
+
+
 @pytest.mark.parametrize("version", ["0", "1", "10"])
 def test_versions_that_are_not_read_are_named(version):
     with pytest.raises(UnsupportedFeatureError, match=f"has table version {version};"):
