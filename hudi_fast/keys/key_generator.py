@@ -28,7 +28,7 @@ from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureEr
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.keys.limits import NO_LIMITS, KeyLimits
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, encode, hive_part, join, path_fault
-from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths
+from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths, whole_numbers
 from hudi_fast.keys.value_text import to_text
 from hudi_fast.keys.zones import distinct_codes, zone
 
@@ -76,6 +76,8 @@ class KeyConfig:
         default_zone: name of the JVM's default zone for Hudi; None: the zone of this process. Set it if processes may
             run in several zones.
         limits: how long keys and paths may be.
+        sql_timestamps: whether timestamps are written in paths as Apache Hudi's SQL writes them, to the second.
+        numbers_as_text: whether a TIMESTAMP field that is a number of time units may hold the number as text.
     """
 
     kind: str
@@ -91,6 +93,14 @@ class KeyConfig:
     timebased: Mapping[str, str] = field(default_factory=dict, hash=False)
     default_zone: str | None = None
     limits: KeyLimits = NO_LIMITS
+    sql_timestamps: bool = False
+    numbers_as_text: bool = False
+
+    def is_timestamp_field(self, name: str) -> bool:
+        """Whether the time of a partition field is formatted by the ``hoodie.keygen.timebased.*`` options."""
+        if self.partition_types:
+            return self.partition_types[self.partition_fields.index(name)] == "TIMESTAMP"
+        return self.kind == "TIMESTAMP"
 
 
 def infer_kind(record_key_fields: Sequence[str], partition_fields_spec: str) -> str:
@@ -311,12 +321,14 @@ def _field_parts(config: KeyConfig, table: pa.Table | pa.RecordBatch, index: int
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type):
         to_text(column, name)  # raises the error
-    if _partition_type(config, index) == "TIMESTAMP":
+    if config.is_timestamp_field(name):
         codes, parts = _timestamp_parts(config, column, name)
     else:
         encoded = column.dictionary_encode("encode")
         codes = encoded.indices.to_numpy()
-        parts = [text or config.null_partition for text in _text(config, encoded.dictionary, name).to_pylist()]
+        in_sql = config.sql_timestamps and pa.types.is_timestamp(column.type) and column.type.tz is not None
+        texts = _sql_times(config, encoded.dictionary, name) if in_sql else _text(config, encoded.dictionary, name)
+        parts = [text or config.null_partition for text in texts.to_pylist()]
     if config.url_encode:
         parts = [encode(part) for part in parts]
     if config.hive_style:
@@ -329,18 +341,14 @@ def _field_parts(config: KeyConfig, table: pa.Table | pa.RecordBatch, index: int
 
 def _timestamp_parts(config: KeyConfig, column: pa.Array, name: str) -> tuple[Codes, list[str]]:
     options = timestamp_options(config.timebased, config.default_zone)
+    if config.numbers_as_text and options.unit is not None and pa.types.is_string(column.type):
+        column = whole_numbers(column, name)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         # Arithmetic on the whole column is cheaper than finding its distinct values.
         return timestamp_paths(options, column, name, config.consistent_logical_timestamp)
     encoded = column.dictionary_encode("encode")
     codes, parts = timestamp_paths(options, encoded.dictionary, name)
     return codes[encoded.indices.to_numpy()], parts
-
-
-def _partition_type(config: KeyConfig, index: int) -> str:
-    if config.partition_types:
-        return config.partition_types[index]
-    return "TIMESTAMP" if config.kind == "TIMESTAMP" else "SIMPLE"
 
 
 def _refuse_paths(config: KeyConfig, codes: Codes, paths: Sequence[str], first_row: int) -> None:
@@ -381,6 +389,17 @@ def _check(config: KeyConfig) -> None:
             "hoodie.datasource.write.slash.separated.date.partitioning is not supported together with the CUSTOM key "
             "generator."
         )
+
+
+def _sql_times(config: KeyConfig, values: pa.Array, name: str) -> pa.Array:
+    """As Apache Hudi's SQL writes them, whatever the options of paths (``SqlKeyGenerator``, Hudi 1.2.0)."""
+    where = zone(config.default_zone) if config.default_zone else None
+    texts = to_text(values, name, True, where).to_pylist()
+    return pa.array([None if text is None else _escaped_once(config, text.partition(".")[0]) for text in texts])
+
+
+def _escaped_once(config: KeyConfig, text: str) -> str:
+    return text if config.url_encode else encode(text)
 
 
 def _text(config: KeyConfig, values: pa.Array, name: str) -> pa.Array:

@@ -31,7 +31,7 @@ from hudi_fast.keys.joda_pattern import Pattern, compile_pattern, format_time, p
 from hudi_fast.keys.value_text import divide_towards_zero, stored_number
 from hudi_fast.keys.zones import MAX_MILLIS, MIN_MILLIS, default_zone, distinct_codes, local_to_utc, utc_offsets, zone
 
-__all__ = ["TIMEBASED_PREFIX", "TimestampOptions", "timestamp_options", "timestamp_paths"]
+__all__ = ["TIMEBASED_PREFIX", "TimestampOptions", "timestamp_options", "timestamp_paths", "whole_numbers"]
 
 TIMEBASED_PREFIX = "hoodie.keygen.timebased."
 """Prefix of the options of timestamp partition columns."""
@@ -153,6 +153,25 @@ def timestamp_paths(
     _check_range(millis, values, field, _unit_of(values.type))
     offsets = utc_offsets(millis, options.output_zone or options.default_zone)
     return _print_distinct(options.output, millis + offsets, offsets)
+
+
+def whole_numbers(values: pa.Array, field: str) -> pa.Array:
+    """The numbers in a column of text: an ``UPDATE`` of Apache Hudi 1.0 makes text of a number that it partitions by.
+
+    Args:
+        values: strings.
+        field: the column's name, for messages.
+
+    Raises:
+        InvalidDataError: another text.
+    """
+    bad = pc.fill_null(pc.invert(pc.match_substring_regex(values, r"^-?[0-9]{1,18}$")), False)
+    if pc.any(bad).as_py():
+        raise InvalidDataError(
+            f"The partition field {field!r} holds {values.filter(bad)[0].as_py()!r} where "
+            f"{TIMEBASED_PREFIX}timestamp.type expects a whole number; give the number, or its digits as text."
+        )
+    return values.cast(pa.int64())
 
 
 # ---- numbers

@@ -198,11 +198,24 @@ def table_schema(state: TableState) -> pa.Schema | None:
     From the newest commit that may have changed it, else from the table's creation, else from a base file. Partition
     columns that only the path stores follow as text (``TableSchemaResolver``, Hudi 1.2.0).
     """
-    stored = _stored_schema(state)
+    stored = _with_present_times(state, _stored_schema(state))
     if stored is None or not state.config.drop_partition_columns:
         return stored
     missing = [name for name in state.config.partition_fields if name not in stored.names]
     return pa.schema([*stored, *(pa.field(name, pa.string()) for name in missing)])
+
+
+def _with_present_times(state: TableState, schema: pa.Schema | None) -> pa.Schema | None:
+    """Partition columns of times have their present type in time travel, too.
+
+    An ``UPDATE`` of Hudi 1.0 makes text of a number that a TIMESTAMP key generator formats.
+    """
+    names = state.config.timestamp_partition_fields
+    if schema is None or state.view.as_of is None or not names:
+        return schema
+    now = _stored_schema(replace(state, view=replace(state.view, as_of=None), _newest=_DecodedCommit()))
+    kinds = {} if now is None else {field.name: field.type for field in now if field.name in names}
+    return pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in schema])
 
 
 def table_avro(state: TableState) -> str | None:

@@ -56,6 +56,7 @@ from hudi_fast.view.table_state import (
 from hudi_fast.writing.bucket import resolve_buckets
 from hudi_fast.writing.dml_rows import ACTION, DML_COLUMNS
 from hudi_fast.writing.partial import partial_columns
+from hudi_fast.writing.partition_styles import with_stored_styles
 from hudi_fast.writing.plan import (
     RECORD_KEY,
     BloomSettings,
@@ -445,7 +446,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
                 f"fields; give hoodie.datasource.write.partitionpath.field as name:SIMPLE or name:TIMESTAMP for "
                 f"{list(config.partition_fields)}."
             )
-    return KeyConfig(
+    keys = KeyConfig(
         kind=config.key_generator,
         record_key_fields=config.record_key_fields,
         partition_fields=config.partition_fields,
@@ -458,6 +459,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
         timebased={**options.timebased, **config.keygen_properties},
         limits=limits_of(state.storage, (*options.metadata.wanted_partitions(config), *config.metadata_partitions)),
     )
+    return with_stored_styles(keys, state)
 
 
 def _prefixes_single_key(state: TableState, options: WriteOptions) -> bool:

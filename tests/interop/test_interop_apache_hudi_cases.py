@@ -499,3 +499,41 @@ def test_upserts_of_0_15_into_orc_fail(hudi_015: RealHudi, tmp_path: Path) -> No
         both.theirs.hudi_writes(trips([1], ts=2))
     both.ours.we_write(trips([1], ts=2))
     assert times(both.ours.table.to_arrow()) == {1: 2}
+
+
+def test_a_key_that_was_inserted_into_a_log_is_stored_twice(hudi_12: RealHudi, tmp_path: Path) -> None:
+    both = []
+    for name in ("theirs", "ours"):
+        sides = MorSides(hudi_12, tmp_path / name, {**mor_options(9), **QUIET})
+        sides.hudi_writes(trips([0, 3]), "bulk_insert")
+        sides.hudi_writes(trips([6], ts=2), more={"hoodie.index.type": "INMEMORY"})
+        assert sides.table.to_arrow(query_type="read_optimized").num_rows == 2
+        both.append(sides)
+    theirs, ours = both
+    theirs.hudi_writes(trips([6], ts=3), more={"hoodie.index.type": "SIMPLE"})
+    ours.we_write(trips([6], ts=3), more={"hoodie.index.type": "SIMPLE"})
+    assert hudi_reads(theirs)["id"].to_pylist().count(key(6)) == 2
+    assert times(hudi_reads(ours)) == times(ours.table.to_arrow()) == {0: 1, 3: 1, 6: 3}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_dataframe_goes_to_other_partitions_than_sql(version: int, hudi_12: RealHudi, tmp_path: Path) -> None:
+    row = pa.table({"id": ["0"], "ts": [2], "at": pa.array([dt.datetime(2024, 1, 5, 18)], pa.timestamp("us", "UTC"))})
+    options = {**trip_options(version), "hoodie.datasource.write.partitionpath.field": "at"}
+    for name in ("theirs", "ours"):
+        hudi_12.sql(
+            f"CREATE TABLE {name}_at (id STRING, ts BIGINT, at TIMESTAMP) USING hudi PARTITIONED BY (at) "
+            f"LOCATION '{tmp_path / name}' TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts', "
+            f"'hoodie.write.table.version' = '{version}')"
+        )
+        hudi_12.sql(f"INSERT INTO {name}_at VALUES ('0', 1, timestamp'2024-01-05 18:00:00')")
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    hudi_12.write(row, theirs, options)
+    assert sorted(hudi_12.read(theirs)["ts"].to_pylist()) == [1, 2]
+    table = hf.HudiTable.open(ours)
+    stored = table.to_arrow()
+    assert stored["_hoodie_partition_path"].to_pylist()[0].endswith("2024-01-05 18%3A00%3A00")
+    table.upsert(row)
+    assert hudi_12.read(ours)["ts"].to_pylist() == table.to_arrow()["ts"].to_pylist() == [2]
+    for name in ("theirs", "ours"):
+        hudi_12.sql(f"DROP TABLE {name}_at")
