@@ -5,43 +5,15 @@ Modules: hudi_fast.reading.read, hudi_fast.reading.skipping.select_files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from tests.support.foreign import foreign_names, unzip_foreign
+from tests.support.foreign import OTHER_COLUMNS, filters_of_values, foreign_names, unzip_foreign
 from tests.support.rows import assert_same_rows
 
 NAMES = foreign_names()
-TEXT_OR_NUMBER = {
-    "partition_field": "Spark makes text of it; in time travel hudi_fast has the type of that time, a number"
-}
-OTHER_COLUMNS = {
-    "hudi-trino__hudi_multi_pt_v8_mor": {
-        "part_timestamp": "the folder has whole seconds; hudi_fast shows the stored value, which has milliseconds"
-    },
-    "hudi-trino__hudi_timestamp_keygen_pt_epoch_to_yyyy_mm_dd_hh_v8_mor": TEXT_OR_NUMBER,
-    "hudi-trino__hudi_timestamp_keygen_pt_scalar_to_yyyy_mm_dd_hh_v8_mor": TEXT_OR_NUMBER,
-}
-"""Columns that hudi_fast shows in another way, and why."""
-
-
-def filters(rows: pa.Table) -> Iterator[pc.Expression]:
-    """For each plain column: null, one of its values, not that value."""
-    for name in rows.column_names:
-        kind, column = rows.schema.field(name).type, pc.field(name)
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind):
-            continue
-        yield column.is_null()
-        values = pc.unique(rows[name]).drop_null()
-        if len(values):
-            value = pc.scalar(values[len(values) // 2])
-            yield column == value
-            yield ~(column <= value)
 
 
 @pytest.mark.slow
@@ -61,7 +33,7 @@ def test_a_filter_finds_the_rows_that_match_it(name: str, tmp_path: Path) -> Non
     """Whatever the folders and the metadata table say."""
     table = hf.HudiTable.open(unzip_foreign(name, tmp_path).table)
     rows = table.to_arrow()
-    for filter_ in filters(rows):
+    for filter_ in filters_of_values(rows):
         assert_same_rows(table.to_arrow(filter=filter_), rows.filter(filter_), ignore=())
 
 
