@@ -519,14 +519,16 @@ def test_a_key_that_was_inserted_into_a_log_is_stored_twice(hudi_12: RealHudi, t
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_dataframe_goes_to_other_partitions_than_sql(version: int, hudi_12: RealHudi, tmp_path: Path) -> None:
     row = pa.table({"id": ["0"], "ts": [2], "at": pa.array([dt.datetime(2024, 1, 5, 18)], pa.timestamp("us", "UTC"))})
-    options = {**trip_options(version), "hoodie.datasource.write.partitionpath.field": "at"}
-    for name in ("theirs", "ours"):
+    names = {name: f"{name}_by_time_{version}" for name in ("theirs", "ours")}
+    options = {**trip_options(version), "hoodie.table.name": names["theirs"]}
+    options["hoodie.datasource.write.partitionpath.field"] = "at"
+    for name, table_name in names.items():
         hudi_12.sql(
-            f"CREATE TABLE {name}_at (id STRING, ts BIGINT, at TIMESTAMP) USING hudi PARTITIONED BY (at) "
+            f"CREATE TABLE {table_name} (id STRING, ts BIGINT, at TIMESTAMP) USING hudi PARTITIONED BY (at) "
             f"LOCATION '{tmp_path / name}' TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts', "
             f"'hoodie.write.table.version' = '{version}')"
         )
-        hudi_12.sql(f"INSERT INTO {name}_at VALUES ('0', 1, timestamp'2024-01-05 18:00:00')")
+        hudi_12.sql(f"INSERT INTO {table_name} VALUES ('0', 1, timestamp'2024-01-05 18:00:00')")
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     hudi_12.write(row, theirs, options)
     assert sorted(hudi_12.read(theirs)["ts"].to_pylist()) == [1, 2]
@@ -535,5 +537,5 @@ def test_a_dataframe_goes_to_other_partitions_than_sql(version: int, hudi_12: Re
     assert stored["_hoodie_partition_path"].to_pylist()[0].endswith("2024-01-05 18%3A00%3A00")
     table.upsert(row)
     assert hudi_12.read(ours)["ts"].to_pylist() == table.to_arrow()["ts"].to_pylist() == [2]
-    for name in ("theirs", "ours"):
-        hudi_12.sql(f"DROP TABLE {name}_at")
+    for table_name in names.values():
+        hudi_12.sql(f"DROP TABLE {table_name}")
