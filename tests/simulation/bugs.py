@@ -36,7 +36,7 @@ BUGS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "conflicts are looked for in the table of the beginning": (
         (flow_module, "require_no_conflicts", _checked_too_early(flow_module.require_no_conflicts)),
     ),
-    "nobody asks whether the lock is held still": ((table_lock_module.HeldLock, "require", lambda _: None),),
+    "nobody asks whether the lock was held to the end": ((table_lock_module.HeldLock, "confirm", lambda _: None),),
     "heartbeats are not looked at": ((failed_writes_module, "is_alive", lambda *_: False),),
     "files are created and replaced without a condition": ((Objects, "create", _put), (Objects, "replace", _put)),
 }

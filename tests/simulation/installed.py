@@ -55,6 +55,8 @@ _KEPT = (
     (last_states_module, "_STATES", OrderedDict),
     (write_memory_module, "_memories", OrderedDict),
     (local_sync_module, "_noted", set),
+    (in_storage_module, "_released", dict),
+    (in_storage_module, "_audited", dict),
 )
 """What modules keep for their process."""
 
@@ -110,7 +112,9 @@ class World(Scheduler):
                 replaced.set(module, "LockableFile", lockable)
             for module in _WITH_THREADS:
                 replaced.set(module, "threading", threads)
-            replaced.set(in_storage_module.StorageLock.__init__, "__defaults__", (clock.time,))
+            # Writers to an object store are on machines of their own: a lock file of one machine does not order them.
+            replaced.set(machine_module, "tempfile", SimpleNamespace(gettempdir=lambda: f"/tmp/{self.running.name}"))
+            replaced.set(in_storage_module.StorageLock.__init__, "__defaults__", (clock.time, False))
             lease = in_storage_module._Lease  # its default is made of the class that it had at import
             replaced.set(in_storage_module, "_Lease", lambda *given: lease(*given, stop=threads.Event()))
             for module in (object_store_module, flow_module):

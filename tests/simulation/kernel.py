@@ -480,7 +480,8 @@ def _is_hidden(path: str) -> bool:
 def _status(node: Node) -> Any:
     is_dir = isinstance(node, Folder)
     return SimpleNamespace(
-        st_mode=(stat_module.S_IFDIR if is_dir else stat_module.S_IFREG) | 0o777,
+        st_mode=(stat_module.S_IFDIR if is_dir else stat_module.S_IFREG) | 0o755,
+        st_uid=os.getuid(),
         st_size=0 if isinstance(node, Folder) else len(node.data),
         st_mtime_ns=node.mtime_ns,
         st_mtime=node.mtime_ns / 1e9,
