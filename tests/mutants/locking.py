@@ -34,8 +34,8 @@ LOCKING = (
     Mutant(
         name="locking-replaced-lock-file-counts",
         file="hudi_fast/locking/machine.py",
-        before="            if _is_same_file(descriptor, path):\n",
-        after="            if descriptor >= 0:\n",
+        before="            if _is_same_file(file.descriptor, path):\n",
+        after="            if file.descriptor >= 0:\n",
         harm="After an overwrite of the table two writers of one machine hold its lock.",
         near=("tests/locking/test_locking_machine.py", "tests/writing/test_writing_overwrite.py"),
     ),
