@@ -158,7 +158,7 @@ def test_a_table_that_was_deleted_and_made_again_is_opened_again(tmp_path: Path)
 def test_a_write_after_a_failed_one_uses_no_state_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     upsert(tmp_path, range(40), 1)
 
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patched:

@@ -292,13 +292,22 @@ def test_a_group_that_is_to_be_compacted_takes_no_inserts(version: str, tmp_path
     assert len(table_rows(tmp_path)) == 12
 
 
-def test_partitions_that_are_to_be_compacted_are_not_deleted(tmp_path: Path) -> None:
+def test_partitions_that_another_writer_compacts_are_not_deleted(tmp_path: Path) -> None:
     make(tmp_path, "9")
     time = plan_compaction(tmp_path, State.REQUESTED)
+    runs_no_compactions = {"hoodie.compact.inline": "false"}
     with pytest.raises(hf.CommitConflictError, match=f"compaction {time}"):
-        hf.HudiTable.open(tmp_path).delete_partitions(["p1"])
-    hf.HudiTable.open(tmp_path).delete_partitions(["p0"])
+        hf.HudiTable.open(tmp_path).delete_partitions(["p1"], options=runs_no_compactions)
+    hf.HudiTable.open(tmp_path).delete_partitions(["p0"], options=runs_no_compactions)
     assert sorted(table_rows(tmp_path)) == [f"k{number:05d}" for number in (1, 3, 5, 7, 9)]
+
+
+def test_a_writer_that_runs_compactions_does_so_before_it_deletes_their_partitions(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    plan_compaction(tmp_path, State.REQUESTED)
+    hf.HudiTable.open(tmp_path).delete_partitions(["p1"])
+    assert not state_of(tmp_path).timeline.pending()
+    assert sorted(table_rows(tmp_path)) == [f"k{number:05d}" for number in (0, 2, 4, 6, 8)]
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
