@@ -154,8 +154,11 @@ class Scheduler:
             StuckError: some can never go on.
         """
         if self._next_of(None) is not None:
-            if not self._done.acquire(timeout=_STUCK_SECONDS):
-                raise StuckError(f"no step for {_STUCK_SECONDS:g} s: {self._where()}")
+            before = -1
+            while not self._done.acquire(timeout=_STUCK_SECONDS):  # a busy machine is slow, and goes on
+                if self.steps == before:
+                    raise StuckError(f"no step for {_STUCK_SECONDS:g} s: {self._where()}")
+                before = self.steps
         self.current = None
         if self._broken is not None:
             raise self._broken
