@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
 from tests.faults.calls import interesting
@@ -87,3 +89,49 @@ def test_any_failing_call_leaves_the_table_usable(version: str, tmp_path: Path) 
         check_after(path, version, rows, where)
         shutil.rmtree(path)
     assert outcomes == {True, False}
+
+
+def wait_for(path: Path, version: str) -> str:
+    """A plan for another call; returns its instant."""
+    hf.write(plain_rows(range(8)), path, settings(version))
+    planned = TableServices(Storage(path)).plan_index("record_index", options=GROUPS)
+    assert planned is not None
+    return planned.instant
+
+
+def pending(path: Path) -> list[tuple[str, State]]:
+    return [(one.requested, one.state) for one in load_state(Storage(path)).timeline.pending()]
+
+
+@pytest.mark.parametrize("mode", ["SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"])
+@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.long)])
+def test_the_next_write_withdraws_an_indexing_that_died_before_it_began(
+    version: str, mode: str, tmp_path: Path
+) -> None:
+    several = {**settings(version), "hoodie.write.concurrency.mode": mode, "hoodie.auto.adjust.lock.configs": True}
+    hf.write(plain_rows(range(8)), tmp_path, settings(version))
+    begins = FaultyStorage(tmp_path, at=0, die=True, among=lambda call: call.path.endswith("indexing.inflight"))
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        run(begins)
+    ((instant, state),) = pending(tmp_path)
+    assert state is State.REQUESTED
+    if mode == "OPTIMISTIC_CONCURRENCY_CONTROL":
+        hf.write(NEXT, tmp_path, several)
+        assert pending(tmp_path) == [(instant, state)]  # it may be alive, by its heartbeat
+        os.utime(tmp_path / heartbeat_path(instant), (0, 0))
+    hf.write(NEXT, tmp_path, several)
+    assert pending(tmp_path) == []
+    assert states(tmp_path) == {"files": "ready"}
+    assert run(Storage(tmp_path)).records == 9
+
+
+def test_a_plan_waits_for_the_call_that_executes_it_whoever_dies(tmp_path: Path) -> None:
+    planned = wait_for(tmp_path, "9")
+    hf.write(NEXT, tmp_path, settings("9"))
+    begins = FaultyStorage(tmp_path, at=0, die=True, among=lambda call: call.path.endswith("indexing.inflight"))
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        TableServices(begins).run_pending(GROUPS)
+    hf.write(NEXT, tmp_path, settings("9"))
+    assert pending(tmp_path) == [(planned, State.REQUESTED)]
+    assert run(Storage(tmp_path)).records == 9
+    assert pending(tmp_path) == []

@@ -5,6 +5,7 @@
     drop    indexes that require it, then its names in the properties ─► folders ─► index definitions
     undo    abandoned indexings, by the next indexing or write:
             the same for partitions that are being built ─► their delta commit ─► the indexing itself
+            before it began: the plan, unless other calls may execute it
 
 All of it under the table's lock. Source: metadata reference 2.10, 2.12; RunIndexActionExecutor#abort, Hudi 1.2.0.
 """
@@ -24,11 +25,18 @@ from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
-from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, last_write, read_index_plan
+from hudi_fast.services.indexing.plan import (
+    INDEX_LOCK_PATH,
+    ScheduledIndex,
+    last_write,
+    read_index_plan,
+    scheduled_indexes,
+)
 from hudi_fast.services.indexing.request import named_partition, resting_on
 from hudi_fast.services.liveness import is_abandoned_indexing, require_abandoned
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.heartbeat import heartbeat_path, is_alive
 from hudi_fast.timeline.index_plans import encode_index_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_requested
@@ -95,7 +103,7 @@ def undo_indexing(storage: Storage, planned: ScheduledIndex, keep_plan: bool = F
 def finish_pending_indexings(session: TableSession, wanted: str = "") -> None:
     """Undo abandoned indexings; under the lock of indexings and the table's.
 
-    One whose partitions are fully built is completed instead.
+    One whose partitions are fully built is completed instead. A plan that other calls may execute stays.
 
     Args:
         session: the call.
@@ -107,6 +115,11 @@ def finish_pending_indexings(session: TableSession, wanted: str = "") -> None:
     state = session.state
     storage, config = state.storage, state.config
     named: set[str] = set()
+    for instant in _never_begun(session):
+        if instant.requested != wanted:
+            delete_instant_files(storage, config, instant)
+            storage.delete_file(heartbeat_path(instant.requested))
+            session.changed()
     for instant in state.timeline.of_action(_ACTION):
         if instant.state is not State.INFLIGHT:
             continue
@@ -131,7 +144,7 @@ def finish_pending_indexings(session: TableSession, wanted: str = "") -> None:
 def finish_abandoned_indexings(session: TableSession) -> None:
     """Undo or complete indexings that a process has left; while one is pending, the metadata table is not compacted.
 
-    Indexings that wait on the timeline, without having begun, stay.
+    Plans that wait for another call stay.
 
     Args:
         session: the call, with or without the table's lock.
@@ -141,9 +154,24 @@ def finish_abandoned_indexings(session: TableSession) -> None:
     """
     timeline = session.state.timeline
     begun = [one for one in timeline.of_action(_ACTION) if one.state is State.INFLIGHT]
-    if begun and all(is_abandoned_indexing(session, one) for one in begun):
+    is_left = all(is_abandoned_indexing(session, one) for one in begun)
+    if is_left and (begun or _never_begun(session)):
         with session.service_lock(INDEX_LOCK_PATH), session.locked():
             finish_pending_indexings(session)
+
+
+def _never_begun(session: TableSession) -> list[Instant]:
+    """Indexings whose own call was to execute them, and died before it did.
+
+    Certain under the table's lock: that call holds it until the indexing is inflight.
+    """
+    state, rule = session.state, session.heartbeat_rule
+    left = {one.instant for one in scheduled_indexes(state) if one.is_at_once}
+    return [
+        one
+        for one in state.timeline.of_action(_ACTION)
+        if one.requested in left and not is_alive(state.storage, one.requested, rule)
+    ]
 
 
 def _drop(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> None:

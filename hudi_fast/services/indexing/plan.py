@@ -5,7 +5,8 @@
     the table's lock ─► requested partitions that do not exist ─► <instant>.indexing.requested
 
 A plan of hudi_fast contains the definitions of secondary and expression indexes. Those of Apache Hudi's plans are in
-the table's index definitions.
+the table's index definitions. A plan that its own call executes says so. It is inflight before that call releases the
+table's lock, so one that is only requested under the lock was abandoned; a plan for other calls waits for them.
 
 Sources: ScheduleIndexActionExecutor, Hudi 1.2.0.
 """
@@ -58,6 +59,7 @@ _ACTION = "indexing"
 _DEFINITION = "hudi_fast.index.definition"
 _COLUMNS = "hudi_fast.index.columns"
 _BY_PARTITION = "hudi_fast.index.partitioned"
+_AT_ONCE = "hudi_fast.index.at.once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,11 @@ class ScheduledIndex:
     def partitions(self) -> tuple[str, ...]:
         """All metadata partitions to build."""
         return tuple(one.partition for one in self.parts)
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether the call that planned it executes it: no other call waits for it."""
+        return any(_AT_ONCE in one.extra_metadata for one in self.parts)
 
 
 @dataclass(frozen=True)
@@ -130,12 +137,13 @@ def schedule_index(session: TableSession, request: IndexRequest) -> ScheduledInd
         return None if planned is None else replace(planned, waited=True)
 
 
-def schedule_in(session: TableSession, request: IndexRequest) -> ScheduledIndex | None:
+def schedule_in(session: TableSession, request: IndexRequest, at_once: bool = False) -> ScheduledIndex | None:
     """Put an indexing on the timeline; under the table's lock.
 
     Args:
         session: the call.
         request: which index.
+        at_once: whether the call executes it, before it releases the lock.
 
     Returns:
         As :func:`schedule_index`.
@@ -154,7 +162,8 @@ def schedule_in(session: TableSession, request: IndexRequest) -> ScheduledIndex 
                 f"{instant.requested}, {instant.state.name.lower()}). Execute that plan."
             )
     upto = last_write(state)
-    parts = tuple(IndexPart(one, upto, _extra(one, wanted)) for one in missing)
+    executed = {_AT_ONCE: "true"} if at_once else {}
+    parts = tuple(IndexPart(one, upto, _extra(one, wanted) | executed) for one in missing)
     metadata = metadata_of(state)
     newest = None if metadata is None else metadata.timeline.newest_time
     now = session.clock.next_time(state.timeline.newest_time, newest)

@@ -126,7 +126,7 @@ def build_index(session: TableSession, request: IndexRequest) -> IndexResult:
     asked = wanted_indexes(request, session.state.config, settings.write.metadata).partition
 
     def find() -> ScheduledIndex | None:
-        return waiting_for(session.state, request, settings) or schedule_in(session, request)
+        return waiting_for(session.state, request, settings) or schedule_in(session, request, at_once=True)
 
     done = [_run(session, find, asked)]
     while done[-1].instant and asked not in done[-1].partitions:  # that was a plan for a required index
