@@ -36,6 +36,8 @@ from hudi_fast.reading.scan import (
     scan_batches,
     scan_table,
 )
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.failures import tells_failures
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["Scan"]
@@ -43,6 +45,7 @@ __all__ = ["Scan"]
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
 
+@tells_failures
 class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
     """The rows of a table at one moment, read lazily; each use reads the needed files again.
 
@@ -79,6 +82,10 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
 
     def __arrow_c_schema__(self) -> object:
         return self._output.__arrow_c_schema__()
+
+    @property
+    def _storage(self) -> Storage:
+        return self._state.storage
 
     # ---- rows
 

@@ -39,6 +39,7 @@ from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, narrow_slices, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.concurrency import reads_at_once
+from hudi_fast.storage.failures import told_while_read
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
@@ -291,7 +292,8 @@ def scan_table(plan: ScanPlan) -> pa.Table:
 
 def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
     """All rows as a stream, in no particular order."""
-    return pa.RecordBatchReader.from_batches(plan.output, in_threads(plan.slices, plan.read, plan.threads))
+    batches = in_threads(plan.slices, plan.read, plan.threads)
+    return pa.RecordBatchReader.from_batches(plan.output, told_while_read(batches, plan.scan.storage.uri))
 
 
 def filter_of(filter: Any, state: TableState, alias: str = "") -> pc.Expression | None:

@@ -2,7 +2,8 @@
 
 ::
 
-    OSError of a file system ─► telling_failures (a verb) ─► StorageAccessError, StorageFailedError
+    OSError of a file system ─┬─► telling_failures (a verb), told_while_read (rows that are read later)
+                              └─► tasks of Spark, which send it to the driver ─► StorageAccessError, StorageFailedError
 
 Inside a call an ``OSError`` is what it is: code that retries, or rolls back, asks for its class and number. It leaves
 the library as a ``HudiError``. A write that has begun says so itself (``CommitError``).
@@ -14,13 +15,20 @@ import contextlib
 import errno
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from hudi_fast.errors import HudiError, StorageAccessError, StorageFailedError
 from hudi_fast.storage.conditional import ThrottledError
 
-__all__ = ["is_failure", "naming_file", "storage_failure", "telling_failures", "tells_failures"]
+__all__ = [
+    "is_failure",
+    "naming_file",
+    "storage_failure",
+    "telling_failures",
+    "tells_failures",
+    "told_while_read",
+]
 
 _AGAIN = "Run it again: what was begun is finished, or rolled back."
 _ADVICE = {
@@ -33,6 +41,7 @@ _ADVICE = {
 }
 
 Verbs = TypeVar("Verbs", bound=type)
+Item = TypeVar("Item")
 
 
 def storage_failure(error: OSError, what: str, again: str = _AGAIN) -> HudiError:
@@ -71,6 +80,17 @@ def telling_failures(what: str, again: str = _AGAIN) -> Iterator[None]:
         raise
     except OSError as error:
         raise storage_failure(error, what, again) from error
+
+
+def told_while_read(rows: Iterable[Item], uri: str) -> Iterator[Item]:
+    """Rows of a query, whose failures of storage are told although the call that made them has returned.
+
+    Args:
+        rows: batches, as they are read.
+        uri: the table.
+    """
+    with telling_failures(f"A query of {uri}", "Run it again."):
+        yield from rows
 
 
 def tells_failures(verbs: Verbs) -> Verbs:

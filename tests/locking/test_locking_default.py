@@ -29,7 +29,9 @@ from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.open_provider import provider_of
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
-from tests.servers.s3 import S3Server
+from tests.peer.client import PROJECT
+from tests.servers.object_stores import start_azurite, start_fake_gcs
+from tests.servers.s3 import S3Server, ServerError
 
 IN_PROCESS = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
 ZOOKEEPER = {
@@ -47,6 +49,10 @@ PLACES = {
     "s3a://b/t": KEYS,
     "gs://b/t": {"anonymous": "true"},
     "abfs://c@account.dfs.core.windows.net/t": {"account_key": "aGVsbG8="},
+}
+EMULATORS = {
+    "gcs": (start_fake_gcs, "gs://tables"),
+    "azure": (start_azurite, "abfs://tables@devstoreaccount1.dfs.core.windows.net"),
 }
 WRITER = """
 import json, os, signal, sys
@@ -195,6 +201,11 @@ def table(s3_server: S3Server) -> Storage:
 def test_two_writers_with_default_options_lose_no_acknowledged_write(
     table: Storage, machines: str, writes: int, tmp_path: Path
 ) -> None:
+    assert_two_lose_nothing(table, machines, writes, tmp_path)
+
+
+def assert_two_lose_nothing(table: Storage, machines: str, writes: int, tmp_path: Path) -> None:
+    """Two processes write at the same time."""
     other = tmp_path / ("1" if machines == "one" else "2")
     with writer(table, 1, writes, {}, tmp_path / "1") as one, writer(table, 1001, writes, {}, other) as two:
         for each in (one, two):
@@ -208,6 +219,32 @@ def test_two_writers_with_default_options_lose_no_acknowledged_write(
     commits = hf.HudiTable.open(table.uri, storage_options=dict(table.options)).history()
     assert commits.num_rows >= min(2 * writes + 1, 20)
     assert decode_record(table.read_bytes(STORAGE_LOCK_PATH)).expired
+
+
+@pytest.fixture(scope="module")
+def emulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
+    """A folder on a server that speaks the protocol of Google Cloud Storage, or of Azure Blob Storage."""
+    folder = tmp_path_factory.mktemp(request.param)
+    start, uri = EMULATORS[request.param]
+    try:
+        with start(PROJECT / "artifacts" / "test_servers", folder) as reach:
+            yield Storage(uri, reach)
+    except ServerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.server
+@pytest.mark.slow
+@pytest.mark.parametrize("machines", [pytest.param("one", marks=pytest.mark.long), "two"])
+@pytest.mark.parametrize("emulated", EMULATORS, indirect=True)
+@pytest.mark.parametrize("writes", [3, pytest.param(50, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
+def test_two_writers_on_other_stores_lose_no_acknowledged_write(
+    emulated: Storage, machines: str, writes: int, tmp_path: Path
+) -> None:
+    table = Storage(f"{emulated.uri}/{uuid.uuid4().hex}", emulated.options)
+    first = pa.table({"id": [0], "v": [-1]})
+    hf.write(first, table.uri, {**TABLE, **IN_PROCESS}, storage_options=dict(table.options))
+    assert_two_lose_nothing(table, machines, writes, tmp_path)
 
 
 @pytest.mark.parametrize("mode", ["SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"])

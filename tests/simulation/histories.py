@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
 from collections import Counter
@@ -36,6 +37,8 @@ _IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
 _IN_STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 _DAY = 86_400.0
 KEYS = ("k0", "k1", "k2", "k3")
+AT_SAVEPOINT = {"k0": 3, "k1": 3, "k2": 3, "k3": 1, "d0": 1, "d1": 1}
+"""Rows of a table at its beginning."""
 DELETED = ("d0", "d1")
 """Keys at the beginning; one writer only writes to the second ones: no index can keep two from bringing a key back."""
 
@@ -52,6 +55,7 @@ class Setting:
         shared: whether writers work at the same time; otherwise they wait for each other.
         index: type of the index.
         retries: after a conflict.
+        left: what somebody left on the table: see ``LEFT``.
     """
 
     place: str
@@ -61,6 +65,7 @@ class Setting:
     shared: bool = True
     index: str = "SIMPLE"
     retries: int = 1
+    left: str = ""
 
     @property
     def options(self) -> dict[str, str]:
@@ -107,8 +112,15 @@ class Op:
     keys: tuple[str, ...] = ()
     value: int = 0
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows differ after it."""
+        return bool(self.keys) or self.verb == "restore"
+
     def applied(self, rows: Mapping[str, int]) -> dict[str, int]:
         """Rows after it."""
+        if self.verb == "restore":
+            return dict(AT_SAVEPOINT)
         if self.verb in ("upsert", "insert"):
             return {**rows, **dict.fromkeys(self.keys, self.value)}
         if self.verb == "delete":
@@ -270,7 +282,40 @@ def begun(setting: Setting) -> _Begun:
             hf.write(rows_for(dict.fromkeys(keys if value < 2 else keys[:3], value)), setting.place, setting.options)
             world.now += 60
         rows = rows_in(setting.place)
+        assert rows == AT_SAVEPOINT
+        if setting.left:
+            LEFT[setting.left](world, setting)
+            world.now += _DAY
+            rows = rows_in(setting.place)
     return _Begun(world.kernel.saved(), dict(world.objects.stored), world.now + 600, rows)
+
+
+def _leave_failed_write(world: World, setting: Setting) -> None:
+    """A writer dies before its write is complete."""
+
+    def die(actor: Actor, call: Call) -> None:
+        if is_completing(call):
+            world.kill(actor.process)
+
+    world.on_step = die
+    with contextlib.suppress(Died), world.alone(world.process("dead")):
+        hf.HudiTable.open(setting.place).write(rows_for({"k1": 6, "k3": 6}), "upsert", setting.options)
+    world.on_step = None
+
+
+def _leave_savepoint(world: World, setting: Setting) -> None:
+    """A savepoint, and a write after it."""
+    table = hf.HudiTable.open(setting.place)
+    table.services.savepoint(options=setting.options)
+    world.now += 60
+    table.write(rows_for({"k0": 5, "k1": 5}), "upsert", setting.options)
+
+
+LEFT: dict[str, Callable[[World, Setting], None]] = {
+    "failed write": _leave_failed_write,
+    "savepoint": _leave_savepoint,
+}
+"""What stands on a table when a history begins."""
 
 
 def rows_for(values: Mapping[str, int]) -> pa.Table:
@@ -305,7 +350,7 @@ def run(
     traced: bool = False,
     mutation: Callable[[], Any] | None = None,
     prepare: Callable[[World], None] = lambda _: None,
-    judged: Callable[[], bool] = lambda: True,
+    judged: Callable[[History], bool] = lambda _: True,
 ) -> History:
     """Let a history happen, and judge it.
 
@@ -314,7 +359,7 @@ def run(
         traced: whether to keep its calls.
         mutation: makes a context in which a part of the product is missing.
         prepare: is called with the world before it begins.
-        judged: whether to look at what came of it, asked at its end.
+        judged: whether to look at what came of it, asked at its end with what was told.
     """
     history = History(plan)
     begin = begun(plan.setting)
@@ -333,7 +378,7 @@ def run(
         with (mutation or _whole)():
             world.run()
         history.calls = world.steps
-        if not judged():
+        if not judged(history):
             return history
         for actor in world.actors:
             if actor.error is not None:
@@ -475,11 +520,16 @@ _ONE = {"hoodie.cleaner.fileversions.retained": "1"}
 _SOON = {"hoodie.compact.inline.max.delta.commits": "1"}
 SERVICES: dict[str, Callable[[Any, dict[str, str]], object]] = {
     "clean": lambda services, options: services.clean({**options, **_ONE}),
+    "clean_oldest": lambda services, options: services.clean(options),
     "archive": lambda services, options: services.archive(options),
     "savepoint": lambda services, options: services.savepoint(options=options),
     "pending": lambda services, options: services.run_pending(options),
     "compact": lambda services, options: services.compact({**options, **_SOON}),
+    "log_compact": lambda services, options: services.log_compact(
+        {**options, "hoodie.log.compaction.blocks.threshold": "1"}
+    ),
     "cluster": lambda services, options: services.cluster(options),
+    "restore": lambda services, options: services.restore(services.savepoints()["instant"].to_pylist()[-1], options),
     "index": lambda services, options: services.index("column_stats", options=options),
 }
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.simulation.scheduler import EPOCH, Call, Process, Scheduler
 
-__all__ = ["File", "Folder", "Kernel"]
+__all__ = ["File", "Folder", "Kernel", "shape_of"]
 
 
 @dataclass(eq=False, slots=True)
@@ -487,6 +487,13 @@ def _status(node: Node) -> Any:
         st_mtime=node.mtime_ns / 1e9,
         st_ino=node.number,
         st_dev=1,
+    )
+
+
+def shape_of(folder: Folder) -> Any:
+    """Names and contents: what tells two trees apart."""
+    return tuple(
+        (name, node.data if isinstance(node, File) else shape_of(node)) for name, node in sorted(folder.entries.items())
     )
 
 

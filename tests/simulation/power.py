@@ -16,7 +16,7 @@ from typing import Any
 import hudi_fast as hf
 from tests.simulation.histories import Setting, begun, quiet, rows_for, rows_in
 from tests.simulation.installed import World
-from tests.simulation.kernel import File, Folder
+from tests.simulation.kernel import Folder, shape_of
 from tests.simulation.scheduler import Actor, Call
 
 __all__ = ["ACTIONS", "Cuts", "cut_everywhere"]
@@ -144,7 +144,7 @@ def cut_everywhere(
         if call.changes:
             for _ in range(losses):
                 tree = world.kernel.after_loss(chance)
-                left.setdefault(_shape(tree), (tree, f"call {found.calls}, {call.name} {call.path}"))
+                left.setdefault(shape_of(tree), (tree, f"call {found.calls}, {call.name} {call.path}"))
 
     with world.installed(), quiet():
         with world.alone(world.process("before")):
@@ -193,10 +193,3 @@ def _goes_on(
         return f"the table does not go on: {type(error).__name__}: {error}"
     expected = [{**rows, "z9": 9} for rows in (first, after)]  # what was planned, such as a rollback, is finished
     return "" if last in expected else f"rows {first} became {last}"
-
-
-def _shape(folder: Folder) -> Any:
-    """What tells two trees apart."""
-    return tuple(
-        (name, node.data if isinstance(node, File) else _shape(node)) for name, node in sorted(folder.entries.items())
-    )

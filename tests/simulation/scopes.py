@@ -8,8 +8,14 @@
     until no order is left
 
 This is dynamic partial-order reduction with sleep sets (Flanagan and Godefroid, 2005). A call is a step on a file, the
-names in a folder, or a lock. Who waits for a lock cannot go on. A pause is over at once, and clocks do not jump: it is
-the order that matters here.
+names in a folder, or a lock. Two calls that make two names in one folder commute; a listing commutes with neither. Who
+waits for a lock cannot go on. A pause is over at once, and clocks do not jump: it is the order that matters here.
+
+Two grains: ``every call``; or ``timeline``, in which a new data file and a listing of its folder commute. Nobody may
+look at a data file before the timeline tells of it, and the order of the calls on the timeline is tried. Deleting a
+data file commutes with no listing in either grain.
+
+Orders that leave the same files, and told the same, are judged once.
 
 What must hold after each run are the invariants of Jack Vanlightly's model of Hudi in TLA+ (``hudi.tla``):
 ``ConsistentRead`` (what was written is read, at its time and later, until something newer is written) and
@@ -18,18 +24,23 @@ What must hold after each run are the invariants of Jack Vanlightly's model of H
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.histories import Op, Plan, Setting, told
+from tests.simulation.histories import History, Op, Plan, Setting, told
 from tests.simulation.histories import run as run_history
+from tests.simulation.kernel import shape_of
 from tests.simulation.scheduler import Actor, Call, Scheduler
 
-__all__ = ["Found", "explore"]
+__all__ = ["GRAINS", "Found", "explore"]
 
-Touched = tuple[tuple[str, bool], ...]
-"""What a call touches, and whether it changes that."""
+Touched = tuple[tuple[str, str], ...]
+"""What a call touches, and how: it is read, changed, or gets or loses a name."""
+
+READ, CHANGE, NAME = "read", "change", "name"
+GRAINS = ("timeline", "every call")
 
 
 @dataclass
@@ -40,6 +51,7 @@ class Found:
         orders: runs that differ in more than calls that commute.
         pruned: runs that turned out to be like an earlier one.
         states: choices between calls: states of the table and of its actors.
+        ends: different tables and outcomes that were judged.
         calls: of all runs.
         wrong: what went wrong, with the history.
         is_complete: whether no order is left.
@@ -48,13 +60,15 @@ class Found:
     orders: int = 0
     pruned: int = 0
     states: int = 0
+    ends: int = 0
     calls: int = 0
     wrong: list[str] = field(default_factory=list)
     is_complete: bool = False
 
     def __str__(self) -> str:
         rest = "" if self.is_complete else ", and there are more"
-        return f"{self.orders} orders, {self.states} states, {self.calls} calls, {self.pruned} runs pruned{rest}"
+        figures = f"{self.orders} orders, {self.states} states, {self.ends} ends, {self.calls} calls"
+        return f"{figures}, {self.pruned} pruned{rest}"
 
 
 @dataclass
@@ -81,6 +95,8 @@ def explore(
     most: int = 100_000,
     mutation: Callable[[], Any] | None = None,
     until_wrong: bool = False,
+    grain: str = "every call",
+    seconds: float = float("inf"),
 ) -> Found:
     """Try all orders.
 
@@ -90,12 +106,18 @@ def explore(
         most: runs after which to end.
         mutation: makes a context in which a part of the product is missing.
         until_wrong: whether to end with the first order in which something went wrong.
+        grain: which calls commute; see above.
+        seconds: after which to end.
     """
-    found, nodes = Found(), list[_Node]()
+    found, nodes, ends = Found(), list[_Node](), set[int]()
+    deadline = time.monotonic() + seconds
     for _ in range(most):
-        order = _Order(nodes, set(scripts))
+        if time.monotonic() > deadline:
+            break
+        order = _Order(nodes, set(scripts), grain, ends)
         plan = Plan(0, setting, scripts, switches=1.0)
         history = run_history(plan, mutation=mutation, prepare=order.prepare, judged=order.is_new)
+        found.ends = len(ends)
         found.calls += history.calls
         found.states += order.made
         if order.is_pruned:
@@ -121,17 +143,22 @@ def explore(
 class _Order:
     """One run: a chooser that follows the nodes there are and makes new ones."""
 
-    def __init__(self, nodes: list[_Node], actors: set[str]) -> None:
-        self._nodes, self._actors, self._at = nodes, actors, 0
+    def __init__(self, nodes: list[_Node], actors: set[str], grain: str, ends: set[int]) -> None:
+        self._nodes, self._actors, self._grain, self._ends, self._at = nodes, actors, grain, ends, 0
         self._prefix = len(nodes)
         self._clocks: dict[str, dict[str, int]] = {name: {} for name in actors}
         self._last: list[tuple[str, Touched, dict[str, int], bool]] = []
         self.made, self.is_pruned = 0, False
         self._world: Any = None
 
-    def is_new(self) -> bool:
-        """Whether no earlier run was like this one."""
-        return not self.is_pruned
+    def is_new(self, history: History) -> bool:
+        """Whether no earlier run was like this one, or ended like it."""
+        if self.is_pruned:
+            return False
+        end = hash((shape_of(self._world.kernel.root), _told_by(history), repr(_errors(self._world))))
+        is_new = end not in self._ends
+        self._ends.add(end)
+        return is_new
 
     def names(self) -> str:
         """Who went on, state by state."""
@@ -145,20 +172,44 @@ class _Order:
     def choose(self, world: Scheduler, ready: list[Actor]) -> Actor:
         """Pick the next actor."""
         for one in ready:  # what touches nothing happens at once
-            if one.process.dead or one.name not in self._actors or one.next_call is None or _is_free(one.next_call):
+            if (
+                one.process.dead
+                or one.name not in self._actors
+                or one.next_call is None
+                or self._is_free(one.next_call)
+            ):
                 return one
         held = self._world.kernel.holders
         able = {one.name: one for one in ready if not self._waits(one, held)}
         if not able:  # a lock is polled by who holds another: let it fail
             able = {one.name: one for one in ready}
         if self._at == len(self._nodes):
-            self._make({name: _touched(one.next_call) for name, one in able.items()}, world.current)
+            self._make({name: self._touched(one.next_call) for name, one in able.items()}, world.current)
         node = self._nodes[self._at]
         if node.chosen not in able:
             raise AssertionError(f"not the same run again: {node.chosen} of {sorted(able)} at {self._at}")
         self._take(node, able[node.chosen])
         self._at += 1
         return able[node.chosen]
+
+    def _is_free(self, call: Call) -> bool:
+        return call.name in ("wait", "fsync", "mkdir", "exchange") or not self._touched(call)
+
+    def _touched(self, call: Call | None) -> Touched:
+        if call is None or "/.locks" in call.path:
+            return ()
+        path, folder = call.path, call.path.rpartition("/")[0] + "/"
+        if call.name in ("lock", "unlock"):
+            return ((path, CHANGE),)
+        if call.name == "list":
+            return ((f"{path}/", READ),)
+        if not call.changes:
+            return ((path, READ),)
+        if call.name == "rmdir":  # it must be empty
+            return ((path, CHANGE), (f"{path}/", READ), (folder, NAME))
+        if call.name == "written" or (call.name == "create" and self._grain == "timeline" and _is_data(path)):
+            return ((path, CHANGE),)
+        return ((path, CHANGE), (folder, NAME)) if call.name in ("link", "unlink", "create", "rename") else ()
 
     def _waits(self, actor: Actor, held: Mapping[int, int]) -> bool:
         call = actor.next_call
@@ -186,7 +237,7 @@ class _Order:
     def _take(self, node: _Node, actor: Actor) -> None:
         """Note a call, and the orders to try because of it."""
         assert actor.next_call is not None
-        name, touched = actor.name, _touched(actor.next_call)
+        name, touched = actor.name, self._touched(actor.next_call)
         known = self._clocks[name]  # what came before this call, whichever way the race goes
         clock = dict(known)
         raced = False
@@ -207,27 +258,27 @@ class _Order:
         self._last.append((name, touched, clock, releases))
 
 
-def _is_free(call: Call) -> bool:
-    return call.name in ("wait", "fsync", "mkdir", "exchange") or not _touched(call)
+def _told_by(history: History) -> Any:
+    """What actors were told, and what was over before what began."""
+    steps = history.steps
+    over = tuple(one.end is not None and one.end < other.begin for one in steps for other in steps)
+    rows = tuple(None if one.rows is None else tuple(sorted(one.rows.items())) for one in steps)
+    return tuple((one.process, one.outcome, one.error) for one in steps), rows, over
 
 
-def _touched(call: Call | None) -> Touched:
-    if call is None:
-        return ()
-    path = call.path
-    if call.name in ("lock", "unlock"):
-        return ((path, True),)
-    if "/.locks" in path:
-        return ()
-    if call.name == "list":
-        return ((f"{path}/", False),)
-    folder = path.rpartition("/")[0] + "/"
-    if not call.changes:
-        return ((path, False),)
-    if call.name == "written":
-        return ((path, True),)
-    return ((path, True), (folder, True)) if call.name in ("link", "unlink", "create", "rename", "rmdir") else ()
+def _errors(world: Any) -> list[BaseException | None]:
+    return [actor.error for actor in world.actors]
+
+
+def _is_data(path: str) -> bool:
+    """Whether a file is no part of a timeline, and nothing that writers agree by."""
+    return path.rpartition("/")[2].endswith((".parquet", ".hfile")) or ".log." in path
 
 
 def _conflict(one: Touched, other: Touched) -> bool:
-    return any(name == each and (changes or changes_too) for name, changes in one for each, changes_too in other)
+    """Whether two calls do not commute."""
+    return any(name == each and _clash(how, how_too) for name, how in one for each, how_too in other)
+
+
+def _clash(one: str, other: str) -> bool:
+    return CHANGE in (one, other) or (one != other and NAME in (one, other))

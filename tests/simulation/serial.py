@@ -40,7 +40,7 @@ class Step:
 def explained(rows: Mapping[str, int], steps: Sequence[Step]) -> list[str]:
     """What is wrong; nothing if there is such an order."""
     certain = [one for one in steps if one.outcome != "refused"]
-    told = [one for one in certain if (one.rows is not None if one.op.verb == "read" else one.op.keys)]
+    told = [one for one in certain if (one.rows is not None if one.op.verb == "read" else one.op.changes_rows)]
     seen: set[tuple[frozenset[int], tuple[tuple[str, int], ...]]] = set()
 
     def fits(left: frozenset[int], state: Mapping[str, int]) -> bool:

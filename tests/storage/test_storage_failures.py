@@ -5,10 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ThrottledError
 from hudi_fast.storage.failures import is_failure, naming_file, storage_failure, telling_failures, tells_failures
 
@@ -80,3 +86,37 @@ def test_a_file_is_named_once() -> None:
         with pytest.raises(OSError, match=r"p/f\.parquet") as caught, naming_file("p/f.parquet"):
             raise error
         assert str(caught.value).count("f.parquet") == 1
+
+
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a file fails from now on, as a disk does."""
+
+    def fail(_: Storage, path: str, *__: object, **___: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(Storage, "open_input", fail)
+
+
+LAZY: dict[str, Callable[[hf.HudiTable], Callable[[], object]]] = {
+    "to_batches": lambda table: table.to_batches().read_all,
+    "cdc_batches": lambda table: table.cdc_batches("earliest").read_all,
+    "scan, table": lambda table: table.scan().to_table,
+    "scan, batches": lambda table: partial(list, table.scan().to_batches()),
+    "scan, head": lambda table: partial(table.scan().head, 1),
+    "scan, expression": lambda table: table.scan().scanner({"twice": pc.field("v") * 2}).to_table,
+}
+
+
+@pytest.mark.parametrize("way", LAZY)
+def test_rows_that_are_read_later_tell_of_storage(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.table.cdc.enabled": "true",
+    }
+    for value in (1, 2):
+        hf.write(pa.table({"id": [1, 2], "v": [value, value]}), tmp_path, settings)
+    read = LAZY[way](hf.HudiTable.open(tmp_path))
+    broken(monkeypatch)
+    with pytest.raises(hf.StorageFailedError, match=f"{tmp_path} failed because of storage: .*Check the disk"):
+        read()

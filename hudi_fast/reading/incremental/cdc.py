@@ -41,6 +41,7 @@ from hudi_fast.reading.shown_columns import shown_columns
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.concurrency import reads_at_once
+from hudi_fast.storage.failures import told_while_read
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS
@@ -171,7 +172,7 @@ def changes_batches(
     """The changes as a stream, in no particular order; arguments and errors as for :func:`changes_table`."""
     schema, finish = _finishing(columns, filter)
     batches = in_threads(plan.units, lambda unit: map(finish, read_changes(plan, unit)), plan.threads)
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    return pa.RecordBatchReader.from_batches(schema, told_while_read(batches, plan.storage.uri))
 
 
 def _finishing(

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, CdcPlan, read_changes
 from hudi_fast.spark.arrow import numbers_of, parallelism
 from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.storage.failures import told_while_read
 
 __all__ = ["incremental_frame"]
 
@@ -36,7 +37,7 @@ def incremental_frame(spark: Any, plan: CdcPlan, filter: pc.Expression | None = 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for share in [share for batch in batches for share in batch.column(0).to_pylist()]:
             for number in shares[share]:
-                for changes in read_changes(plan, plan.units[number]):
+                for changes in told_while_read(read_changes(plan, plan.units[number]), plan.storage.uri):
                     yield changes if filter is None else changes.filter(filter)
 
     return numbers_of(spark, tasks, tasks, sum(weights), len(schema)).mapInArrow(run, schema)

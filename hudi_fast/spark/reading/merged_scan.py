@@ -38,6 +38,7 @@ from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, log_rows_of_s
 from hudi_fast.spark.arrow import numbers_of, parallelism
 from hudi_fast.spark.reading.native_scan import NarrowSlices, native_scan
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
+from hudi_fast.storage.failures import told_while_read
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["beside_scan", "core_scan", "scan_with_logs"]
@@ -125,7 +126,9 @@ def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_nam
 
     few_rows = scan.filter is not None or not scan.base_rows
     size = sum(one.weight if scan.base_rows else _log_bytes(one) for one in slices)
-    return _in_workers(spark, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, form.schema, size)
+    return _in_workers(
+        spark, scan.storage.uri, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, form.schema, size
+    )
 
 
 def _brought(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None) -> Any:
@@ -141,7 +144,7 @@ def _brought(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name
             yield pa.RecordBatch.from_arrays([*made.columns, row], schema=target)
 
     size = sum(map(_log_bytes, slices))
-    return _in_workers(spark, slices, _LIGHT_TASK_BYTES, read, form.schema.add(_ROW, "long"), size)
+    return _in_workers(spark, scan.storage.uri, slices, _LIGHT_TASK_BYTES, read, form.schema.add(_ROW, "long"), size)
 
 
 @dataclass(frozen=True)
@@ -179,10 +182,12 @@ def _hidden(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Any:
         stored, logged = hidden_rows(scan, slices[number])
         yield pa.record_batch([_codes(slices[number], np.concatenate([stored, logged + _ENTRY]))], names=[_ROW])
 
-    return _in_workers(spark, slices, _LIGHT_TASK_BYTES, read, StructType().add(_ROW, "long"), 0)
+    return _in_workers(spark, scan.storage.uri, slices, _LIGHT_TASK_BYTES, read, StructType().add(_ROW, "long"), 0)
 
 
-def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: Read, schema: Any, size: int) -> Any:
+def _in_workers(
+    spark: Any, uri: str, slices: Sequence[FileSlice], task_bytes: int, read: Read, schema: Any, size: int
+) -> Any:
     """Apply ``read`` to the numbers of the slices, in tasks of that many bytes, but at least one for each processor.
 
     ``size``: of the rows in bytes, for Spark's optimizer.
@@ -190,7 +195,7 @@ def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: 
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            yield from read(number)
+            yield from told_while_read(read(number), uri)
 
     processors, count = parallelism(spark), len(slices)
     tasks = min(count, 4 * processors, max(processors, sum(one.weight for one in slices) // task_bytes))

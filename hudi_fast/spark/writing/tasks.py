@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
+import platform
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,7 @@ from hudi_fast.spark.arrow import is_local
 from hudi_fast.spark.job_errors import explained_job_errors, lack_of_memory, out_of_memory
 from hudi_fast.spark.writing.packed_ranges import PackedRanges
 from hudi_fast.storage.conditional import credentials_advice, has_expired
+from hudi_fast.storage.failures import storage_failure
 from hudi_fast.storage.local_sync import sync
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
@@ -104,8 +106,8 @@ def answers(
 ) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
-    A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception; so do a lack of memory
-    and credentials that have expired. One that may pass fails the task instead, so that Spark tries it again, unless it
+    A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception; so do a lack of memory,
+    credentials that have expired, and other failures of storage. One that may pass fails the task instead, so that Spark tries it again, unless it
     is the last of ``attempts``.
     """
 
@@ -135,11 +137,14 @@ def _failure(error: Exception, plan: FilePlan | None) -> HudiError | None:
         made: HudiError = out_of_memory("" if plan is None else plan.storage.uri, text)
         made.__cause__ = cause
         return made
-    if isinstance(error, OSError) and has_expired(error):
+    if isinstance(error, HudiError) or not isinstance(error, OSError):
+        return error if isinstance(error, HudiError) else None
+    if has_expired(error):
         made = CommitError(str(error) if plan is None else credentials_advice(plan.storage.uri, plan.instant))
-        made.__cause__ = error
-        return made
-    return error if isinstance(error, HudiError) else None
+    else:
+        made = storage_failure(error, f"A task on {platform.node()}", "")  # the driver says what comes of it
+    made.__cause__ = error
+    return made
 
 
 @contextlib.contextmanager
