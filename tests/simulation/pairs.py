@@ -65,13 +65,13 @@ _SERVICES = {
 """Services without a metadata table: table types, and what was left on the table."""
 
 _VERBS = {"clean": "clean_oldest", "rollback": "clean_oldest"}
-"""A clean rolls failed writes back first. It deletes one file of each file group here."""
+"""A clean rolls failed writes back first. It deletes one file here."""
 
 
 def _pairs() -> Iterator[tuple[str, Pair]]:
     for kind, short in _SHORT.items():
         for version in ("9", "6"):
-            table = Setting(LOCAL, kind, version, metadata=False, retries=0)
+            table = Setting(LOCAL, kind, version, metadata=False, retries=0, small=True)
             name = f"{short} {version}"
             yield f"{name}: two writers of a file group", Pair(table, SAME_GROUP)
             if version == "9":
@@ -83,7 +83,7 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
                 if kind in kinds and (version == "9" or service in ("clean", "rollback", "compact", "cluster")):
                     op = Op(_VERBS.get(service, service))
                     yield f"{name}: a writer and {service}", Pair(replace(table, left=left), op)
-        indexed = Setting(LOCAL, kind, "9", metadata=True, retries=0)
+        indexed = Setting(LOCAL, kind, "9", metadata=True, retries=0, small=True)
         yield f"{short} 9, metadata table: two writers of a file group", Pair(indexed, SAME_GROUP)
         yield f"{short} 9, metadata table: a writer and index", Pair(indexed, Op("index"))
         yield f"{short} 9, metadata table: a writer and clean", Pair(indexed, Op("clean_oldest"))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import pickle
 import sys
+import zlib
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,7 +14,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, CorruptTableError, FileGoneError, HudiError
-from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts, write_partitions
+from hudi_fast.spark.writing.tasks import Answer, answers, is_tried_again, task_attempts, write_partitions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.draft import draft_plan
@@ -87,3 +90,22 @@ def test_rows_of_a_partition_in_several_parts_are_refused(tmp_path):
     make_marker_folder(plan.storage, plan.instant)
     with pytest.raises(hf.CommitError, match=r"'p0' of .* have the same hash"):
         write_partitions(plan)(iter(rows.to_batches()))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), hf.StorageFailedError),
+        (PermissionError(errno.EACCES, "Permission denied"), hf.StorageAccessError),
+        (SLOW, hf.StorageFailedError),
+        (hf.FileGoneError("gone", "f"), hf.FileGoneError),
+    ],
+)
+def test_a_failure_of_storage_is_an_answer_of_its_task(error: Exception, kind: type[Exception]) -> None:
+    def work(_: object) -> Answer:
+        raise error
+
+    (answered,) = answers(None, work)([])
+    found = pickle.loads(zlib.decompress(answered.column(0)[0].as_py())).error
+    assert type(found) is kind
+    assert str(error) in str(found)

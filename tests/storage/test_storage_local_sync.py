@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -165,3 +167,48 @@ def test_an_option_leaves_it_to_the_operating_system(tmp_path: Path, monkeypatch
     monkeypatch.setattr(local_sync, "to_disk", waited.append)
     hf.write(plain_rows(range(8)), tmp_path / "t", given("9", "MERGE_ON_READ", **{"hudi_fast.fsync": "false"}))
     assert waited == []
+
+
+def begun_of(monkeypatch: pytest.MonkeyPatch, answer: int = 0) -> list[int]:
+    """Sizes of the files that the disk was asked to begin with."""
+    asked: list[int] = []
+
+    def begin(descriptor: int, *_: int) -> int:
+        asked.append(os.fstat(descriptor).st_size)
+        return answer
+
+    monkeypatch.setattr(local_sync, "_sync_file_range", begin)
+    return asked
+
+
+@pytest.mark.parametrize("answer", [0, -1])
+def test_the_disk_begins_with_a_large_file_when_it_is_closed(
+    answer: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, storage = begun_of(monkeypatch, answer), Storage(tmp_path)
+    for name, size in (("large", 3 << 20), ("small", 1000)):
+        with storage.open_output(name) as sink:
+            sink.write(b"x" * size)
+            assert name != "large" or asked == []
+    assert asked == [3 << 20]
+    assert storage.read_bytes("large") == b"x" * (3 << 20)
+    storage.sync()
+    with storage.without_sync().open_output("large") as sink:
+        sink.write(b"x" * (3 << 20))
+    assert asked == [3 << 20]
+
+
+def test_a_system_that_cannot_begin_early_syncs_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_sync, "_sync_file_range", None)
+    synced: list[str] = []
+    monkeypatch.setattr(local_sync, "to_disk", synced.append)
+    storage = Storage(tmp_path)
+    with storage.open_output("large") as sink:
+        sink.write(b"x" * (2 << 20))
+    storage.sync()
+    assert str(tmp_path / "large") in synced
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of Linux")
+def test_linux_begins_early() -> None:
+    assert local_sync._sync_file_range is not None

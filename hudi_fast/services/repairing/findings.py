@@ -16,6 +16,7 @@ __all__ = ["FINDING_KINDS", "Finding", "RepairPlan", "RepairResult"]
 
 FINDING_KINDS = (
     "lost content",
+    "lost body",
     "orphan file",
     "failed delete",
     "failed write",

@@ -9,7 +9,8 @@ plan lost, no files     removes the instant from the timeline              it ca
 plan lost, with files   nothing                                            the files may hold rows
 pending restore         nothing                                            restoring again finishes it
 inflight savepoint      removes it from the timeline                       it protects no files yet
-completed body lost     nothing                                            nothing else lists its files
+write, its body lost    writes it again if its files are certain           see ``lost_bodies``
+other body lost         nothing                                            nothing else has its content
 ======================  =================================================  ==========================================
 
 A pending service with a plan is not a finding: it can be executed.
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.repairing.findings import Finding
 from hudi_fast.services.repairing.inspection import Inspection
+from hudi_fast.services.repairing.lost_bodies import UncertainError, rebuilt_body
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.heartbeat import is_alive
@@ -70,7 +72,7 @@ _LOST = {
 
 
 def find_instants(inspection: Inspection) -> Iterator[Finding]:
-    """Findings of the kinds ``failed write`` and ``dangling instant``, oldest first."""
+    """Findings of the kinds ``lost body``, ``failed write`` and ``dangling instant``, oldest first."""
     with_files = _instants_with_files(inspection)
     restoring = inspection.timeline.pending_restore is not None
     for instant in inspection.timeline.instants:
@@ -219,15 +221,30 @@ def _completed(inspection: Inspection, instant: Instant) -> Finding | None:
     if instant.action in WRITE_ACTIONS:
         if file.size and _reads(inspection, file, decode_commit_metadata):
             return None
-        advice = (
-            "A completed write whose body is empty or truncated, so that its files are unknown. Restore the file, or "
-            "roll the write back with services.rollback() or `hudi-fast rollback`, and write its rows again."
-        )
+        return _lost_body(inspection, instant, file)
     elif instant.action not in _BODIES or (file.size and _reads(inspection, file, _BODIES[instant.action])):
         return None
     else:
         advice = f"The body of a completed {instant.action} is empty or truncated. {_LOST[instant.action]}"
     return Finding("dangling instant", instant.requested, file.path, file.size, False, advice)
+
+
+def _lost_body(inspection: Inspection, instant: Instant, file: FileStat) -> Finding:
+    """A completed write whose body is lost: it is written again where its files are certain."""
+    lost = "A completed write whose body is empty or truncated"
+    try:
+        rebuilt_body(inspection, instant)
+    except UncertainError as error:
+        advice = (
+            f"{lost}, so that its files are unknown: {error}. Restore the file, or roll the write back with "
+            "services.rollback() or `hudi-fast rollback`, and write its rows again."
+        )
+        return Finding("dangling instant", instant.requested, file.path, file.size, False, advice)
+    advice = (
+        f"{lost}. The metadata table lists its files, and all are there: the body is written again. Its figures of "
+        "rows, and a checkpoint of a stream, stay lost."
+    )
+    return Finding("lost body", instant.requested, file.path, file.size, True, advice)
 
 
 def _reads(inspection: Inspection, file: FileStat, decode: _Decode) -> bool:

@@ -2,8 +2,8 @@
 
 ::
 
-    the table's lock ─► inspect again ─► does the plan still fit? ─► properties ─► instants without a plan
-        ─► rollbacks, finished and new ─► data files ─► markers, temporary files, heartbeats
+    the table's lock ─► inspect again ─► does the plan still fit? ─► properties ─► lost bodies
+        ─► instants without a plan ─► rollbacks, finished and new ─► data files ─► markers, temporary files, heartbeats
 
 The next repair finds what an abandoned one left. No query needs anything that a repair removes.
 """
@@ -17,11 +17,13 @@ from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError
 from hudi_fast.services.repairing.findings import Finding, RepairPlan, RepairResult
+from hudi_fast.services.repairing.inspection import inspect_table
+from hudi_fast.services.repairing.lost_bodies import rebuilt_body
 from hudi_fast.services.repairing.plan import plan_repair
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.heartbeat import heartbeat_path
-from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 from hudi_fast.writing.session import TableSession
@@ -76,6 +78,7 @@ def _execute(session: TableSession, chosen: Sequence[Finding]) -> tuple[str, tup
     session.require_lock()
     if _of(chosen, "properties backup"):
         update_properties(storage, {})
+    _write_bodies(session, _of(chosen, "lost body"))
     _remove_instants(storage, _of(chosen, "dangling instant"))
     instant, rolled_back = _roll_back(session, _of(chosen, "failed write"))
     paths = [one.path for one in _of(chosen, *_DATA)]
@@ -111,6 +114,27 @@ def _remove_instants(storage: Storage, findings: Sequence[Finding]) -> None:
     config = _config(storage)
     for instant in _pending_of(storage, config, findings):
         delete_instant_files(storage, config, instant)
+
+
+def _write_bodies(session: TableSession, findings: Sequence[Finding]) -> None:
+    """Write lost bodies of completed writes again."""
+    if not findings:
+        return
+    storage, paths = session.storage, {one.path for one in findings}
+    inspection = inspect_table(storage, session.heartbeat_rule, locked=True)
+    folder = inspection.config.timeline_folder
+    for instant in inspection.timeline.completed():
+        path = f"{folder}/{instant.file_name}"
+        if path in paths:
+            body, modified_ms = (
+                rebuilt_body(inspection, instant),
+                inspection.files_of(instant)[State.COMPLETED].modified_ms,
+            )
+            storage.write_bytes(path, body)
+            if inspection.config.layout_version == 1:  # the write was completed at that time
+                storage.set_modified(path, modified_ms)
+    storage.sync()
+    session.changed()
 
 
 def _roll_back(session: TableSession, findings: Sequence[Finding]) -> tuple[str, tuple[str, ...]]:
