@@ -31,8 +31,9 @@ N ?= 10000
 MINUTES ?= 240
 SEED ?=
 BESIDE_HUDI ?= 200
-# Histories of the simulated world: ten for each of the others.
+# Histories of the simulated world: ten for each of the others; and minutes for all orders of each pair of its actors.
 SIMULATED ?= $(shell expr $(N) \* 10)
+PAIR_MINUTES ?= 20
 ON_SERVERS ?= 100
 # Writes on a Spark cluster that a fault meets.
 KILLS ?= 500
@@ -173,6 +174,7 @@ durations: setup built-servers
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.simulation.soak --number $(SIMULATED) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.simulation.pairs --minutes $(PAIR_MINUTES)
 	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --tier long -s tests/concurrency/test_concurrency_jvm.py
 	HISTORIES_ON_SERVERS=$(ON_SERVERS) $(BIN)/python -m pytest --tier long -s tests/concurrency/test_concurrency_locks.py
 

@@ -15,8 +15,9 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, read_commit
+from tests.peer.client import RealHudi
 from tests.support.mor_tables import mor_options
-from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 METADATA = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "false"}
 
@@ -77,6 +78,19 @@ def test_a_lost_body_is_written_again_from_the_metadata_table(version: str, mor:
         table.services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
     assert table.count() == len(rows) + 1
     assert_tidy(tmp_path)
+
+
+def test_apache_hudi_reads_and_goes_on_after_bodies_were_written_again(hudi_12: RealHudi, tmp_path: Path) -> None:
+    for version, mor in (("6", False), ("9", False), ("9", True)):
+        path = tmp_path / f"{version}-{mor}"
+        table, rows = make(path, version, mor), table_rows(path)
+        for lost in completed(path, version):
+            lost.write_bytes(b"")
+        assert {one.kind for one in table.services.repair().repaired} == {"lost body"}
+        found = hudi_12.read(path, {"hoodie.metadata.enable": "true"})
+        assert rows_of(found) == rows
+        hudi_12.write(plain_rows([1, 50], ts=60), path, settings_of(version, mor))
+        assert table_rows(path).keys() == {*rows, *rows_of(plain_rows([50]))}
 
 
 def test_a_lost_body_of_a_compaction_is_written_again(tmp_path: Path) -> None:
@@ -148,3 +162,28 @@ def test_a_write_that_replaces_groups_or_logs_to_files_of_others_is_left_to_a_pe
     (found,) = [one for one in table.services.plan_repair().findings if one.instant == lost.name[:17]]
     assert (found.kind, found.repairable) == ("dangling instant", False)
     assert why in found.advice
+
+
+def metadata_files(path: Path) -> list[Path]:
+    """Data files of the metadata table that its commits name, and files of its completed writes."""
+    folder = path / ".hoodie/metadata"
+    data = [*folder.glob("files/*.hfile"), *folder.glob("files/.files*_2*.log.1_0-0-0")]
+    return [*data, *sorted(folder.glob(".hoodie/timeline/*_*.deltacommit"))[-2:]]
+
+
+def test_what_the_metadata_table_has_lost_is_named_and_the_way_back_works(tmp_path: Path) -> None:
+    table, rows = make(tmp_path), table_rows(tmp_path)
+    kept = {file: file.read_bytes() for file in metadata_files(tmp_path)}
+    assert len(kept) > 4
+    for lost in kept:
+        lost.write_bytes(b"")
+        found = [one for one in table.services.plan_repair().findings if one.path == str(lost.relative_to(tmp_path))]
+        assert [(one.kind, one.repairable) for one in found] == [("metadata table", False)], lost
+        assert ("No query needs it" if lost.suffix == ".deltacommit" else "builds it again") in found[0].advice
+        lost.write_bytes(kept[lost])
+    assert table.services.plan_repair().findings == ()
+    next(iter(kept)).write_bytes(b"")
+    hf.write(plain_rows([9], ts=9), tmp_path, settings_of("9", False))
+    assert table.services.validate().differences.num_rows == 0
+    assert table.services.plan_repair().findings == ()
+    assert table_rows(tmp_path).keys() > rows.keys()

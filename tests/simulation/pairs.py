@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
-from tests.simulation.histories import Op, Setting
-from tests.simulation.installed import LOCAL
+from tests.simulation.histories import Fault, Op, Setting
+from tests.simulation.installed import LOCAL, S3
 from tests.simulation.scopes import GRAINS, Found, explore
 
 __all__ = ["PAIRS", "Pair", "main"]
@@ -26,6 +26,8 @@ _SHORT = {COW: "cow", MOR: "mor"}
 WRITE = Op("upsert", ("k0",), 7)
 SAME_GROUP = Op("upsert", ("k2",), 8)
 OTHER_GROUP = Op("upsert", ("k1",), 8)
+ASLEEP = (Fault("pause", "A", 0, "completing", 4000.0),)
+"""The first one stops between its check of the lock and its completed file, for longer than its lease."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,13 @@ class Pair:
         setting: their table.
         other: what the second one does; the first one upserts a row.
         first: what the first one does.
+        faults: what goes wrong, in every order.
     """
 
     setting: Setting
     other: Op
     first: Op = WRITE
+    faults: tuple[Fault, ...] = ()
 
     @property
     def scripts(self) -> Mapping[str, tuple[Op, ...]]:
@@ -49,7 +53,7 @@ class Pair:
 
     def explored(self, grain: str, seconds: float = float("inf")) -> Found:
         """All orders of its calls."""
-        return explore(self.setting, self.scripts, grain=grain, seconds=seconds)
+        return explore(self.setting, self.scripts, grain=grain, faults=self.faults, seconds=seconds)
 
 
 _SERVICES = {
@@ -84,6 +88,8 @@ def _pairs() -> Iterator[tuple[str, Pair]]:
                     op = Op(_VERBS.get(service, service))
                     yield f"{name}: a writer and {service}", Pair(replace(table, left=left), op)
         indexed = Setting(LOCAL, kind, "9", metadata=True, retries=0, small=True)
+        shared = Setting(S3, kind, "9", metadata=False, retries=0, small=True)
+        yield f"{short} 9, S3: two writers, one outlives its lease", Pair(shared, SAME_GROUP, faults=ASLEEP)
         yield f"{short} 9, metadata table: two writers of a file group", Pair(indexed, SAME_GROUP)
         yield f"{short} 9, metadata table: a writer and index", Pair(indexed, Op("index"))
         yield f"{short} 9, metadata table: a writer and clean", Pair(indexed, Op("clean_oldest"))

@@ -9,7 +9,8 @@
 
 This is dynamic partial-order reduction with sleep sets (Flanagan and Godefroid, 2005). A call is a step on a file, the
 names in a folder, or a lock. Two calls that make two names in one folder commute; a listing commutes with neither. Who
-waits for a lock cannot go on. A pause is over at once, and clocks do not jump: it is the order that matters here.
+waits for a lock of the machine cannot go on; requests of a lock in an object store happen at once. A pause is over at
+once, and clocks do not jump, unless a fault says so: it is the order that matters here.
 
 Two grains: ``every call``; or ``timeline``, in which a new data file and a listing of its folder commute. Nobody may
 look at a data file before the timeline tells of it, and the order of the calls on the timeline is tried. Deleting a
@@ -29,7 +30,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.histories import History, Op, Plan, Setting, told
+from tests.simulation.histories import Fault, History, Op, Plan, Setting, told
 from tests.simulation.histories import run as run_history
 from tests.simulation.kernel import shape_of
 from tests.simulation.scheduler import Actor, Call, Scheduler
@@ -96,6 +97,7 @@ def explore(
     mutation: Callable[[], Any] | None = None,
     until_wrong: bool = False,
     grain: str = "every call",
+    faults: tuple[Fault, ...] = (),
     seconds: float = float("inf"),
 ) -> Found:
     """Try all orders.
@@ -107,6 +109,7 @@ def explore(
         mutation: makes a context in which a part of the product is missing.
         until_wrong: whether to end with the first order in which something went wrong.
         grain: which calls commute; see above.
+        faults: what goes wrong, in every order.
         seconds: after which to end.
     """
     found, nodes, ends = Found(), list[_Node](), set[int]()
@@ -115,7 +118,7 @@ def explore(
         if time.monotonic() > deadline:
             break
         order = _Order(nodes, set(scripts), grain, ends)
-        plan = Plan(0, setting, scripts, switches=1.0)
+        plan = Plan(0, setting, scripts, faults, switches=1.0)
         history = run_history(plan, mutation=mutation, prepare=order.prepare, judged=order.is_new)
         found.ends = len(ends)
         found.calls += history.calls
@@ -155,7 +158,9 @@ class _Order:
         """Whether no earlier run was like this one, or ended like it."""
         if self.is_pruned:
             return False
-        end = hash((shape_of(self._world.kernel.root), _told_by(history), repr(_errors(self._world))))
+        world = self._world
+        objects = tuple(sorted((name, one.data) for name, one in world.objects.stored.items()))
+        end = hash((shape_of(world.kernel.root), objects, _told_by(history), repr(_errors(world))))
         is_new = end not in self._ends
         self._ends.add(end)
         return is_new

@@ -8,63 +8,72 @@ from functools import partial
 import pytest
 
 from tests.simulation.bugs import planted
-from tests.simulation.histories import Op, Setting
-from tests.simulation.installed import LOCAL
-from tests.simulation.scopes import explore
+from tests.simulation.pairs import PAIRS, SAME_GROUP, WRITE, Pair
+from tests.simulation.scopes import GRAINS, explore
 
-A = (Op("upsert", ("k0",), 7),)
-B = (Op("upsert", ("k2",), 8),)
-"""Of the same file group."""
-
-MOST = 20_000
-"""Orders to try; the test prints whether there are more."""
-
-COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
-SERVICES = {COW: ("clean", "cluster", "archive", "savepoint"), MOR: ("clean", "compact", "cluster", "archive")}
+SCRIPTS = {"A": (WRITE,), "B": (SAME_GROUP,)}
+COMPLETE = ("cow 9: two writers of a file group", "cow 9: a writer and a reader")
+"""Pairs whose orders are few."""
 
 
-def setting(kind: str, version: str = "9") -> Setting:
-    return Setting(LOCAL, kind, version, metadata=False, retries=0)
+def assert_nothing_lost(pair: Pair, seconds: float = float("inf")) -> bool:
+    """Whether all orders were tried."""
+    found = pair.explored("timeline", seconds)
+    print(found)
+    assert not found.wrong, found.wrong[0]
+    assert found.orders
+    return found.is_complete
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "other"), [(COW, B), (MOR, B), (MOR, (Op("clean"),))], ids=["cow", "mor", "clean"])
-def test_some_orders_of_two_lose_nothing(kind: str, other: tuple[Op, ...]) -> None:
-    found = explore(setting(kind), {"A": A, "B": other}, most=15)
+@pytest.mark.parametrize("name", COMPLETE)
+def test_all_orders_of_a_small_pair_lose_nothing(name: str) -> None:
+    assert assert_nothing_lost(PAIRS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mor 9: two writers of a file group", "mor 9: a writer and compact"])
+def test_some_orders_of_every_call_lose_nothing(name: str) -> None:
+    found = explore(PAIRS[name].setting, PAIRS[name].scripts, most=15)
     print(found)
     assert not found.wrong, found.wrong[0]
 
 
 @pytest.mark.long
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-@pytest.mark.parametrize("kind", [COW, MOR])
-def test_all_orders_of_two_writers_lose_nothing(kind: str, version: str) -> None:
-    found = explore(setting(kind, version), {"A": A, "B": B}, MOST)
-    print(found)
-    assert not found.wrong, found.wrong[0]
-
-
-@pytest.mark.long
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("kind", "service"), [(kind, name) for kind in SERVICES for name in SERVICES[kind]])
-def test_all_orders_of_a_writer_and_a_service_lose_nothing(kind: str, service: str) -> None:
-    found = explore(setting(kind), {"A": A, "B": (Op(service),)}, MOST)
-    print(found)
-    assert not found.wrong, found.wrong[0]
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", [name for name in PAIRS if name not in COMPLETE])
+def test_all_orders_of_a_pair_lose_nothing(name: str) -> None:
+    assert_nothing_lost(PAIRS[name], seconds=1800)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("grain", GRAINS)
 @pytest.mark.parametrize(
-    ("bug", "kind", "other", "retries"),
-    [
-        ("no lock", COW, B, 1),
-        ("conflicts are looked for in the table of the beginning", COW, B, 0),
-    ],
+    ("bug", "retries"),
+    [("no lock", 1), ("conflicts are looked for in the table of the beginning", 0)],
     ids=["lock", "conflicts"],
 )
-def test_orders_in_which_a_bug_shows_are_found(bug: str, kind: str, other: tuple[Op, ...], retries: int) -> None:
-    table = replace(setting(kind), retries=retries)
-    found = explore(table, {"A": A, "B": other}, most=200, mutation=partial(planted, bug), until_wrong=True)
+def test_orders_in_which_a_bug_shows_are_found(bug: str, retries: int, grain: str) -> None:
+    table = replace(PAIRS["cow 9: two writers of a file group"].setting, retries=retries)
+    found = explore(table, SCRIPTS, most=200, mutation=partial(planted, bug), until_wrong=True, grain=grain)
     print(found)
     assert found.wrong
+
+
+@pytest.mark.slow
+def test_a_lock_that_nobody_asks_for_at_the_end_is_found() -> None:
+    pair = PAIRS["cow 9, S3: two writers, one outlives its lease"]
+    bug = partial(planted, "nobody asks whether the lock was held to the end")
+    found = explore(
+        pair.setting, pair.scripts, 60, mutation=bug, until_wrong=True, grain="timeline", faults=pair.faults
+    )
+    print(found)
+    assert found.wrong
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_service_that_takes_live_writers_for_dead_is_found() -> None:
+    pair = PAIRS["cow 9: a writer and clean"]
+    bug = partial(planted, "heartbeats are not looked at")
+    assert explore(pair.setting, pair.scripts, mutation=bug, until_wrong=True, grain="timeline").wrong

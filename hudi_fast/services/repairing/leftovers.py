@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterator
 
 from hudi_fast.config.properties_file import BACKUP_PATH
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.repairing.findings import Finding
 from hudi_fast.services.repairing.inspection import Inspection
 from hudi_fast.services.upgrading.move import leftovers
 from hudi_fast.storage.base import FileStat
 from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.view.lost_content import written_sizes
 from hudi_fast.view.own_files import is_own_temporary
+from hudi_fast.view.table_state import read_commit
 
 __all__ = ["find_leftovers"]
 
@@ -26,6 +29,10 @@ _LEASE = ".hoodie/.locks/table_lock.json"
 _DROPPED = re.compile(r"\.hoodie/\.metadata_[^/]+")
 _TEMPORARY = ".tmp"
 _LEFT_BEHIND_MS = 3_600_000
+_REBUILT = (
+    "No row of the table is lost: queries that meet the loss list folders, and the next write with a metadata table "
+    "builds it again."
+)
 
 
 def find_leftovers(inspection: Inspection) -> Iterator[Finding]:
@@ -126,6 +133,35 @@ def _dangling_until(inspection: Inspection, entry: FileStat) -> int | None:
     return None if expired or until > inspection.now_ms - _LEFT_BEHIND_MS else until
 
 
+def _lost_of_metadata(inspection: Inspection) -> Iterator[Finding]:
+    """Files of the metadata table that are shorter than its commits say, and its commits without a body."""
+    table = inspection.metadata
+    if table is None:
+        return
+    commits = []
+    for instant in table.timeline.writes():
+        path = f"{_METADATA}{table.timeline.folder}/{instant.file_name}"
+        try:
+            if instant in table.timeline.without_body:
+                raise CorruptTableError("It is empty.", path)
+            commits.append((instant, read_commit(table.storage, table.config, instant)))
+        except CorruptTableError:
+            advice = (
+                f"The body of the metadata table's {instant.action} is empty or truncated. No query needs it; "
+                "archiving removes it."
+            )
+            yield Finding("metadata table", instant.requested, path, 0, False, advice)
+        except FileNotFoundError:  # archived in the meantime
+            continue
+    sizes = written_sizes(commits)
+    for entry in inspection.internal:
+        said = sizes.get(entry.path.removeprefix(_METADATA))
+        if said is not None and entry.size < said[1]:
+            instant, size = said
+            advice = f"The metadata table's {instant.action} says that it has {size} bytes. {_REBUILT}"
+            yield Finding("metadata table", instant.requested, entry.path, entry.size, False, advice)
+
+
 def _metadata(inspection: Inspection) -> Iterator[Finding]:
     if inspection.metadata_problem is not None:
         advice = (
@@ -139,6 +175,7 @@ def _metadata(inspection: Inspection) -> Iterator[Finding]:
             if why is not None:
                 advice = f"It cannot be read: {why.rstrip('.')}. Validate the metadata table, or drop the index."
                 yield Finding("metadata table", "", f"{_METADATA}{partition}", 0, False, advice)
+    yield from _lost_of_metadata(inspection)
     for entry in inspection.internal:
         if entry.is_dir and _DROPPED.fullmatch(entry.path):
             size = sum(one.size for one in inspection.internal if one.path.startswith(f"{entry.path}/"))

@@ -104,7 +104,7 @@ def _listed(inspection: Inspection, instant: Instant) -> list[FileStat]:
 
 def _require_whole(table: MetadataTable, instant: Instant) -> None:
     """Check that the metadata table has taken the files of a write, and has lost nothing of that."""
-    (own,) = [one for one in table.timeline.completed() if one.requested == instant.requested] or [None]
+    own = next((one for one in table.timeline.completed() if one.requested == instant.requested), None)
     if own is None or own in table.timeline.without_body:
         raise UncertainError("the metadata table has no delta commit of it")
     for stat in read_commit(table.storage, table.config, own).write_stats():
