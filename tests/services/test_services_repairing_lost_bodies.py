@@ -139,7 +139,8 @@ def test_a_write_whose_files_are_not_certain_is_left_to_a_person(case: str, tmp_
     harm(tmp_path)
     lost = completed(tmp_path, "9")[-1]
     lost.write_bytes(b"")
-    found = [one for one in table.services.plan_repair().findings if one.instant == lost.name[:17]]
+    listed = [one for one in table.services.plan_repair().findings if one.instant == lost.name[:17]]
+    found = [one for one in listed if one.kind != "metadata table"]
     assert [(one.kind, one.repairable) for one in found] == [("dangling instant", False)]
     assert why in found[0].advice
     assert "services.rollback()" in found[0].advice

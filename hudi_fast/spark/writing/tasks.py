@@ -107,8 +107,8 @@ def answers(
     """``work`` as a function for ``mapInArrow``.
 
     A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception; so do a lack of memory,
-    credentials that have expired, and other failures of storage. One that may pass fails the task instead, so that Spark tries it again, unless it
-    is the last of ``attempts``.
+    credentials that have expired, and other failures of storage. One that may pass fails the task instead, so that
+    Spark tries it again, unless it is the last of ``attempts``.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
