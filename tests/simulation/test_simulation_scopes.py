@@ -69,11 +69,3 @@ def test_a_lock_that_nobody_asks_for_at_the_end_is_found() -> None:
     )
     print(found)
     assert found.wrong
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_a_service_that_takes_live_writers_for_dead_is_found() -> None:
-    pair = PAIRS["cow 9: a writer and clean"]
-    bug = partial(planted, "heartbeats are not looked at")
-    assert explore(pair.setting, pair.scripts, mutation=bug, until_wrong=True, grain="timeline").wrong
