@@ -4,23 +4,25 @@ The hash is the chained MurmurHash 2 variant of ``org.apache.hudi.common.bloom``
 is 0, each next seed is the previous hash, the bit is ``abs(seed % bit_count)`` in Java's signed 32-bit arithmetic. The
 tail bytes of a key (length modulo 4) are read from its end and sign-extended.
 
-Two properties make it fast. The contribution of a 4-byte word does not depend on the seed, so each word is mixed once
-per key and not once per hash. And keys are independent: ``LANES`` of them advance together, word by word, in vector
-registers. A batch ends early once every key in it has met an unset bit.
+Three properties make it fast. The contribution of a 4-byte word does not depend on the seed, so each word is mixed once
+per key and not once per hash. Keys are independent, so many of them advance together, word by word, each in a lane of
+the vector registers; with fewer lanes each multiplication would wait for the one before. And the bits of all lanes are
+computed before any of them is looked up, because only the computation can be done in vector registers. A batch ends
+early once every key in it has met an unset bit.
 
 ::
 
-    keys --load_lanes--> words[word][lane], tail[lane], length[lane] --hash_lanes--> seed[lane] --> bit, per hash
+    keys ─► _load: words[word, lane], lengths, tails ─► _hash: seeds ─► _bits_of: bits ─► set or test, per hash
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import Bytes, Int, Offsets
+from ._arrays import Bytes, Int, Int32s, Offsets
 from ._bytes import load_u32
 from ._kernel import helper, kernel
 
@@ -29,25 +31,57 @@ __all__ = ["bloom_add", "bloom_probe", "bloom_probe_rows"]
 
 Lanes: TypeAlias = npt.NDArray[np.uint32]
 
-LANES = 16
+LANES, LANES_OF_LONG_KEYS = 128, 16
+LONG_WORDS = 4096
+"""Words from which a key is long: a batch has 512 bytes for each word of its longest key."""
 _M = np.uint32(0x5BD1E995)
 
 
+class _Keys(NamedTuple):
+    """A batch of keys, one in each lane.
+
+    Attributes:
+        words: uint32[words of the longest key, lanes], mixed.
+        counts: int32[lanes], words of each key.
+        lengths: uint32[lanes], in bytes.
+        tails: uint32[lanes], the bytes after the last word.
+    """
+
+    words: Lanes
+    counts: Int32s
+    lengths: Lanes
+    tails: Lanes
+
+
 @helper
-def _load_lanes(
-    offsets: Offsets, data: Bytes, first: Int, count: Int, words: Lanes, word_counts: Any, lengths: Lanes, tails: Lanes
-) -> Any:
-    """Mix the words of ``count`` keys from row ``first`` on into lanes; return (fewest, most) words of a key."""
+def _empty_lanes(offsets: Offsets) -> Any:
+    """Room for a batch of the keys: few lanes if there are few keys, or long ones, which would take much memory."""
+    rows, longest = offsets.size - 1, np.int64(0)
+    for row in range(rows):
+        longest = max(longest, np.int64(offsets[row + 1]) - np.int64(offsets[row]))
+    words = longest >> 2
+    lanes = LANES_OF_LONG_KEYS if words > LONG_WORDS else min(LANES, (rows + 15) & ~15)
+    return _Keys(
+        np.empty((words, lanes), np.uint32),
+        np.empty(lanes, np.int32),
+        np.empty(lanes, np.uint32),
+        np.empty(lanes, np.uint32),
+    )
+
+
+@helper
+def _load(keys: Any, offsets: Offsets, data: Bytes, first: Int) -> Any:
+    """Load the keys from row ``first`` on; return (fewest, most) words of a key. Lanes past the last key repeat it."""
     fewest, most = np.int64(1 << 40), np.int64(0)
-    for lane in range(LANES):
-        row = first + min(lane, count - 1)
+    for lane in range(keys.lengths.size):
+        row = min(first + lane, offsets.size - 2)
         start = np.int64(offsets[row])
         length = np.int64(offsets[row + 1]) - start
         full = length >> 2
         for word in range(full):
             k = np.uint32(load_u32(data, start + 4 * word) * _M)
             k ^= k >> np.uint32(24)
-            words[word * LANES + lane] = np.uint32(k * _M)
+            keys.words[word, lane] = np.uint32(k * _M)
         left = length & 3
         end = start + length
         tail = np.int64(0)
@@ -57,31 +91,28 @@ def _load_lanes(
             tail ^= np.int64(np.int8(data[end - 2])) << 8
         if left >= 1:
             tail ^= np.int64(np.int8(data[end - 1]))
-        lengths[lane] = np.uint32(length)
-        tails[lane] = np.uint32(tail)
-        word_counts[lane] = np.int32(full)
+        keys.lengths[lane] = np.uint32(length)
+        keys.tails[lane] = np.uint32(tail)
+        keys.counts[lane] = np.int32(full)
         fewest = min(fewest, full)
         most = max(most, full)
     return fewest, most
 
 
 @helper
-def _hash_lanes(
-    seeds: Lanes, fewest: Int, most: Int, words: Lanes, word_counts: Any, lengths: Lanes, tails: Lanes
-) -> None:
+def _hash(keys: Any, fewest: Int, most: Int, seeds: Lanes) -> None:
     """Replace each lane's seed by its next hash."""
-    for lane in range(LANES):
+    words, counts, lengths, tails = keys
+    for lane in range(seeds.size):
         seeds[lane] ^= lengths[lane]
     for word in range(fewest):
-        at = word * LANES
-        for lane in range(LANES):
-            seeds[lane] = np.uint32(seeds[lane] * _M) ^ words[at + lane]
+        for lane in range(seeds.size):
+            seeds[lane] = np.uint32(seeds[lane] * _M) ^ words[word, lane]
     for word in range(fewest, most):
-        at = word * LANES
-        for lane in range(LANES):
-            mixed = np.uint32(seeds[lane] * _M) ^ words[at + lane]
-            seeds[lane] = mixed if word < word_counts[lane] else seeds[lane]
-    for lane in range(LANES):
+        for lane in range(seeds.size):
+            mixed = np.uint32(seeds[lane] * _M) ^ words[word, lane]
+            seeds[lane] = mixed if word < counts[lane] else seeds[lane]
+    for lane in range(seeds.size):
         h = seeds[lane]
         mixed = np.uint32(np.uint32(h ^ tails[lane]) * _M)
         h = mixed if lengths[lane] & np.uint32(3) else h
@@ -92,29 +123,30 @@ def _hash_lanes(
 
 @helper
 def _magic(bit_count: Int) -> Any:
-    """``(multiplier, shift)`` with ``x // bit_count == x * multiplier >> shift`` for 0 <= x <= 2**31."""
+    """``(multiplier, shift)`` with ``x // bit_count == x * multiplier >> shift`` for 0 <= x <= 2**31.
+
+    The multiplier is below 2**32.
+    """
     power = np.int64(0)
     while (np.int64(1) << power) < bit_count:
         power += 1
     shift = np.uint64(31 + power)
     multiplier = ((np.uint64(1) << shift) + np.uint64(bit_count) - np.uint64(1)) // np.uint64(bit_count)
-    return multiplier, shift
+    return np.uint32(multiplier), shift
 
 
 @helper
-def _bit_of(seed: Any, bit_count: Int, multiplier: Any, shift: Any) -> Any:
-    """Java's ``Math.abs(seed % bitCount)``, exact for all seeds including ``Integer.MIN_VALUE``."""
-    magnitude = np.uint64(abs(np.int64(np.int32(seed))))
-    quotient = (magnitude * multiplier) >> shift
-    return np.int64(magnitude - quotient * np.uint64(bit_count))
+def _bits_of(seeds: Lanes, bit_count: Int, multiplier: Any, shift: Any, bits: Lanes) -> None:
+    """The bit of each seed: Java's ``Math.abs(seed % bitCount)``, exact for all seeds, ``Integer.MIN_VALUE`` included.
 
-
-@helper
-def _most_words(offsets: Offsets) -> Int:
-    longest = np.int64(0)
-    for row in range(offsets.size - 1):
-        longest = max(longest, np.int64(offsets[row + 1]) - np.int64(offsets[row]))
-    return longest >> 2
+    Factors of 32 bits are what vector registers multiply.
+    """
+    factor, divisor = np.uint64(multiplier), np.uint32(bit_count)
+    for lane in range(seeds.size):
+        seed = np.int64(np.int32(seeds[lane]))
+        magnitude = np.uint32(abs(seed))
+        quotient = np.uint32((np.uint64(magnitude) * factor) >> shift)
+        bits[lane] = np.uint32(magnitude - np.uint32(quotient * divisor))
 
 
 @kernel("void(ri4, ru1, wu1, i8, i8)")
@@ -128,19 +160,18 @@ def bloom_add(offsets: Offsets, data: Bytes, bits: Bytes, bit_count: Int, hash_c
         bit_count: bits in the filter, at least 1 and below 2**31.
         hash_count: hashes per key.
     """
-    words = np.empty(max(1, _most_words(offsets)) * LANES, np.uint32)
-    word_counts = np.empty(LANES, np.int32)
-    lengths, tails, seeds = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
+    keys = _empty_lanes(offsets)
+    lanes, rows = keys.lengths.size, offsets.size - 1
+    seeds, chosen = np.empty(lanes, np.uint32), np.empty(lanes, np.uint32)
     multiplier, shift = _magic(bit_count)
-    rows = offsets.size - 1
-    for first in range(0, rows, LANES):
-        count = min(LANES, rows - first)
-        fewest, most = _load_lanes(offsets, data, first, count, words, word_counts, lengths, tails)
+    for first in range(0, rows, max(1, lanes)):
+        fewest, most = _load(keys, offsets, data, first)
         seeds[:] = np.uint32(0)
         for _ in range(hash_count):
-            _hash_lanes(seeds, fewest, most, words, word_counts, lengths, tails)
-            for lane in range(count):
-                bit = _bit_of(seeds[lane], bit_count, multiplier, shift)
+            _hash(keys, fewest, most, seeds)
+            _bits_of(seeds, bit_count, multiplier, shift, chosen)
+            for lane in range(min(lanes, rows - first)):
+                bit = np.int64(chosen[lane])
                 bits[bit >> 3] |= np.uint8(1 << (bit & 7))
 
 
@@ -148,16 +179,14 @@ def bloom_add(offsets: Offsets, data: Bytes, bits: Bytes, bit_count: Int, hash_c
 def _probe(
     offsets: Offsets, data: Bytes, filters: Bytes, filter_count: Int, bit_count: Int, hash_count: Int, out: Bytes
 ) -> None:
-    words = np.empty(max(1, _most_words(offsets)) * LANES, np.uint32)
-    word_counts = np.empty(LANES, np.int32)
-    lengths, tails, seeds = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
-    alive = np.empty(LANES, np.uint8)
+    keys = _empty_lanes(offsets)
+    lanes, rows = keys.lengths.size, offsets.size - 1
+    seeds, chosen, alive = np.empty(lanes, np.uint32), np.empty(lanes, np.uint32), np.empty(lanes, np.uint8)
     multiplier, shift = _magic(bit_count)
     row_bytes = (bit_count + 7) >> 3
-    rows = offsets.size - 1
-    for first in range(0, rows, LANES):
-        count = min(LANES, rows - first)
-        fewest, most = _load_lanes(offsets, data, first, count, words, word_counts, lengths, tails)
+    for first in range(0, rows, max(1, lanes)):
+        fewest, most = _load(keys, offsets, data, first)
+        count = min(lanes, rows - first)
         for lane in range(count):
             out[first + lane] = np.uint8(0)
         for row in range(filter_count):
@@ -165,10 +194,11 @@ def _probe(
             seeds[:] = np.uint32(0)
             alive[:] = np.uint8(1)
             for _ in range(hash_count):
-                _hash_lanes(seeds, fewest, most, words, word_counts, lengths, tails)
+                _hash(keys, fewest, most, seeds)
+                _bits_of(seeds, bit_count, multiplier, shift, chosen)
                 any_alive = np.uint8(0)
-                for lane in range(LANES):
-                    bit = _bit_of(seeds[lane], bit_count, multiplier, shift)
+                for lane in range(lanes):
+                    bit = np.int64(chosen[lane])
                     left = alive[lane] & (filters[base + (bit >> 3)] >> np.uint8(bit & 7))
                     alive[lane] = left
                     any_alive |= left

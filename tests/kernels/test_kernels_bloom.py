@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hudi_fast.kernels.bloom import bloom_add, bloom_probe, bloom_probe_rows
+from hudi_fast.kernels.bloom import LONG_WORDS, bloom_add, bloom_probe, bloom_probe_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ def naive_bits(keys, bit_count, hash_count):
 
 
 @given(
-    keys=st.lists(KEYS, max_size=40),
+    keys=st.one_of(st.lists(KEYS, max_size=40), st.lists(KEYS, min_size=100, max_size=300)),
     bit_count=st.one_of(st.integers(1, 5000), st.sampled_from([1, 2, 8, 1024, 4096])),
     hash_count=st.integers(1, 12),
     before=st.binary(max_size=7),
@@ -65,11 +65,14 @@ def test_bits_of_large_filters_are_java_remainders(bit_count):
     assert found == expected
 
 
-def test_a_long_key_and_the_smallest_int_seed_do_not_disturb_their_neighbours():
-    keys = [b"a", b"x" * 10007, b"\xff\xfe\xfd", b"b" * 36]
-    bits = np.zeros(1000, np.uint8)
+@pytest.mark.parametrize("length", [10007, 4 * LONG_WORDS + 7], ids=["in many lanes", "in few lanes"])
+def test_long_keys_do_not_disturb_their_neighbours(length):
+    keys = [b"a", b"x" * length, b"\xff\xfe\xfd", *(b"b" * size for size in range(40))]
+    bits, out = np.zeros(1000, np.uint8), np.empty(len(keys), np.uint8)
     bloom_add(*buffers(keys), bits, 8000, 5)
     assert bits.tolist() == naive_bits(keys, 8000, 5).tolist()
+    bloom_probe(*buffers(keys), bits, 8000, 5, out)
+    assert out.all()
 
 
 def test_no_keys_set_no_bits():
