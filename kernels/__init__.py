@@ -4,6 +4,7 @@
 
     avro_decode.py, avro_structure.py, avro_cursor.py, avro_text.py   Avro binary to Arrow buffers
     avro_encode.py        Arrow buffers to Avro binary
+    base64_text.py        read base64 text
     bloom.py              Hudi's bloom filter: add keys, probe keys
     bucket_hash.py        hashes of record keys that select buckets
     byte_words.py, curves.py, radix.py   sort keys: words that order like bytes, space-filling curves, radix sort

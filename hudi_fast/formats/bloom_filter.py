@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.kernels.base64_text import from_base64
 from hudi_fast.kernels.bloom import bloom_add, bloom_probe_rows
 
 __all__ = ["DYNAMIC_V0", "SIMPLE", "BloomFilter"]
@@ -138,8 +139,8 @@ class BloomFilter:
         kind = SIMPLE if type_code is None else type_code
         _check_kind(kind, where)
         try:
-            raw = base64.b64decode(text, validate=True)
-        except (binascii.Error, ValueError) as error:
+            raw = from_base64(text.encode(errors="replace"))
+        except binascii.Error as error:
             raise _corrupt(f"the text is not base64 ({error})", where) from error
         hash_count, bit_count = _row_header(raw, 0, where)
         row_size = _ROW_HEADER.size + (bit_count + 7) // 8

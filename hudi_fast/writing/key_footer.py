@@ -1,10 +1,12 @@
 """Key metadata of a base file's footer: bloom filter and key range, collected while rows are written.
 
-A rewritten file keeps the filter of the old one and adds the new keys, because hashing all keys again is slow. A filter
-may hold deleted keys; it must hold every stored key.
+A rewritten file keeps the filter of the old one and adds the new keys, because hashing all keys again is slow; without
+new keys the filter is copied as text. A filter may hold deleted keys; it must hold every stored key.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +21,26 @@ __all__ = ["KeyFooter"]
 RECORD_KEY = "_hoodie_record_key"
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The bloom filter of the file that is rewritten.
+
+    Attributes:
+        footer: of that file.
+        max_entries: growth limit for added keys.
+        path: of that file.
+    """
+
+    footer: BaseFileFooter
+    max_entries: int
+    path: str
+
+    def read(self) -> BloomFilter:
+        text, kind = self.footer.bloom_filter, self.footer.bloom_type
+        assert text is not None
+        return BloomFilter.from_base64(text, kind, self.max_entries, where=self.path)
+
+
 class KeyFooter:
     """Collects the footer of one file; mutable, lives as long as its writer.
 
@@ -26,10 +48,14 @@ class KeyFooter:
         bloom: filter to add new keys to; None when the file gets none.
         bloom_knows_carried: whether the filter holds the keys of carried rows already.
         enabled: whether the table stores record keys at all.
+        stored: filter that becomes ``bloom`` with the first new key.
     """
 
-    def __init__(self, bloom: BloomFilter | None, bloom_knows_carried: bool, enabled: bool) -> None:
+    def __init__(
+        self, bloom: BloomFilter | None, bloom_knows_carried: bool, enabled: bool, stored: _Stored | None = None
+    ) -> None:
         self._bloom = bloom
+        self._stored = stored
         self._bloom_knows_carried = bloom_knows_carried
         self._enabled = enabled
         self._low: str | None = None
@@ -48,8 +74,7 @@ class KeyFooter:
             return cls(None, False, False)
         if not plan.files.bloom.enabled or old.bloom_filter is None:
             return cls(_new_filter(plan.files.bloom), False, True)
-        bloom = BloomFilter.from_base64(old.bloom_filter, old.bloom_type, plan.files.bloom.max_entries, where=path)
-        return cls(bloom, True, True)
+        return cls(None, True, True, _Stored(old, plan.files.bloom.max_entries, path))
 
     def carry(self, keys: pa.ChunkedArray) -> None:
         """Add keys of rows of the old file, replaced or not."""
@@ -65,11 +90,15 @@ class KeyFooter:
         if not self._enabled:
             return
         self._widen(keys)
+        if self._stored is not None and len(keys):
+            self._bloom, self._stored = self._stored.read(), None
         if self._bloom is not None:
             self._bloom.add(keys)
 
     def finish(self) -> BaseFileFooter:
         """The footer keys."""
+        if self._stored is not None:
+            return replace(self._stored.footer, min_key=self._low, max_key=self._high)
         if self._bloom is None:
             return BaseFileFooter(min_key=self._low, max_key=self._high)
         return BaseFileFooter(self._bloom.to_base64(), self._bloom.type_code, self._low, self._high)

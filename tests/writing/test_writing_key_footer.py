@@ -50,6 +50,16 @@ def test_a_rewritten_file_keeps_the_filter_and_adds_new_keys(plan: WritePlan) ->
     assert holds(made, "b", "deleted", "x", "z") == [True, True, True, False]
 
 
+def test_a_rewritten_file_without_new_keys_has_the_same_filter(plan: WritePlan) -> None:
+    old = KeyFooter.for_new_file(plan)
+    old.add(pa.array(["b", "deleted"]))
+    stored = old.finish()
+    footer = KeyFooter.for_rewritten_file(plan, stored, "f.parquet")
+    footer.carry(pa.chunked_array([["b"]]))
+    footer.add(pa.array([], pa.string()))
+    assert footer.finish() == replace(stored, max_key="b")
+
+
 def test_a_file_without_a_filter_gets_one_of_all_its_keys(plan: WritePlan) -> None:
     footer = KeyFooter.for_rewritten_file(plan, BaseFileFooter(), "f.parquet")
     footer.carry(pa.chunked_array([["b"], ["a"]]))
