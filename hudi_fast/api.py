@@ -9,11 +9,12 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
 from hudi_fast.config.defaults_file import with_new_table
+from hudi_fast.config.words import Words, checked_options, with_words
 from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError, TableNotFoundError, UnsupportedFeatureError
@@ -60,6 +61,7 @@ def write(
     options: Mapping[str, Any] | None = None,
     mode: SaveMode = "append",
     storage_options: Mapping[str, Any] | None = None,
+    **words: Unpack[Words],
 ) -> WriteResult:
     """Write rows to a Hudi table. The table is created if it does not exist.
 
@@ -75,13 +77,14 @@ def write(
             than memory and is read once: a ``pyarrow.RecordBatchReader``, dataset or scanner, a polars LazyFrame, a
             duckdb relation, an iterator of record batches.
         path: base path of the table.
-        options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling. A table is created with
-            ``hoodie.table.name``, ``hoodie.datasource.write.recordkey.field`` and more; see docs/options.md. With the
+        options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling; see docs/options.md. With the
             operation ``bootstrap`` the rows come from ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`; ``df``
             selects Spark or this process.
         mode: what to do if the table exists. ``append`` writes to it, by default an upsert; ``overwrite`` replaces it
             with a new table; ``errorifexists`` and ``ignore`` leave it as it is.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
+        words: everyday words for the most used options: ``key``, ``partition_by``, ``order_by``, ``table_type``,
+            ``index``, ``operation`` and ``name``; see :class:`hudi_fast.config.words.Words`.
 
     Returns:
         The result of the write: counts, the instant of the commit, and how it was executed.
@@ -94,12 +97,12 @@ def write(
     Example:
         >>> import hudi_fast as hf, tempfile
         >>> path = tempfile.mkdtemp() + "/trips"
-        >>> options = {"hoodie.table.name": "trips", "hoodie.datasource.write.recordkey.field": "id"}
-        >>> hf.write([{"id": 1, "fare": 9.5}, {"id": 2, "fare": 3.0}], path, options).inserts
+        >>> hf.write([{"id": 1, "fare": 9.5}, {"id": 2, "fare": 3.0}], path, key="id").inserts
         2
         >>> hf.read(path, columns=["id", "fare"], filter="fare > 5").to_pylist()
         [{'id': 1, 'fare': 9.5}]
     """
+    options = with_words(options, words)
     if is_bootstrap(options):
         spark = getattr(df, "sparkSession", None)
         return bootstrap(
@@ -118,6 +121,7 @@ def plan_write(
     options: Mapping[str, Any] | None = None,
     mode: SaveMode = "append",
     storage_options: Mapping[str, Any] | None = None,
+    **words: Unpack[Words],
 ) -> WritePreview:
     """Check a write and tell how it would be executed. Nothing is written.
 
@@ -130,11 +134,13 @@ def plan_write(
         options: as for :func:`write`; the operation ``bootstrap`` has no preview.
         mode: as for :func:`write`.
         storage_options: as for :func:`write`.
+        words: as for :func:`write`.
 
     Raises:
         UnsupportedFeatureError: the operation is ``bootstrap``.
         HudiError: :func:`write` would refuse the options, the columns or, where they are checked beforehand, the rows.
     """
+    options = with_words(options, words)
     if is_bootstrap(options):
         raise UnsupportedFeatureError("The operation bootstrap has no preview.")
     session = _session_of_write(df, path, options, mode, storage_options)
@@ -150,6 +156,7 @@ def bootstrap(
     spark: Any = None,
     mode: SaveMode = "errorifexists",
     storage_options: Mapping[str, Any] | None = None,
+    **words: Unpack[Words],
 ) -> BootstrapResult:
     """Make a table from a folder of Parquet files, with or without copying its rows.
 
@@ -165,6 +172,7 @@ def bootstrap(
         spark: a Spark session whose tasks do the work; None for this process.
         mode: ``errorifexists``, ``append`` (the same), ``overwrite`` or ``ignore``.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
+        words: as for :func:`write`.
 
     Returns:
         The result of the bootstrap.
@@ -176,7 +184,7 @@ def bootstrap(
 
     _check_session(spark)
     source = _storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)
-    return run_bootstrap(source, _storage(spark, path, storage_options), options or {}, mode, spark)
+    return run_bootstrap(source, _storage(spark, path, storage_options), with_words(options, words), mode, spark)
 
 
 @overload
@@ -273,8 +281,7 @@ def read(
 
     _check_session(spark)
     _check_one_path(path)
-    _check_options(options)
-    given = _given(options, {"as.of.instant": as_of, "hoodie.datasource.query.type": query_type})
+    given = _given(checked_options(options), {"as.of.instant": as_of, "hoodie.datasource.query.type": query_type})
     storage = _storage(spark, path, storage_options)
     try:
         if spark is None:
@@ -299,6 +306,7 @@ def merge(
     storage_options: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
+    **words: Unpack[Words],
 ) -> Merge:
     """Begin a merge of rows into a table, like SQL's MERGE INTO, in one commit.
 
@@ -309,11 +317,12 @@ def merge(
         aliases: prefixes of the table's and of the source's columns in conditions and values.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
         spark: the Spark session; None to merge in this process.
+        words: as for :func:`write`.
 
     Returns:
         The merge, to add clauses to; see :class:`hudi_fast.dml.statement.Merge`.
     """
-    session = _dml_session(spark, path, options, storage_options)
+    session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
         rows = to_arrow_table(source)
         return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
@@ -329,6 +338,7 @@ def update(
     storage_options: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
+    **words: Unpack[Words],
 ) -> WriteResult:
     """Set columns of the rows of a table that a filter selects, in one commit.
 
@@ -340,11 +350,12 @@ def update(
         options: ``hoodie.*`` keys as for a write.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
         spark: the Spark session; None to update in this process.
+        words: as for :func:`write`.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
     """
-    session = _dml_session(spark, path, options, storage_options)
+    session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
         return update_locally(session, where, set)
     result: WriteResult = spark_adapter().update_on(spark, session, where, set)
@@ -359,13 +370,14 @@ def delete(
     storage_options: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
+    **words: Unpack[Words],
 ) -> WriteResult:
     """Delete the rows of a table that a filter selects, in one commit; arguments as for :func:`update`.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
     """
-    session = _dml_session(spark, path, options, storage_options)
+    session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
         return delete_locally(session, where)
     result: WriteResult = spark_adapter().delete_where_on(spark, session, where)
@@ -377,23 +389,17 @@ def _dml_session(
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None,
     storage_options: Mapping[str, Any] | None,
+    words: Words,
 ) -> TableSession:
     _check_session(spark)
-    _check_options(options)
+    given = with_words(options, words)
     storage = _storage(spark, path, storage_options)
-    return open_session(storage, dml_settings(options), spark)
+    return open_session(storage, dml_settings(given), spark)
 
 
 def _check_session(spark: Any) -> None:
     if spark is not None and not is_from_spark(spark):
         raise ConfigError(f"spark is a SparkSession, or None to work in this process; got {type(spark).__name__}.")
-
-
-def _check_options(options: Any) -> None:
-    if options is not None and not isinstance(options, Mapping):
-        raise ConfigError(
-            f"options is a mapping of hoodie.* keys to values; got {options!r}. A Spark session is given as spark=."
-        )
 
 
 def _given(options: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -36,8 +36,9 @@ def row_stream(data: Any) -> RowStream | None:
     """The batches of a stream; None for rows that are in memory.
 
     Args:
-        data: a ``pyarrow.RecordBatchReader``, dataset or scanner; a polars LazyFrame; an iterator of record batches or
-            tables; or another object with ``__arrow_c_stream__`` that is no data frame.
+        data: a ``pyarrow.RecordBatchReader``, dataset or scanner; a polars LazyFrame; an iterator or list of record
+            batches or tables; an iterator of dicts, which are read into memory; or another object with
+            ``__arrow_c_stream__`` that is no data frame.
 
     Raises:
         InvalidDataError: an iterator yields something else, or nothing.
@@ -45,7 +46,9 @@ def row_stream(data: Any) -> RowStream | None:
         UnsupportedFeatureError: a polars column whose values Arrow cannot hold.
     """
     data = _native(data)
-    if isinstance(data, pa.Table | pa.RecordBatch | list) or _home(data) in ("pandas", "pyspark"):
+    if isinstance(data, list):
+        return _batches_of(iter(data)) if data and isinstance(data[0], pa.RecordBatch | pa.Table) else None
+    if isinstance(data, pa.Table | pa.RecordBatch | Mapping) or _home(data) in ("pandas", "pyspark"):
         return None
     if _home(data) == "polars":
         is_lazy = type(data).__name__ == "LazyFrame" and hasattr(data, "collect_batches")
@@ -107,9 +110,14 @@ def _lazy_frame(frame: Any) -> RowStream:
 
 def _batches_of(data: Iterator[Any]) -> RowStream:
     first = next(data, None)
+    if _is_row(first):
+        table = _table_of_rows([first, *data])
+        return RowStream(table.schema, iter(table.to_batches()))
     if not isinstance(first, pa.RecordBatch | pa.Table):
         found = "nothing" if first is None else type(first).__name__
-        raise InvalidDataError(f"An iterator of rows yields pyarrow record batches, at least one; got {found}.")
+        raise InvalidDataError(
+            f"An iterator of rows yields pyarrow record batches or dicts, at least one; got {found}."
+        )
     schema = first.schema
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -152,9 +160,9 @@ def to_arrow_table(data: Any) -> pa.Table:
 
     Args:
         data: a pyarrow table or record batch; a pandas DataFrame (named index levels become columns); a polars
-            DataFrame; a non-empty list of dicts, whose columns are all keys in order of first appearance (null for a
-            dict without the key); a stream of :func:`row_stream`; or any object with ``__arrow_c_stream__`` or
-            ``__arrow_c_array__``.
+            DataFrame; a dict of columns; a non-empty list of dicts, dataclass instances or pydantic models, whose
+            columns are all keys in order of first appearance (null for a row without the key); a stream of
+            :func:`row_stream`; or any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
 
     Raises:
         InvalidDataError: ``data`` is of another type, a column mixes types, or a value has 2 GiB or more.
@@ -186,28 +194,54 @@ def _table_of(data: Any) -> pa.Table:
         _refuse_polars_types(data)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _rows_of(data, pa.table)
-    if isinstance(data, list) and data and isinstance(data[0], dict):
-        return _table_of_dicts(data)
+    if isinstance(data, Mapping):
+        _check_names(data)
+        return _converted(lambda: pa.table(dict(data)))
+    if isinstance(data, list) and data and _is_row(data[0]):
+        return _table_of_rows(data)
+    if isinstance(data, list) and not data:
+        raise InvalidDataError("An empty list has no columns. Pass an empty table with them: schema.empty_table().")
     raise InvalidDataError(f"Rows must be {_ACCEPTED}; got {type(data).__name__}.")
 
 
 _ACCEPTED = (
     "a pyarrow Table, RecordBatchReader, Dataset or Scanner, a pandas or polars DataFrame, a polars LazyFrame, a "
-    "duckdb relation, a list of dicts, an iterator of record batches, or an object with __arrow_c_stream__"
+    "duckdb relation, a dict of columns, a list of dicts, dataclass instances or pydantic models, an iterator or list "
+    "of record batches, or an object with __arrow_c_stream__"
 )
 
 
-def _table_of_dicts(rows: list[Any]) -> pa.Table:
+def _is_row(value: Any) -> bool:
+    return isinstance(value, dict) or (is_dataclass(value) and not isinstance(value, type)) or _is_model(value)
+
+
+def _is_model(value: Any) -> bool:
+    """Whether a value is an instance of a pydantic model."""
+    return hasattr(type(value), "model_fields") and hasattr(value, "model_dump")
+
+
+def _table_of_rows(data: list[Any]) -> pa.Table:
+    rows = [_as_dict(row, number) for number, row in enumerate(data)]
     names: dict[str, None] = {}
-    for number, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise InvalidDataError(f"Each row of a list of rows is a dict; row {number} is {type(row).__name__}.")
+    for row in rows:
         names.update(dict.fromkeys(row))
+    _check_names(names)
+    return _converted(lambda: pa.table({name: [row.get(name) for row in rows] for name in names}))
+
+
+def _as_dict(row: Any, number: int) -> dict[Any, Any]:
+    if isinstance(row, dict):
+        return row
+    if not _is_row(row):
+        raise InvalidDataError(f"Each row of a list of rows is a dict; row {number} is {type(row).__name__}.")
+    return row.model_dump() if _is_model(row) else asdict(row)
+
+
+def _check_names(names: Mapping[Any, Any]) -> None:
     unnamed = [name for name in names if not isinstance(name, str)]
     if unnamed or not names:
         found = f"{unnamed[0]!r}" if unnamed else "no key at all"
         raise InvalidDataError(f"The keys of the dicts name columns, so they are texts; got {found}.")
-    return _converted(lambda: pa.table({name: [row.get(name) for row in rows] for name in names}))
 
 
 def _rows_of(data: Any, convert: Callable[[Any], Any]) -> Any:

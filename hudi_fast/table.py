@@ -9,10 +9,11 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.words import TableWords, with_words
 from hudi_fast.dml.verbs import DmlVerbs
 from hudi_fast.errors import ConfigError
 from hudi_fast.reading.incremental.verbs import IncrementalReads
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HudiTable"]
 
-_OPERATION = "hoodie.datasource.write.operation"
-
 Keys = Any
 """Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``; or a filter, SQL text
 or a ``pyarrow.compute`` expression."""
@@ -48,8 +47,7 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
         >>> import pyarrow as pa, tempfile, hudi_fast as hf
         >>> path = tempfile.mkdtemp() + "/trips"
         >>> schema = pa.schema({"id": pa.int64(), "fare": pa.float64()})
-        >>> table = hf.HudiTable.create(path, schema, {
-        ...     "hoodie.table.name": "trips", "hoodie.datasource.write.recordkey.field": "id"})
+        >>> table = hf.HudiTable.create(path, schema, key="id")
         >>> table.upsert(pa.table({"id": [1, 2], "fare": [9.5, 3.0]})).inserts
         2
         >>> table.upsert(pa.table({"id": [2], "fare": [4.0]})).updates
@@ -58,11 +56,16 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
         [{'id': 1, 'fare': 9.5}, {'id': 2, 'fare': 4.0}]
     """
 
-    def __init__(self, storage: Storage, merger: Merger | None = None) -> None:
-        if isinstance(storage, str | os.PathLike):
-            raise TypeError(f"To open the table at {os.fspath(storage)!r}, call HudiTable.open.")
-        self._storage = storage
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Storage,
+        storage_options: Mapping[str, Any] | None = None,
+        merger: Merger | None = None,
+    ) -> None:
+        self._storage = path if isinstance(path, Storage) else Storage(path, storage_options)
         self._merger = merger
+        if not isinstance(path, Storage):
+            TableConfig.from_properties(load_properties(self._storage), self._storage.uri)
 
     @classmethod
     def open(
@@ -84,25 +87,34 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
             TableNotFoundError: no table at this path.
             CorruptTableError: the table properties cannot be parsed.
         """
-        storage = Storage(path, storage_options)
-        TableConfig.from_properties(load_properties(storage), storage.uri)
-        return cls(storage, merger)
+        return cls(path, storage_options, merger)
+
+    @classmethod
+    def exists(cls, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
+        """Whether there is a table at a path, valid or not.
+
+        Raises:
+            HudiError: the storage does not answer.
+        """
+        return Storage(path, storage_options).has_file(PROPERTIES_PATH)
 
     @classmethod
     def create(
         cls,
         path: str | os.PathLike[str],
         schema: pa.Schema,
-        options: Mapping[str, Any],
+        options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        **words: Unpack[TableWords],
     ) -> HudiTable:
         """Create an empty table.
 
         Args:
             path: base path.
             schema: data columns.
-            options: ``hoodie.*`` keys as for a write; ``hoodie.table.name`` is required.
+            options: ``hoodie.*`` keys as for a write.
             storage_options: how to reach the table, see docs/object-stores.md.
+            words: as for :func:`hudi_fast.write`: ``key``, ``partition_by``, ``order_by``, ``table_type``, ``name``.
 
         Raises:
             TableExistsError: the path already holds a table.
@@ -116,7 +128,10 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
         from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
         from hudi_fast.schema.normalize import normalize_input_schema
 
-        spec = new_table_from_options(WriteOptions.from_options(with_table_defaults(options)))
+        storage = Storage(path, storage_options)
+        spec = new_table_from_options(
+            WriteOptions.from_options(with_table_defaults(with_words(options, words))), storage.uri
+        )
         stored = normalize_input_schema(schema)
         named = [*spec.record_key_fields, *spec.partition_fields, *spec.ordering_fields]
         missing = [name for name in named if name.split(".")[0] not in stored.names]
@@ -124,7 +139,6 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
             raise ConfigError(f"The options of table {spec.name} name columns that the schema lacks: {missing}.")
         spec = replace(spec, create_schema=arrow_to_avro(stored, *record_name_of(spec.name)))
         properties = new_table_properties(spec)
-        storage = Storage(path, storage_options)
         create_table_layout(storage, properties, int(properties["hoodie.timeline.layout.version"]))
         return cls(storage)
 
@@ -201,7 +215,11 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
     # ---- writing
 
     def write(
-        self, data: Any, operation: Operation = "upsert", options: Mapping[str, Any] | None = None
+        self,
+        data: Any,
+        operation: Operation = "upsert",
+        options: Mapping[str, Any] | None = None,
+        **words: Unpack[TableWords],
     ) -> WriteResult:
         """Write rows.
 
@@ -210,34 +228,31 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
             operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
                 ``insert_overwrite_table``, ``delete_partition``.
             options: ``hoodie.*`` keys. Inline services run as after :func:`hudi_fast.write`.
+            words: as for :func:`hudi_fast.write`.
 
         Raises:
             ConfigError: the options name another operation.
             HudiError: see :mod:`hudi_fast.errors`.
         """
-        said = str((options or {}).get(_OPERATION, operation)).lower()
-        if said != str(operation).lower():
-            raise ConfigError(
-                f"{_OPERATION}={said} in the options contradicts the operation {operation!r} of the call to table "
-                f"{self._storage.uri}. Leave the option out, or call write(data, {said!r})."
-            )
-        return self._write(data, {**(options or {}), _OPERATION: operation})
+        return self._write(data, with_words(options, {**words, "operation": operation}))
 
-    def append(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+    def append(self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]) -> WriteResult:
         """Write rows as :func:`hudi_fast.write` does with the mode ``append``: by default an upsert.
 
         Rows whose key is stored replace the stored ones; a table without record key keeps all rows. For rows with new
         keys only, :meth:`insert` saves the lookup.
         """
-        return self._write(data, dict(options or {}))
+        return self._write(data, with_words(options, words))
 
-    def overwrite(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+    def overwrite(
+        self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]
+    ) -> WriteResult:
         """Replace all rows of the table in one commit (``insert_overwrite_table``).
 
         The table keeps its configuration and history: earlier states can still be read. :meth:`insert_overwrite`
         replaces only the partitions of the given rows.
         """
-        return self.write(data, "insert_overwrite_table", options)
+        return self.write(data, "insert_overwrite_table", options, **words)
 
     def _write(self, data: Any, options: dict[str, Any]) -> WriteResult:
         from hudi_fast.services.inline import write_with_services
@@ -254,29 +269,54 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
         assert result is not None
         return result
 
-    def upsert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+    def upsert(self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]) -> WriteResult:
         """Insert new rows and update rows whose key is stored."""
-        return self.write(data, "upsert", options)
+        return self.write(data, "upsert", options, **words)
 
-    def insert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+    def insert(self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]) -> WriteResult:
         """Add rows without looking up their keys."""
-        return self.write(data, "insert", options)
+        return self.write(data, "insert", options, **words)
 
-    def bulk_insert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+    def bulk_insert(
+        self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]
+    ) -> WriteResult:
         """Add rows to new file groups."""
-        return self.write(data, "bulk_insert", options)
+        return self.write(data, "bulk_insert", options, **words)
 
-    def delete(self, keys_or_filter: Keys, options: Mapping[str, Any] | None = None) -> WriteResult:
-        """Delete rows by key; or by a filter, SQL text or a ``pyarrow.compute`` expression."""
+    def delete(
+        self,
+        keys_or_filter: Keys = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        where: Filter | None = None,
+        **words: Unpack[TableWords],
+    ) -> WriteResult:
+        """Delete rows by key; or by a filter, SQL text or a ``pyarrow.compute`` expression.
+
+        Args:
+            keys_or_filter: rows with the key columns, as for :func:`hudi_fast.write`; or a filter.
+            options: ``hoodie.*`` keys as for a write.
+            where: the filter.
+            words: as for :func:`hudi_fast.write`.
+
+        Raises:
+            ConfigError: neither keys nor a filter, or both.
+            HudiError: see :mod:`hudi_fast.errors`.
+        """
         import pyarrow.compute as pc
 
-        if isinstance(keys_or_filter, pc.Expression | str):
-            return self._delete_where(keys_or_filter, options)
-        return self.write(keys_or_filter, "delete", options)
+        if (keys_or_filter is None) == (where is None):
+            raise ConfigError('delete takes the keys of rows, or a filter: delete(rows), or delete(where="id = 1").')
+        target = keys_or_filter if where is None else where
+        if isinstance(target, pc.Expression | str):
+            return self._delete_where(target, with_words(options, words))
+        return self.write(target, "delete", options, **words)
 
-    def insert_overwrite(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+    def insert_overwrite(
+        self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]
+    ) -> WriteResult:
         """Replace the partitions of the given rows."""
-        return self.write(data, "insert_overwrite", options)
+        return self.write(data, "insert_overwrite", options, **words)
 
     def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, Any] | None = None) -> WriteResult:
         """Delete whole partitions by path; ``*`` matches any text."""

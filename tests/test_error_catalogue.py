@@ -63,8 +63,8 @@ def while_locked(path: Path) -> None:
 
 
 CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[str, ...]]] = {
-    "no table name": (
-        lambda path: hf.write(ROWS, path / "new", {f"{W}recordkey.field": "id"}),
+    "a new table without record key and name": (
+        lambda path: hf.write(ROWS, path / "new", {}),
         hf.ConfigError,
         ("hoodie.table.name", "must be set"),
     ),

@@ -49,7 +49,7 @@ def table(tmp_path):
         (
             lambda table: table.insert(plain_rows(range(1)), {OPERATION: "upsert"}),
             hf.ConfigError,
-            "contradicts the operation 'insert'",
+            "operation='insert' contradicts the option hoodie.datasource.write.operation='upsert'",
         ),
         (
             lambda table: hf.write(plain_rows(range(1)), __file__, OPTIONS),
@@ -99,13 +99,25 @@ def table(tmp_path):
         (lambda table: hf.read(f"{table.path}/*"), hf.ConfigError, "Glob paths are not supported, as in Apache Hudi"),
         (lambda table: hf.read(f"{table.path}-none"), hf.TableNotFoundError, "No Hudi table at"),
         (lambda table: hf.read(table.path, {PATHS: "a,b"}), hf.UnsupportedFeatureError, "filter by the partition"),
+        (lambda table: table.delete(), hf.ConfigError, "delete takes the keys of rows, or a filter"),
+        (lambda table: table.delete("id = 1", where="id = 1"), hf.ConfigError, "delete takes the keys of rows"),
+        (lambda table: table.upsert([]), hf.InvalidDataError, "An empty list has no columns"),
+        (lambda table: table.upsert({"id": [1], 2: [3]}), hf.InvalidDataError, "they are texts; got 2"),
+        (lambda table: table.upsert({"id": [1], "n": 3}), hf.InvalidDataError, "cannot be converted to Arrow columns"),
+        (lambda table: table.upsert([{"id": 1}, 5]), hf.InvalidDataError, "row 1 is int"),
+        (lambda table: table.upsert(plain_rows(range(1)), primary_key="id"), hf.ConfigError, "did you mean 'key'?"),
+        (lambda table: table.upsert(plain_rows(range(1)), key="other"), hf.ConfigError, "RecordKey:\tother\tid"),
         (lambda table: table.head(-1), hf.ConfigError, "0 or more; got -1"),
         (lambda table: table.head("5"), hf.ConfigError, "got '5'"),
         (lambda table: table.count("nothing = 1"), hf.ConfigError, "nothing"),
         (lambda table: table.count(query_type="incremental"), hf.ConfigError, "use incremental or cdc"),
         (lambda table: table.count(as_of=1706698800.5), hf.ConfigError, "seconds (10 digits)"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode="upsert"), hf.ConfigError, "append, overwrite"),
-        (lambda table: hf.write(pa.table({"a": [1]}), f"{table.path}2"), hf.ConfigError, "a new table needs a name"),
+        (
+            lambda table: hf.write(pa.table({"a": [1]}), f"{table.path}2"),
+            hf.ConfigError,
+            "For a new table give its record key",
+        ),
         (lambda table: hf.HudiTable.open(f"{table.path}/.hoodie/hoodie.properties"), hf.TableNotFoundError, "No Hudi"),
     ],
 )
@@ -117,9 +129,12 @@ def test_wrong_input_is_named_and_changes_nothing(table, call, error, said):
     assert listing(table.path) == before
 
 
-def test_a_path_is_opened_not_wrapped(tmp_path):
-    with pytest.raises(TypeError, match=r"'/a/trips', call HudiTable\.open"):
-        hf.HudiTable("/a/trips")
+def test_a_table_is_made_from_the_path_of_a_table_only(table, tmp_path):
+    assert hf.HudiTable(table.path).count() == table.count()
+    assert hf.HudiTable.exists(table.path)
+    assert not hf.HudiTable.exists(tmp_path / "none")
+    with pytest.raises(hf.TableNotFoundError, match="No Hudi table at"):
+        hf.HudiTable(tmp_path / "none")
 
 
 def test_times_are_dates_and_digits_too(table):

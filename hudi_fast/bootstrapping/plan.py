@@ -78,12 +78,13 @@ class BootstrapPlan:
     copied: tuple[CopiedFile, ...]
 
 
-def bootstrap_plan(source: Storage, options: Mapping[str, Any]) -> BootstrapPlan:
+def bootstrap_plan(source: Storage, options: Mapping[str, Any], path: str) -> BootstrapPlan:
     """Plan a bootstrap.
 
     Args:
         source: rooted at the folder of Parquet files.
         options: ``hoodie.*`` keys of the table and of the bootstrap.
+        path: base path of the table.
 
     Raises:
         ConfigError: wrong options, a folder without Parquet files, or partition paths that differ from those of the
@@ -100,7 +101,7 @@ def bootstrap_plan(source: Storage, options: Mapping[str, Any]) -> BootstrapPlan
         raise ConfigError(f"{source.uri} is a file; give the folder that contains it.")
     folder = list_source(source)
     write = WriteOptions.from_options(_completed(options, how, folder))
-    spec = replace(new_table_from_options(write), drop_partition_columns=False)
+    spec = replace(new_table_from_options(write, path), drop_partition_columns=False)
     _check_options(write, spec)
     modes = {one.folder: how.mode_of(one.folder) for one in folder.partitions}
     known = {one.folder: folder_values(one.folder, spec.partition_fields) for one in folder.partitions}

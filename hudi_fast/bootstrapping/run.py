@@ -84,7 +84,7 @@ def _run(source: Storage, storage: Storage, options: Mapping[str, Any], mode: st
     place = find_place(storage, source, mode)
     if place is None:
         return BootstrapResult("", "bootstrap", 0, 0, 0, 0, 0, 0.0, "none", "the table exists already")
-    plan = bootstrap_plan(source, with_table_defaults(options))
+    plan = bootstrap_plan(source, with_table_defaults(options), storage.uri)
     if place.replaces:
         require_own_files(storage, plan.write.deletes_other_files, OVERWRITE)
     settings = replace(Settings.from_options({}), write=plan.write)

@@ -18,6 +18,7 @@ from hudi_fast.cli.shared import (
     storage_options,
 )
 from hudi_fast.config.option_names import OPERATIONS, SAVE_MODES, SaveMode, SnapshotType
+from hudi_fast.config.words import INDEX_WORDS, TABLE_TYPE_WORDS, with_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _SHOWN_ROWS = 20
-_OPERATION_KEY = "hoodie.datasource.write.operation"
 _FILE_FORMATS = ("parquet", "csv", "json", "arrow")
 
 
@@ -118,16 +118,19 @@ def read(
     help="Save mode if the table exists.",
 )
 @click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), help="Write operation.")
+@click.option("--key", metavar="A,B,...", help="Columns whose values identify a row.")
+@click.option("--partition-by", metavar="A,B,...", help="Columns whose values make folders.")
+@click.option("--order-by", metavar="A,B,...", help="Columns that decide which of two rows with one key is newer.")
+@click.option("--table-type", type=click.Choice(TABLE_TYPE_WORDS, case_sensitive=False), help="Of a new table.")
+@click.option("--index", type=click.Choice(INDEX_WORDS, case_sensitive=False), help="How to find the file of a key.")
+@click.option("--name", help="Of a new table; by default the name of its folder.")
 @json_option
-def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: str | None, as_json: bool) -> None:
+def write(path: str, source: str, pairs: tuple[str, ...], mode: str, as_json: bool, **words: str | None) -> None:
     """Write the rows of a file to the table at PATH.
 
-    A missing table is created. A new table needs -o hoodie.table.name=NAME, and for upserts
-    -o hoodie.datasource.write.recordkey.field=COLUMN.
+    A missing table is created: give the columns of its --key.
     """
-    options = options_of(pairs)
-    if operation is not None:
-        options[_OPERATION_KEY] = operation
+    options = with_words(options_of(pairs), words)
     from hudi_fast.api import write as write_rows
     from hudi_fast.cli.progress import progress_line
 

@@ -47,18 +47,28 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
     _check_index(options, config)
 
 
-def new_table_from_options(options: WriteOptions) -> NewTable:
+def new_table_from_options(options: WriteOptions, path: str) -> NewTable:
     """The configuration of the table to create.
 
     Without a given key generator it is inferred: no partition column: NON_PARTITION; types in the partition columns:
     CUSTOM; one partition column and at most one key column: SIMPLE; otherwise COMPLEX.
 
+    Args:
+        options: of the write.
+        path: base path, or present name, of the table: a table with record keys takes its name from it by default.
+
     Raises:
-        ConfigError: no table name; meta columns disabled with a key generator that needs them; auto-generated keys with
-            options that need key columns; a key generator that does not fit the columns.
+        ConfigError: no table name and no record key; meta columns disabled with a key generator that needs them;
+            auto-generated keys with options that need key columns; a key generator that does not fit the columns.
     """
-    if not options.table_name:
-        raise ConfigError("'hoodie.table.name' must be set: the table does not exist, and a new table needs a name.")
+    folder = path.rstrip("/").rpartition("/")[2]
+    name = options.table_name or (folder if options.record_key_fields else "")
+    if not name:
+        raise ConfigError(
+            f"There is no table at {path}. Check the path. For a new table give its record key: key=COLUMN, or the option "
+            "hoodie.datasource.write.recordkey.field. For a new table without record keys 'hoodie.table.name' must be "
+            "set, or name=NAME."
+        )
     spec, keys = options.partition_spec, options.record_key_fields or ()
     fields, types = (spec.fields, spec.types) if spec is not None else ((), ())
     generator = options.key_generator or infer_key_generator(keys, options.partition_path_fields or ())
@@ -73,7 +83,7 @@ def new_table_from_options(options: WriteOptions) -> NewTable:
             f"(hoodie.populate.meta.fields=false). Used: {generator}."
         )
     return NewTable(
-        name=options.table_name,
+        name=name,
         database=options.database,
         table_type=options.table_type,
         version=options.table_version,

@@ -108,7 +108,7 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
     here = None if exists else storage.stat("")
     if here is not None and not here.is_dir:
         raise ConfigError(f"{storage.uri} is a file; a table is a folder. Write elsewhere.")
-    properties = new_table_properties(new_table_from_options(options))
+    properties = new_table_properties(new_table_from_options(options, storage.uri))
     return Target(storage, properties, exists, isinstance(found, CorruptTableError))
 
 

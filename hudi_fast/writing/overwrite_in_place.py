@@ -80,7 +80,7 @@ def changed_properties(state: TableState, options: WriteOptions) -> dict[str, st
     ):
         if key in options.explicit and given != existing:
             raise _unsupported(state, f"{key} is {existing} in the table and {given} in the options")
-    after = new_table_properties(new_table_from_options(kept))
+    after = new_table_properties(new_table_from_options(kept, config.name))
     names = {*before, *after} - _KEPT - {ANNOUNCED_KEY}
     changes = {
         name: after.get(name)

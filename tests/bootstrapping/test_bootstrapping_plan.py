@@ -29,7 +29,7 @@ def source(tmp_path: Path) -> Storage:
 
 
 def plan(source: Storage, **more: str) -> BootstrapPlan:
-    return bootstrap_plan(source, {**OPTIONS, **more})
+    return bootstrap_plan(source, {**OPTIONS, **more}, "/lake/table")
 
 
 def test_each_file_gets_a_skeleton_in_the_partition_of_its_folder(source: Storage) -> None:

@@ -21,7 +21,7 @@ BASE = {
 
 
 def table_of(given: dict[str, object], **properties: str) -> TableConfig:
-    spec = new_table_from_options(WriteOptions.from_options({**BASE, **given}))
+    spec = new_table_from_options(WriteOptions.from_options({**BASE, **given}), "/lake/trips")
     stored = {key.replace("_", "."): value for key, value in properties.items()}
     return TableConfig.from_properties({**new_table_properties(spec), **stored}, "test table")
 
@@ -156,7 +156,7 @@ def test_a_record_index_needs_meta_fields():
 def test_an_index_by_keys_needs_key_columns(index):
     given = {"hoodie.table.name": "t", "hoodie.combine.before.insert": False, "hoodie.index.type": index}
     options = WriteOptions.from_options(given)
-    config = TableConfig.from_properties(new_table_properties(new_table_from_options(options)), "t")
+    config = TableConfig.from_properties(new_table_properties(new_table_from_options(options, "/lake/trips")), "t")
     with pytest.raises(ConfigError, match="no key columns"):
         check_against_table(options, config)
 

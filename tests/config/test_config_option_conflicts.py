@@ -17,7 +17,7 @@ BASE = {
 
 
 def table_of(given):
-    spec = new_table_from_options(WriteOptions.from_options(given))
+    spec = new_table_from_options(WriteOptions.from_options(given), "/lake/trips")
     return TableConfig.from_properties(new_table_properties(spec), "test table")
 
 
@@ -126,13 +126,13 @@ def test_partition_types_of_a_custom_key_generator_must_be_the_table_s():
 )
 def test_the_key_generator_follows_from_the_columns(keys, partitions, generator):
     given = {"hoodie.table.name": "t", f"{W}recordkey.field": keys, f"{W}partitionpath.field": partitions}
-    assert new_table_from_options(WriteOptions.from_options(given)).key_generator == generator
+    assert new_table_from_options(WriteOptions.from_options(given), "/lake/trips").key_generator == generator
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({f"{W}recordkey.field": "id"}, r"'hoodie\.table\.name' must be set"),
+        ({}, r"no table at /lake/trips.*'hoodie\.table\.name' must be set"),
         ({**BASE, f"{W}keygenerator.type": "SIMPLE", f"{W}recordkey.field": "a,b"}, "one key column"),
         ({**BASE, f"{W}keygenerator.type": "SIMPLE", f"{W}partitionpath.field": "a,b"}, "one partition column"),
         ({**BASE, f"{W}keygenerator.type": "CUSTOM"}, "name:SIMPLE"),
@@ -149,14 +149,14 @@ def test_the_key_generator_follows_from_the_columns(keys, partitions, generator)
 )
 def test_a_new_table_that_could_not_work_is_refused(given, said):
     with pytest.raises(ConfigError, match=said):
-        new_table_from_options(WriteOptions.from_options(given))
+        new_table_from_options(WriteOptions.from_options(given), "/lake/trips")
 
 
 def test_partition_columns_stay_in_the_files_of_merge_on_read_tables():
     given = {**BASE, f"{W}drop.partition.columns": True}
-    assert new_table_from_options(WriteOptions.from_options(given)).drop_partition_columns is True
+    assert new_table_from_options(WriteOptions.from_options(given), "/lake/trips").drop_partition_columns is True
     mor = WriteOptions.from_options({**given, f"{W}table.type": "MERGE_ON_READ"})
-    assert new_table_from_options(mor).drop_partition_columns is False
+    assert new_table_from_options(mor, "/lake/trips").drop_partition_columns is False
 
 
 def test_a_write_without_keys_is_a_bulk_insert_unless_told_otherwise():
@@ -167,10 +167,15 @@ def test_a_write_without_keys_is_a_bulk_insert_unless_told_otherwise():
     assert effective_operation(told, (), has_key_column=False) == "upsert"
 
 
+def test_a_table_with_record_keys_has_the_name_of_its_folder_by_default():
+    options = WriteOptions.from_options({f"{W}recordkey.field": "id"})
+    assert new_table_from_options(options, "s3://lake/trips/").name == "trips"
+
+
 @pytest.mark.parametrize("generator", ["NON_PARTITION", "GLOBAL_DELETE"])
 def test_partition_columns_mean_nothing_to_a_key_generator_without_partitions(generator):
     given = WriteOptions.from_options({**BASE, f"{W}keygenerator.type": generator})
-    spec = new_table_from_options(given)
+    spec = new_table_from_options(given, "/lake/trips")
     assert (spec.key_generator, spec.partition_fields) == (generator, ())
     config = TableConfig.from_properties(new_table_properties(spec), "t")
     check_against_table(given, config)

@@ -195,7 +195,12 @@ NEW: dict[str, tuple[pa.Table, dict[str, Any], type[Exception], str]] = {
         "merger of one's own",
     )
 } | {
-    "no name": (GOOD, {"hoodie.table.name": None}, hf.ConfigError, "'hoodie.table.name' must be set"),
+    "neither name nor key": (
+        GOOD,
+        {"hoodie.table.name": None, "hoodie.datasource.write.recordkey.field": None},
+        hf.ConfigError,
+        "'hoodie.table.name' must be set",
+    ),
     "version that nobody writes": (GOOD, {"hoodie.write.table.version": "7"}, hf.HudiError, "7"),
     "log blocks in HFile of a codec that Hudi cannot read": (
         GOOD,

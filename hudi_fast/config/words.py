@@ -1,0 +1,203 @@
+"""Keyword arguments of writes: everyday words for the options that describe a table.
+
+::
+
+    write(rows, path, options, key="id", order_by="ts")
+        options ──┐
+        words ────┴─► with_words ─► {"hoodie.datasource.write.recordkey.field": "id", ...} ─► as without words
+
+A word is an option by another name: it is checked as the option is, and must not contradict it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+
+from hudi_fast.config.option_names import Operation
+from hudi_fast.config.options import find_option
+from hudi_fast.errors import ConfigError
+
+__all__ = [
+    "INDEX_WORDS",
+    "TABLE_TYPE_WORDS",
+    "IndexWord",
+    "TableTypeWord",
+    "TableWords",
+    "Words",
+    "checked_options",
+    "keys_of",
+    "with_words",
+]
+
+_W = "hoodie.datasource.write."
+
+TableTypeWord: TypeAlias = Literal["copy_on_write", "merge_on_read", "COPY_ON_WRITE", "MERGE_ON_READ"]
+"""How a table stores updates: new files, or log files beside them."""
+
+IndexWord: TypeAlias = Literal[
+    "simple", "global_simple", "bloom", "global_bloom", "bucket", "record", "partitioned_record"
+]
+"""How a write finds the file of a key; ``record`` and ``partitioned_record`` also build the index."""
+
+TABLE_TYPE_WORDS: tuple[str, ...] = get_args(TableTypeWord)[:2]
+"""Words for table types."""
+
+INDEX_WORDS: tuple[str, ...] = get_args(IndexWord)
+"""Words for indexes."""
+
+_RECORD_INDEXES = {
+    "record": ("GLOBAL_RECORD_LEVEL_INDEX", "hoodie.metadata.global.record.level.index.enable"),
+    "partitioned_record": ("RECORD_LEVEL_INDEX", "hoodie.metadata.record.level.index.enable"),
+}
+
+
+class TableWords(TypedDict, total=False):
+    """Keyword arguments of calls on a table; those of a new table must fit an existing one.
+
+    Attributes:
+        name: of the table; by default the name of its folder.
+        key: column or columns whose values identify a row.
+        partition_by: column or columns whose values make folders.
+        order_by: column or columns that decide which of two rows with one key is newer: the row with the larger value.
+        table_type: ``copy_on_write`` or ``merge_on_read``.
+        index: how writes find the file of a key: ``simple``, ``bloom``, ``bucket``, ``record`` ...
+    """
+
+    name: str
+    key: str | Sequence[str]
+    partition_by: str | Sequence[str]
+    order_by: str | Sequence[str]
+    table_type: TableTypeWord
+    index: IndexWord
+
+
+class Words(TableWords, total=False):
+    """Keyword arguments of a write: :class:`TableWords` and the operation.
+
+    Attributes:
+        operation: what the write does with its rows.
+    """
+
+    operation: Operation
+
+
+class _Word(NamedTuple):
+    """How a word becomes options: the option that it names, and what it sets for a value."""
+
+    option: str
+    options: Callable[[str, Any], dict[str, str]]
+
+
+def with_words(options: Mapping[str, Any] | None, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Options, and the options that words stand for.
+
+    Args:
+        options: ``hoodie.*`` keys.
+        words: :class:`Words`; a word whose value is None counts as not given.
+
+    Raises:
+        ConfigError: an unknown word or value; a word and an option that differ.
+    """
+    given = dict(checked_options(options) or {})
+    spellings = {_canonical(key): key for key in given} if words else {}
+    for word, value in words.items():
+        if word not in _WORDS:
+            raise ConfigError(_unknown("keyword argument", word, tuple(_WORDS)))
+        if value is None:
+            continue
+        for key, text in _WORDS[word].options(word, value).items():
+            spelling = spellings.get(key)
+            if spelling is None:
+                given[key] = text
+            elif _comparable(given[spelling]) != _comparable(text):
+                raise ConfigError(
+                    f"{word}={value!r} contradicts the option {spelling}={given[spelling]!r}. Give one of the two."
+                )
+    return given
+
+
+def checked_options(options: Any) -> Mapping[str, Any] | None:
+    """The argument ``options`` of a call.
+
+    Raises:
+        ConfigError: it is no mapping.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigError(
+            f"options is a mapping of hoodie.* keys to values; got {options!r}. A Spark session is given as spark=."
+        )
+    return options
+
+
+def keys_of(words: Sequence[str]) -> dict[str, str]:
+    """The option that each of some words names."""
+    return {word: _WORDS[word].option for word in words}
+
+
+def _columns(option: str) -> _Word:
+    def options(word: str, value: Any) -> dict[str, str]:
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) and name for name in names):
+            raise ConfigError(f"{word} takes the name of a column, or a list of names; got {value!r}.")
+        return {option: ",".join(names)}
+
+    return _Word(option, options)
+
+
+def _choice(option: str, choices: Sequence[str], options: Callable[[str], dict[str, str]]) -> _Word:
+    def checked(word: str, value: Any) -> dict[str, str]:
+        text = str(value).lower()
+        if text not in choices:
+            raise ConfigError(_unknown(f"value of {word}", value, choices))
+        return options(text)
+
+    return _Word(option, checked)
+
+
+def _text(option: str) -> _Word:
+    return _Word(option, lambda word, value: {option: str(value)})
+
+
+def _index(word: str) -> dict[str, str]:
+    kind, switch = _RECORD_INDEXES.get(word, (word.upper(), None))
+    return {"hoodie.index.type": kind} | ({} if switch is None else {switch: "true"})
+
+
+_WORDS = {
+    "name": _text("hoodie.table.name"),
+    "key": _columns(f"{_W}recordkey.field"),
+    "partition_by": _columns(f"{_W}partitionpath.field"),
+    "order_by": _columns(f"{_W}precombine.field"),
+    "table_type": _choice(f"{_W}table.type", TABLE_TYPE_WORDS, lambda text: {f"{_W}table.type": text.upper()}),
+    "index": _choice("hoodie.index.type", INDEX_WORDS, _index),
+    "operation": _text(f"{_W}operation"),
+}
+
+_GUESSES = {
+    **dict.fromkeys(("primary_key", "record_key", "keys", "recordkey"), "key"),
+    **dict.fromkeys(
+        ("partition", "partitions", "partition_cols", "partition_columns", "partitioned_by"), "partition_by"
+    ),
+    **dict.fromkeys(("precombine", "precombine_field", "ordering", "ordering_field", "version_column"), "order_by"),
+    **dict.fromkeys(("type", "kind"), "table_type"),
+    **dict.fromkeys(("table", "table_name"), "name"),
+}
+"""Names that these words have elsewhere, for messages."""
+
+
+def _unknown(what: str, found: Any, known: Sequence[str]) -> str:
+    text = str(found).lower().replace("-", "_")
+    close = [_GUESSES[text]] if text in _GUESSES else difflib.get_close_matches(text, known, 1, 0.5)
+    hint = f"did you mean {close[0]!r}?" if close and close[0] in known else f"known are {', '.join(known)}."
+    return f"Unknown {what}: {found!r}; {hint}"
+
+
+def _canonical(key: str) -> str:
+    option = find_option(key)
+    return key if option is None else option.key
+
+
+def _comparable(value: Any) -> str:
+    return ",".join(part.strip() for part in str(value).split(",")).lower()
