@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from dataclasses import dataclass
 
 import duckdb
 import pandas as pd
@@ -22,6 +23,12 @@ from tests.support.small_tables import OPTIONS, listing, plain_rows
 ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
 
 
+@dataclass
+class Row:
+    id: str
+    v: int
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -29,6 +36,12 @@ ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
         ROWS.to_batches()[0],
         ROWS.to_pandas(),
         ROWS.to_pylist(),
+        ROWS.to_pydict(),
+        iter(ROWS.to_pylist()),
+        [Row("a", 1), Row("b", 2)],
+        iter([Row("a", 1), Row("b", 2)]),
+        ROWS.to_batches(max_chunksize=1),
+        [ROWS.slice(0, 1), ROWS.slice(1)],
         ROWS.to_reader(),
         pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
         ds.dataset(ROWS),
@@ -39,12 +52,29 @@ ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
         ROWS.to_struct_array().combine_chunks(),
     ],
     ids=[
-        *("table", "batch", "pandas", "dicts", "reader", "stream"),
+        *(
+            "table",
+            "batch",
+            "pandas",
+            "dicts",
+            "columns",
+            "iterator of dicts",
+            "dataclasses",
+            "iterator of dataclasses",
+        ),
+        *("batches", "tables", "reader", "stream"),
         *("dataset", "scanner", "polars", "lazy", "duckdb", "structs"),
     ],
 )
 def test_every_kind_of_rows_is_the_same_table(data: object) -> None:
     assert to_arrow_table(data).to_pydict() == ROWS.to_pydict()
+
+
+def test_pydantic_models_are_rows() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Trip", id=(str, ...), tags=(list[Row], []))
+    rows = [model(id="a", tags=[Row("x", 1)]), model(id="b")]
+    assert to_arrow_table(rows).to_pylist() == [{"id": "a", "tags": [{"id": "x", "v": 1}]}, {"id": "b", "tags": []}]
 
 
 def test_a_table_is_not_copied() -> None:
@@ -59,9 +89,23 @@ def test_named_index_levels_become_columns_and_others_are_dropped() -> None:
     assert to_arrow_table(named_like_a_column)["v"].to_pylist() == [1, 2]
 
 
-@pytest.mark.parametrize("data", [pl.col("id"), pa.array([1]), pl.Series([1]), [], {"id": [1]}, [1, 2], "rows", None])
+@pytest.mark.parametrize("data", [pl.col("id"), pa.array([1]), pl.Series([1]), Row, [1, 2], "rows", None])
 def test_other_types_are_refused_by_name(data: object) -> None:
     with pytest.raises(InvalidDataError, match=f"got {type(data).__name__}"):
+        to_arrow_table(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([], "An empty list has no columns"),
+        ({}, "got no key at all"),
+        ({"id": 1}, "cannot be converted"),
+        ([{2: 1}], "got 2"),
+    ],
+)
+def test_rows_without_columns_are_refused(data: object, said: str) -> None:
+    with pytest.raises(InvalidDataError, match=said):
         to_arrow_table(data)
 
 
@@ -115,7 +159,8 @@ def test_views_get_buffers_of_their_own() -> None:
     ("items", "error", "message"),
     [
         ([], InvalidDataError, "at least one; got nothing"),
-        ([{"id": "a"}], InvalidDataError, "yields pyarrow record batches, at least one; got dict"),
+        (["a"], InvalidDataError, "yields pyarrow record batches or dicts, at least one; got str"),
+        ([{"id": "a"}, 5], InvalidDataError, "row 1 is int"),
         ([ROWS, 5], InvalidDataError, "item 1 is int"),
         ([ROWS, ROWS.select(["id"])], SchemaMismatchError, "Batch 1 of the rows has other columns"),
     ],
