@@ -65,9 +65,9 @@ def new_table_from_options(options: WriteOptions, path: str) -> NewTable:
     name = options.table_name or (folder if options.record_key_fields else "")
     if not name:
         raise ConfigError(
-            f"There is no table at {path}. Check the path. For a new table give its record key: key=COLUMN, or the option "
-            "hoodie.datasource.write.recordkey.field. For a new table without record keys 'hoodie.table.name' must be "
-            "set, or name=NAME."
+            f"There is no table at {path}. Check the path. For a new table give its record key: key=COLUMN, or the "
+            "option hoodie.datasource.write.recordkey.field. For a new table without record keys 'hoodie.table.name' "
+            "must be set, or name=NAME."
         )
     spec, keys = options.partition_spec, options.record_key_fields or ()
     fields, types = (spec.fields, spec.types) if spec is not None else ((), ())

@@ -19,7 +19,6 @@ import contextlib
 import ctypes
 import os
 import sys
-
 from collections.abc import Callable
 from typing import cast
 
