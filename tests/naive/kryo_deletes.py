@@ -35,7 +35,8 @@ class Writer:
     def __init__(self, has_hash: bool = False) -> None:
         self.out = bytearray()
         self.names: list[str] = []
-        self.objects: list[Any] = []
+        self.objects: dict[int, tuple[int, Any]] = {}
+        """By identity: the reference to an object, and the object, which keeps its identity as long as it lives."""
         self.has_hash = has_hash
 
     def number(self, value: int) -> None:
@@ -84,11 +85,11 @@ class Writer:
 
     def new(self, value: Any) -> bool:
         """The reference to an object; whether the object has to follow."""
-        for number, known in enumerate(self.objects):
-            if known is value:
-                self.number(number + 2)
-                return False
-        self.objects.append(value)
+        known = self.objects.get(id(value))
+        if known is not None:
+            self.number(known[0])
+            return False
+        self.objects[id(value)] = len(self.objects) + 2, value
         self.number(1)
         return True
 
