@@ -42,11 +42,11 @@ def exists(name: str) -> bool:
 
 def docstrings(path: Path) -> Iterator[str]:
     """Every docstring of a module, those below attributes included; of the package also the texts of its messages."""
+    with_messages = path.is_relative_to(ROOT / "hudi_fast")
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if path.is_relative_to(ROOT / "hudi_fast"):
-            node = ast.Expr(node) if isinstance(node, ast.Constant) else node
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value.value
+        found = node.value if isinstance(node, ast.Expr) else node if with_messages else None
+        if isinstance(found, ast.Constant) and isinstance(found.value, str):
+            yield found.value
 
 
 @pytest.mark.slow
