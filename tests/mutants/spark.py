@@ -36,7 +36,7 @@ SPARK = (
         file="hudi_fast/spark/writing/routed.py",
         before="        on = on & (F.col(_PATH) == F.col(STORED_PATH))\n",
         after="        on = on & F.col(STORED_PATH).isNotNull()\n",
-        harm="With an index that is not global an upsert changes rows of other partitions.",
+        harm="An upsert whose partitions are too large for lookups in lanes changes rows of other partitions.",
         near=("tests/spark/test_spark_mor_writes.py", "tests/spark/test_spark_routed.py"),
     ),
     Mutant(

@@ -156,6 +156,17 @@ def test_uneven_batches_give_the_same_table(spark, tmp_path, kind):
     assert_same_writes(spark, tmp_path, "routed", settings, steps)
 
 
+def test_keys_of_other_partitions_are_new_where_all_stored_keys_are_joined(spark, tmp_path, monkeypatch):
+    """As in a write whose lanes would read large slices too often."""
+    monkeypatch.setattr("hudi_fast.spark.writing.key_lookup._MOST_READS", 0)
+    steps = [
+        Step("upsert", batch(range(60))),
+        Step("upsert", batch(range(30, 90), ts=200, shift=1)),
+        Step("delete", batch([*range(10), *range(80, 85)], shift=1)),
+    ]
+    assert_same_writes(spark, tmp_path, "routed", PARTITIONED, steps)
+
+
 def test_rows_without_keys_are_shared_by_their_content(spark, tmp_path):
     settings = {"hoodie.table.name": "t", "hoodie.datasource.write.operation": "insert", **SIZED, **ROUTED}
     rows = wide_rows(range(30_000)).append_column(
