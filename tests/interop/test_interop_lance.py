@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from tests.interop.all_types import all_types
+from tests.interop.format_turns import assert_valid_at_the_end, log_and_compact, take_turns
 from tests.interop.mor_sides import MorSides
-from tests.interop.sides import after_delete, after_upsert, trip_options, trips
+from tests.interop.sides import after_upsert, trip_options, trips
 from tests.locking.jvm_lock import CACHE
 from tests.peer.client import PeerError, RealHudi
 from tests.servers.maven_jars import LANCE, MavenError, maven_jars
-from tests.support.rows import assert_same_rows
 
 pytestmark = pytest.mark.peer
 
@@ -55,30 +55,10 @@ def sides_of(hudi: RealHudi, path: Path, kind: str = "COPY_ON_WRITE", **more: An
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_both_write_a_lance_table_in_turns(kind: str, hudi: RealHudi, tmp_path: Path) -> None:
     sides = sides_of(hudi, tmp_path / "t", kind)
-    rows = trips(range(60))
-    sides.hudi_writes(rows, "insert")
-    sides.agree(rows)
-    new = trips(range(30, 75), 5, note="by us")
-    rows = after_upsert(rows, new)
-    sides.we_write(new, more={BY_INDEX: "BLOOM"})
-    sides.agree(rows)
-    new = trips(range(20, 80), 6, note="by Hudi")
-    rows = after_upsert(rows, new)
-    sides.hudi_writes(new)
-    sides.agree(rows)
-    gone = trips(range(25, 35))
-    rows = after_delete(rows, gone)
-    sides.table.delete(gone.select(["id", "city"]), {"hoodie.compact.inline": "false"})
-    sides.agree(rows)
+    rows = take_turns(sides, trips)
     if kind == "MERGE_ON_READ":
-        new = trips(range(5), 9, note="logged")
-        rows = after_upsert(rows, new)
-        sides.we_write(new)
-        sides.we_compact()
-        assert_same_rows(sides.agree(rows), sides.agree_on_base_files(), ignore=())
-    assert sides.table.services.validate().ok
-    found = sides.table.to_arrow(["note"], filter="id = 'trip-00022'")
-    assert found["note"].to_pylist() == ["by Hudi 22 ü€😀"]
+        log_and_compact(sides, rows, trips)
+    assert_valid_at_the_end(sides)
 
 
 def test_both_read_every_type_of_the_other(hudi: RealHudi, tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ import hudi_fast as hf
 from hudi_fast.formats.orc.read import open_orc_file
 from hudi_fast.storage.base import Storage
 from tests.interop.all_types import all_types
+from tests.interop.format_turns import assert_valid_at_the_end, log_and_compact, take_turns
 from tests.interop.mor_sides import MorSides
-from tests.interop.sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
+from tests.interop.sides import Sides, after_upsert, data_columns, trip_options, trips
 from tests.peer.client import PeerError, RealHudi
 from tests.support.rows import assert_same_rows
 
@@ -52,35 +53,15 @@ def some(numbers: range, ts: int = 1, note: str = "first") -> pa.Table:
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_both_write_an_orc_table_in_turns(kind: str, hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = sides_of(hudi_12, tmp_path / "t", kind)
-    rows = some(range(60))
-    sides.hudi_writes(rows, "insert")
-    sides.agree(rows)
-    new = some(range(30, 75), 5, "by us")
-    rows = after_upsert(rows, new)
-    sides.we_write(new, more={BY_INDEX: "BLOOM"})
-    sides.agree(rows)
-    new = some(range(20, 80), 6, "by Hudi")
-    rows = after_upsert(rows, new)
-    sides.hudi_writes(new)
-    sides.agree(rows)
-    gone = some(range(25, 35))
-    rows = after_delete(rows, gone)
-    sides.table.delete(gone.select(["id", "city"]), {"hoodie.compact.inline": "false"})
-    sides.agree(rows)
+    rows = take_turns(sides, some)
     if kind == "MERGE_ON_READ":
         with pytest.raises(PeerError, match="Not support write to Orc file"):
             sides.hudi_compacts()
         sides.table.services.run_pending()  # of Hudi's plan
         sides.agree_on_base_files()
         sides.agree(rows)
-        new = some(range(5), 9, "logged")
-        rows = after_upsert(rows, new)
-        sides.we_write(new)
-        sides.we_compact()
-        assert_same_rows(sides.agree(rows), sides.agree_on_base_files(), ignore=())
-    assert sides.table.services.validate().ok
-    found = sides.table.to_arrow(["note"], filter="id = 'trip-00022'")
-    assert found["note"].to_pylist() == ["by Hudi 22 ü€😀"]
+        log_and_compact(sides, rows, some)
+    assert_valid_at_the_end(sides)
 
 
 def test_hudi_reads_every_type_that_we_write(hudi_12: RealHudi, tmp_path: Path) -> None:
