@@ -43,6 +43,9 @@ OPENED = " ".join(
 )
 """Packages of Java 17 that Spark before 3.3 and Kryo reach into."""
 
+UNVERIFIED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""The twenty thousand classes of Spark and Hudi are loaded as they are: none is in doubt."""
+
 WITHOUT_AGENT = "-Djol.skipHotspotSAAttach=true"
 """Hudi's estimates of sizes would start three JVMs, which look at this one, to learn how Java aligns objects."""
 
@@ -96,10 +99,13 @@ def start_session(version: str, scratch: str, more: dict[str, str] | None = None
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
         "spark.local.dir": os.path.join(scratch, "local"),
+        # A broadcast value is copied into blocks of the whole size, however small it is.
+        "spark.broadcast.blockSize": "64k",
         # Kryo copies a lock when the bloom index asks the metadata table. Spark's compiler is left alone, since release
         # 0.15 answers change queries wrongly without.
         "spark.driver.extraJavaOptions": (
-            f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {java_options(2048)} {WITHOUT_AGENT} {OPENED}"
+            f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {java_options(2048)} {UNVERIFIED} {WITHOUT_AGENT} "
+            f"{OPENED}"
         ),
         "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "4g"),
         "spark.driver.host": "127.0.0.1",
