@@ -233,11 +233,15 @@ def theirs(hudi: RealHudi, statement: str) -> list[tuple[Any, ...]]:
 @pytest.mark.timeout(600)
 def test_a_script_has_the_same_answers(fast: Any, hudi_12: RealHudi, tmp_path: Path, script: str) -> None:
     name = f"script_{abs(hash(str(tmp_path))) % 10**8}"
-    for statement in statements(script):
-        here = ours(fast, statement.format(t=name, folder=tmp_path / "ours"))
-        there = theirs(hudi_12, statement.format(t=name, folder=tmp_path / "theirs"))
-        assert here == there, statement
-    hudi_12.sql(f"DROP TABLE {name}")
+    hudi_12.sql("SET hoodie.metadata.enable = false")  # half of Hudi's time, and no part of an answer
+    try:
+        for statement in statements(script):
+            here = ours(fast, statement.format(t=name, folder=tmp_path / "ours"))
+            there = theirs(hudi_12, statement.format(t=name, folder=tmp_path / "theirs"))
+            assert here == there, statement
+        hudi_12.sql(f"DROP TABLE {name}")
+    finally:
+        hudi_12.sql("RESET hoodie.metadata.enable")
 
 
 @pytest.mark.spark
