@@ -1,12 +1,15 @@
-"""A program: PySpark's daemon of Python workers, whose collections of garbage look at new objects only.
+"""A program: PySpark's daemon of Python workers, which loads the library once for all workers that it forks.
 
-After each task a worker collects all garbage, which means a look at each object of pyarrow, numba and the library: more
-than most tasks of tests take. Here what a collection leaves is never looked at again.
+A worker of Spark's own daemon loads pyarrow, pandas and the library by itself, which takes longer than all tasks of a
+small test, and workers come and go: after a minute without work, after an error, and for each kind of work of a Python
+data source. After each task a worker collects all garbage, which means a look at each object of all of these. Here what
+is loaded, and what a collection leaves, is never looked at again.
 """
 
 from __future__ import annotations
 
 import gc
+from importlib import import_module
 from types import SimpleNamespace
 
 from pyspark import daemon
@@ -21,5 +24,8 @@ def collect() -> None:
 
 
 if __name__ == "__main__":
+    for name in ("pandas", "pyspark.worker", "hudi_fast.spark.source.batch_reader", "hudi_fast.spark.writing.engine"):
+        import_module(name)
+    collect()
     daemon.gc = SimpleNamespace(collect=collect)  # type: ignore[attr-defined]
     daemon.manager()
