@@ -111,6 +111,7 @@ class TableMachine(RuleBasedStateMachine):
             "hoodie.datasource.write.partitionpath.urlencode": "true",
             "hoodie.populate.meta.fields": str(self.meta).lower(),
             "hoodie.index.type": kind,
+            "hoodie.clean.commits.retained": "100",  # all of the past can be read
             "hoodie.metadata.compact.max.delta.commits": "4",
             "hoodie.index.bloom.num_entries": "20",
             "hoodie.bloom.index.filter.dynamic.max.entries": "60",

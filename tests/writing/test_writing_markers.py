@@ -27,6 +27,14 @@ from tests.support.instrumented_storage import RecordingStorage
 INSTANT = "20300101000000000"
 
 
+def base_file(name: str) -> str:
+    return f"p/{name}-0_0-1-2_{INSTANT}.parquet"
+
+
+FIRST, SECOND, THIRD, MINE, LATE = map(base_file, ("first", "second", "third", "mine", "late"))
+SHARED = f"p/.shared-0_{INSTANT}.log.1_0-1-2"
+
+
 @pytest.fixture(scope="module")
 def counted(s3_server: S3Server) -> Iterator[Faults]:
     with http_faults(s3_server.url) as faults:
@@ -51,52 +59,52 @@ def left(storage: Storage) -> list[str]:
 
 
 def test_a_file_costs_one_request_while_the_folder_is_known(storage: Storage, counted: Faults) -> None:
-    create_marker(storage, INSTANT, "p/first.parquet", "CREATE")
+    create_marker(storage, INSTANT, FIRST, "CREATE")
     counted.arm()
     for number in range(5):
-        create_marker(storage, INSTANT, f"p/{number}.parquet", "CREATE")
+        create_marker(storage, INSTANT, base_file(str(number)), "CREATE")
     assert [one.partition(" ")[0] for one in counted.asked] == ["PUT"] * 5
     assert len(marked_files(storage, INSTANT)) == 6
 
 
 def test_what_was_seen_is_not_trusted_for_long(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(storage, "p/first.parquet")
+    write(storage, FIRST)
     monkeypatch.setattr(markers, "_TRUSTED_SECONDS", -1.0)
-    write(storage, "p/second.parquet")
+    write(storage, SECOND)
     delete_markers(storage, INSTANT)
     with pytest.raises(hf.CommitError, match="has already ended"):
-        create_marker(storage, INSTANT, "p/third.parquet", "CREATE")
+        create_marker(storage, INSTANT, THIRD, "CREATE")
 
 
 def test_a_marker_of_a_leftover_task_does_not_open_the_write_again(storage: Storage) -> None:
-    write(storage, "p/mine.parquet")
-    delete_markers(storage, INSTANT, {"p/mine.parquet"})
+    write(storage, MINE)
+    delete_markers(storage, INSTANT, {MINE})
     begin_task(storage, INSTANT)
-    write(storage, "p/late.parquet")  # the process has seen the folder a moment ago
+    write(storage, LATE)  # the process has seen the folder a moment ago
     assert has_markers(storage, INSTANT)  # a rollback would find the file
     clear_if_left_behind(storage, INSTANT)
-    assert left(storage) == ["p/mine.parquet"]
+    assert left(storage) == [MINE]
 
 
 def test_files_that_come_after_the_cleanup_and_before_the_end_are_deleted_at_the_end(storage: Storage) -> None:
-    write(storage, "p/mine.parquet")
-    write(storage, "p/late.parquet")
-    write(storage, "p/.shared_1.log.1", "APPEND")
+    write(storage, MINE)
+    write(storage, LATE)
+    write(storage, SHARED, "APPEND")
     clear_if_left_behind(storage, INSTANT)  # the task ends in time
-    delete_markers(storage, INSTANT, {"p/mine.parquet"})
-    assert left(storage) == ["p/.shared_1.log.1", "p/mine.parquet"]
+    delete_markers(storage, INSTANT, {MINE})
+    assert left(storage) == [SHARED, MINE]
 
 
 def test_a_task_in_time_keeps_its_files_and_forgets_those_of_others(storage: Storage) -> None:
-    write(storage, "p/first.parquet")
+    write(storage, FIRST)
     clear_if_left_behind(storage, INSTANT)
     begin_task(storage, INSTANT)
-    write(storage, "p/second.parquet")
-    write(storage, "p/third.parquet")
-    delete_marker(storage, INSTANT, "p/third.parquet", "CREATE")  # it belongs to another write
-    delete_markers(storage, INSTANT, {"p/first.parquet", "p/second.parquet", "p/third.parquet"})
+    write(storage, SECOND)
+    write(storage, THIRD)
+    delete_marker(storage, INSTANT, THIRD, "CREATE")  # it belongs to another write
+    delete_markers(storage, INSTANT, {FIRST, SECOND, THIRD})
     clear_if_left_behind(storage, INSTANT)
-    assert left(storage) == ["p/first.parquet", "p/third.parquet"]
+    assert left(storage) == [FIRST, THIRD]
 
 
 def test_a_process_looks_once_for_the_marker_of_a_partition(tmp_path: object) -> None:

@@ -24,6 +24,7 @@ def register(spark: Any) -> None:
         UnsupportedFeatureError: PySpark before 4, which has no data sources in Python.
     """
     import pyspark
+    from pyspark.errors import AnalysisException
 
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise UnsupportedFeatureError(
@@ -34,4 +35,9 @@ def register(spark: Any) -> None:
         raise ConfigError(f"register needs a SparkSession, got {type(spark).__name__}.")
     from hudi_fast.spark.source.data_source import HudiDataSource
 
-    spark.dataSource.register(HudiDataSource)
+    try:
+        spark.dataSource.register(HudiDataSource)
+    except AnalysisException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
+        # A session that was made from another one has its data sources and lets nobody register them again.
