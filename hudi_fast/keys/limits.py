@@ -9,8 +9,8 @@ S3, Google, Azure   as the path             1024 bytes
 fsspec              unknown                 unknown
 ==================  ======================  =====================================================
 
-Files below a partition, and their markers below ``.hoodie/.temp``, need room, too. Record keys are limited by HFiles of
-the record index: HBase stores the length of a key as a short.
+Files below a partition, and their markers below ``.hoodie/.temp``, need room, too. Record keys are limited by HFiles, of
+the record index and of log blocks: HBase stores the length of a key as a short.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.places import scheme_of
 
-__all__ = ["NO_LIMITS", "KeyLimits", "limits_of"]
+__all__ = ["LONGEST_KEY", "NO_LIMITS", "KeyLimits", "limits_of"]
 
 _FILES = 200
 """Bytes for ``.hoodie/.temp/<instant>/`` and the name of a file or of its marker."""
 
-_LONGEST_KEY = 0x7FFF
+LONGEST_KEY = 0x7FFF
+"""Bytes of the longest key of an HFile."""
 
 _LOCAL, _HDFS, _OBJECTS = (255, 4095), (255, 8000), (0, 1024)
 _OF_SCHEME = {
@@ -66,15 +67,16 @@ NO_LIMITS = KeyLimits()
 """For keys and paths that are read."""
 
 
-def limits_of(storage: Storage, metadata_partitions: Collection[str]) -> KeyLimits:
+def limits_of(storage: Storage, metadata_partitions: Collection[str], hfile_blocks: bool = False) -> KeyLimits:
     """The limits of a table.
 
     Args:
         storage: of the table.
         metadata_partitions: those of its metadata table once the write is visible.
+        hfile_blocks: whether rows go to HFile blocks of log files.
     """
     part, whole = _OF_SCHEME.get(scheme_of(storage.uri), (0, 0))
     root = storage.fs_path("")
     taken = root if part else root.partition("/")[2]  # without the bucket
     path = max(1, whole - len(taken.encode()) - _FILES) if whole else 0
-    return KeyLimits(part, path, _LONGEST_KEY if "record_index" in metadata_partitions else 0)
+    return KeyLimits(part, path, LONGEST_KEY if hfile_blocks or "record_index" in metadata_partitions else 0)

@@ -43,6 +43,7 @@ from hudi_fast.merging.rules import delete_mask, ordering_columns, ordering_rank
 from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.indexed_keys import refuse_long_entries
 from hudi_fast.writing.located import match_slices
 from hudi_fast.writing.lookup import Runner, living, look_up_all
 from hudi_fast.writing.plan import Incoming, WritePlan
@@ -126,7 +127,7 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
     let_go()
     keys = _keys(plan, table, rows)
     let_go()
-    return Incoming(
+    incoming = Incoming(
         rows=rows,
         keys=keys,
         partitions=_paths(plan, table, rows),
@@ -138,6 +139,8 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
         order=single_chunk(table.column(ORDER)) if ORDER in table.column_names else None,
         spooled=None if release is None else SpooledRows(rows, release),
     )
+    refuse_long_entries(plan, incoming, None)
+    return incoming
 
 
 def one_change_per_row(incoming: Incoming, rows: Rows) -> Rows:

@@ -28,7 +28,6 @@ from hudi_fast.formats.vectors import is_vector
 from hudi_fast.index.bucket import parse_bucket_expressions
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.keys.limits import limits_of
 from hudi_fast.merging.log_rows import HFILE_KEY_COLUMN
 from hudi_fast.merging.rules import (
     CUSTOM,
@@ -55,6 +54,7 @@ from hudi_fast.view.table_state import (
 )
 from hudi_fast.writing.bucket import resolve_buckets
 from hudi_fast.writing.dml_rows import ACTION, DML_COLUMNS
+from hudi_fast.writing.indexed_keys import indexed_columns, key_limits
 from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.partition_styles import with_stored_styles
 from hudi_fast.writing.plan import (
@@ -211,6 +211,7 @@ def _table_spec(
         rules=rules,
         internal=_internal(state, options, stored),
         cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
+        indexed_columns=indexed_columns(state, options),
     )
 
 
@@ -457,7 +458,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
         consistent_logical_timestamp=options.consistent_logical_timestamp,
         single_key_prefixed=_prefixes_single_key(state, options),
         timebased={**options.timebased, **config.keygen_properties},
-        limits=limits_of(state.storage, (*options.metadata.wanted_partitions(config), *config.metadata_partitions)),
+        limits=key_limits(state, options),
     )
     return with_stored_styles(keys, state)
 

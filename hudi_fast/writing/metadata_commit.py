@@ -45,6 +45,7 @@ from hudi_fast.writing.session import TableSession
 __all__ = [
     "columns_with_stats",
     "compacts_without_lock",
+    "dropped_partitions",
     "ensure_metadata",
     "metadata_to_overwrite",
     "metadata_without_pending",
@@ -90,7 +91,7 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
     named = config.metadata_partitions
     table = metadata_without_pending(session)
     if table is None and named:
-        lost = [name for name in named if name not in (*_known(named), *_dropped(options))]
+        lost = [name for name in named if name not in (*_known(named), *dropped_partitions(options))]
         if lost:
             _refuse_to_drop(storage.uri, lost, "the metadata table has to be built again.")
         drop_metadata(storage, config)
@@ -101,7 +102,7 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
         table = open_metadata(storage, state.config, state.timeline)
     asked = requested_indexes(options, config)
     wanted = {*options.wanted_partitions(config), *asked, *(_known(named) if table is None else ())}
-    missing = wanted - set(_dropped(options)) - set(() if table is None else (*table.partitions, *table.building))
+    missing = wanted - set(dropped_partitions(options)) - set(() if table is None else (*table.partitions, *table.building))
     if config.version < _FIRST_WITH_LAYOUT_2 and state.timeline.pending():
         missing = set()  # as in Apache Hudi: for readers of 0.15 the partition starts at the newest action
     context = producer_context(state, plan, options, table, wanted)
@@ -244,7 +245,7 @@ def _known(names: Iterable[str]) -> list[str]:
 # ---- requested partitions
 
 
-def _dropped(options: MetadataOptions, present: Iterable[str] = ()) -> tuple[str, ...]:
+def dropped_partitions(options: MetadataOptions, present: Iterable[str] = ()) -> tuple[str, ...]:
     """Partitions that the options disable; ``present`` names those with a definition of their own."""
     going = [name for name, key in _SWITCHES.items() if key in options.explicit and not getattr(options, name)]
     if not options.has_record_index and not _RECORD_SWITCHES.isdisjoint(options.explicit):
@@ -276,7 +277,7 @@ def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: M
         UnsupportedFeatureError: an index that no option drops cannot be kept up to date.
     """
     present = [*table.partitions, *table.building]
-    going = _dropped(options, present)
+    going = dropped_partitions(options, present)
     asked = [name for name in present if name in going]
     disabled = list(dict.fromkeys([*asked, *(one for name in asked for one in _resting_on(name, present))]))
     stuck: dict[str, HudiError] = {}

@@ -29,6 +29,7 @@ from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.merging.spooled_rows import SpooledRows, take_rows
+from hudi_fast.metadata_table.indexed_values import IndexedColumn
 from hudi_fast.schema.changes import SchemaChange
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
@@ -136,6 +137,7 @@ class TableSpec:
         rules: how rows with one key merge.
         internal: columns with their ids, for a table with a schema history; else None.
         cdc: supplemental logging mode of change logs; None for a table without them.
+        indexed_columns: columns with secondary indexes.
     """
 
     storage: Storage
@@ -148,6 +150,7 @@ class TableSpec:
     rules: MergeRules
     internal: InternalSchema | None = None
     cdc: str | None = None
+    indexed_columns: tuple[IndexedColumn, ...] = ()
 
     @property
     def stores_operations(self) -> bool:

@@ -23,6 +23,7 @@ from hudi_fast.merging.rules import delete_mask, ordering_columns
 from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.dml_rows import DML_COLUMNS, prepare_dml_rows
+from hudi_fast.writing.indexed_keys import refuse_long_entries
 from hudi_fast.writing.plan import Incoming, WritePlan
 
 __all__ = ["check_rows", "columns_for", "prepare_rows", "spooled_form", "with_auto_keys"]
@@ -77,13 +78,15 @@ def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunk
     placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
     fields = plan.key_config.record_key_fields
     refuse_stand_ins(plan.key_config, placed, first_row)
-    return Incoming(
+    incoming = Incoming(
         rows=rows,
         keys=single_chunk(record_keys(plan.key_config, placed, first_row=first_row)) if fields else None,
         partitions=_partition_array(plan.key_config, placed, first_row),
         deletes=delete_mask(plan.rules, rows),
         ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
     )
+    refuse_long_entries(plan, incoming, first_row)
+    return incoming
 
 
 def spooled_form(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:

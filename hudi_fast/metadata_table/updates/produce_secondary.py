@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.keys.value_text import to_text
 from hudi_fast.merging.slice_merge import key_columns
 from hudi_fast.metadata_table.definitions import index_version
+from hudi_fast.metadata_table.indexed_values import IndexedColumn, type_of_column
 from hudi_fast.metadata_table.keys import secondary_keys, secondary_routing, split_secondary_keys
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup
@@ -107,7 +107,7 @@ class PairsOfGroup:
         return removed
 
 
-def check_secondary(context: ProducerContext, partition: str) -> str:
+def check_secondary(context: ProducerContext, partition: str) -> IndexedColumn:
     """The indexed column of a secondary index.
 
     Raises:
@@ -121,7 +121,8 @@ def check_secondary(context: ProducerContext, partition: str) -> str:
             f"The secondary index {partition} of {context.storage.uri} is over {list(fields)}; one column is supported."
         )
     schema, name = stored_schema(context), fields[0]
-    root, kind = _root(schema, name), _type_of(schema, name)
+    column = IndexedColumn(partition, name)
+    root, kind = column.root(schema.names), type_of_column(schema, column)
     if kind is None or (context.config.drop_partition_columns and root in context.config.partition_fields):
         raise UnsupportedFeatureError(
             f"The secondary index {partition} of {context.storage.uri} is over {name!r}, which is not a column stored "
@@ -139,25 +140,7 @@ def check_secondary(context: ProducerContext, partition: str) -> str:
             f"The secondary index {partition} of {context.storage.uri} is over {name!r} of type {kind}; supported are "
             "strings, integers, floats, booleans, dates, times and timestamps, as in Apache Hudi."
         )
-    return name
-
-
-def _root(schema: pa.Schema, name: str) -> str:
-    """The top-level column that holds a field; a column may itself have a dot in its name."""
-    return name if name in schema.names else name.partition(".")[0]
-
-
-def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """The type of a column, or of a field inside structs; None if there is none."""
-    root = _root(schema, name)
-    if root not in schema.names:
-        return None
-    kind = schema.field(root).type
-    for part in name[len(root) + 1 :].split(".") if name != root else ():
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
-            return None
-        kind = kind.field(part).type
-    return kind
+    return column
 
 
 def _all_pairs(context: ProducerContext, partition: str, slice_: FileSlice | None) -> pa.Array:
@@ -166,23 +149,18 @@ def _all_pairs(context: ProducerContext, partition: str, slice_: FileSlice | Non
 
 
 def _pairs(context: ProducerContext, partition: str, slice_: FileSlice) -> Iterator[pa.Array]:
-    """The index keys of a slice's rows."""
-    name = check_secondary(context, partition)
-    root = _root(stored_schema(context), name)
-    path = name[len(root) + 1 :].split(".") if name != root else []
+    """The index keys of a slice's rows.
+
+    Raises:
+        InvalidDataError: one is too long for the index.
+    """
+    column = check_secondary(context, partition)
+    root = column.root(stored_schema(context).names)
     columns = list(dict.fromkeys([root, *key_columns(context.merge)]))
     for batch in slice_rows(context, slice_, columns):
-        values = single_chunk(batch.column(root))
-        for part in path:
-            values = pc.struct_field(values, part)
-        yield secondary_keys(_text(values, name), keys_of(context, batch))
-
-
-def _text(values: pa.Array, name: str) -> pa.Array:
-    """Values as Java prints them: dates and times as numbers."""
-    if pa.types.is_date32(values.type):
-        return values.cast(pa.int32()).cast(pa.string())
-    return to_text(values, name)
+        values, keys = column.values(batch), keys_of(context, batch)
+        column.refuse_long(values, keys, f"table {context.config.name} ({context.storage.uri})")
+        yield secondary_keys(column.texts(values), keys)
 
 
 def _records(context: ProducerContext, partition: str, pairs: pa.Array, schema: str | None) -> EncodedRecords:
