@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.schema.assignment import require_assignable
+from hudi_fast.schema.conform import assigned_values
 from hudi_fast.schema.names import renamed_fields
 
 __all__ = ["check_condition", "evaluate", "is_literal", "literal_value", "mentioned", "parse_value", "true_of"]
@@ -140,26 +141,13 @@ def evaluate(
     }
     for name in expressions if assigns else ():
         require_assignable(types[name], named[name].type, name, where)
-    return pa.table({name: _as_type(named[name], types[name], name, where) for name in expressions})
+    return pa.table({name: assigned_values(named[name], types[name], name, where) for name in expressions})
 
 
 def _project(rows: pa.Table, expressions: list[pc.Expression], names: list[str]) -> pa.Table:
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
     project = acero.Declaration("project", acero.ProjectNodeOptions(expressions, names), [source])
     return project.to_table(use_threads=False)
-
-
-def _as_type(column: pa.ChunkedArray, kind: pa.DataType, name: str, where: str) -> pa.ChunkedArray:
-    if column.type == kind:
-        return column
-    try:
-        if pa.types.is_decimal(column.type) and pa.types.is_decimal(kind) and column.type.scale > kind.scale:
-            column = pc.round(column, kind.scale, round_mode="half_towards_infinity")  # as Spark assigns
-        return column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise InvalidDataError(
-            f"{where}: a value for {name!r} is of type {column.type} and does not fit {kind}: {error}"
-        ) from error
 
 
 def _parse_text(text: str, columns: Sequence[str], where: str) -> pc.Expression:

@@ -29,8 +29,8 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.rules import ordering_rank
-from hudi_fast.schema.assignment import require_assignable
-from hudi_fast.schema.conform import conform
+from hudi_fast.schema.assignment import kind_of, require_assignable
+from hudi_fast.schema.conform import assigned_values, conform
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT
 from hudi_fast.writing.plan import WritePlan
@@ -152,14 +152,27 @@ def _comparable(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
             continue
         require_assignable(kind, column.type, one, f"on, compared with {other!r} of the source")
         try:
-            cast = column.cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            cast = assigned_values(column, kind, one, "on")
+            _require_same(column, cast, other)
+        except InvalidDataError as error:
             raise InvalidDataError(
                 f"on: {other!r} of the source is of type {column.type} and cannot be compared with {one!r} of the "
                 f"table, which is {kind}: {error}"
             ) from error
         source = source.set_column(source.column_names.index(other), other, cast)
     return source
+
+
+def _require_same(values: pa.ChunkedArray, cast: pa.ChunkedArray, column: str) -> None:
+    """Refuse values that a cast has changed: they would match rows with another value."""
+    one, other = kind_of(values.type), kind_of(cast.type)
+    if not {one, other}.isdisjoint({None, "string", "bytes"}):
+        return
+    changed = pc.not_equal(assigned_values(cast, values.type, column, "on"), values)
+    if pa.types.is_floating(values.type):
+        changed = pc.and_not(changed, pc.is_nan(values))
+    if pc.any(changed, min_count=0).as_py():
+        raise InvalidDataError(f"{values.filter(changed)[0].as_py()} is no value of type {cast.type}")
 
 
 def _others(count: int, taken: Rows) -> Rows:

@@ -13,12 +13,13 @@ from hudi_fast.dml.expressions import is_literal
 from hudi_fast.dml.insert_overwrite import overwrite_options
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.dml.run import delete_locally, dml_settings, update_locally
-from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.errors import ConfigError
 from hudi_fast.local_sql.names import Tables
 from hudi_fast.local_sql.queries import column_order, constant, query
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
 from hudi_fast.schema.assignment import require_assignable
+from hudi_fast.schema.conform import assigned_values
 from hudi_fast.schema.names import renamed_fields, resolve_name
 from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.sql_text.filters import sql_value
@@ -155,11 +156,5 @@ class _Columns:
                 continue
             values = renamed_fields(rows.column(field.name), field.type, f"INSERT INTO {table}, column {field.name!r}")
             require_assignable(field.type, values.type, field.name, f"INSERT INTO {table}")
-            try:
-                found[field.name] = values.cast(field.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-                raise InvalidDataError(
-                    f"INSERT INTO {table}: a value does not fit column {field.name!r} of type {field.type}; the table "
-                    f"is as before. {error}"
-                ) from error
+            found[field.name] = assigned_values(values, field.type, field.name, f"INSERT INTO {table}")
         return pa.table(found)

@@ -74,7 +74,7 @@ int       -     =     column round  column  text    cast   -     -      -       
 long      -     rows  =      round  round   text    cast   -     -      -        -      cast
 float     -     check check  =      column  text    cast   -     -      -        -      cast
 double    -     rows  check  rows   =       text    cast   -     -      -        -      cast
-string    cast  rows  rows   rows   rows    =       check  cast  cast   cast     cast   cast
+string    cast  rows  rows   rows   rows    =       check  cast  cast   zone     cast   cast
 bytes     cast  cast  cast   cast   cast    rows    =      cast  cast   cast     cast   cast
 date      -     -     -      -      -       cast    cast   =     -      zone     cast   -
 time      -     -     -      -      -       cast    cast   -     check  -        -      -
@@ -216,6 +216,12 @@ def cast_to_write(table: pa.DataType, rows: pa.DataType, column: str) -> str:
         return (
             "say in which zone the rows' clock runs: pyarrow.compute.assume_timezone(column, 'Europe/Oslo'), or "
             f"CAST({column} AS TIMESTAMP) in a Spark session of that zone"
+        )
+    if pair == ("string", "instant"):
+        return (
+            "say in which zone to read the clock: pyarrow.compute.strftime(pyarrow.compute.local_timestamp(column.cast("
+            f"pa.timestamp('s', 'Europe/Oslo'))), '%Y-%m-%d %H:%M:%S'), or CAST({column} AS STRING) in a Spark session "
+            "of that zone"
         )
     if pair in (("local", "instant"), ("date", "instant")):
         return (

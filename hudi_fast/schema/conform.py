@@ -47,8 +47,9 @@ from hudi_fast.schema.nested import (
 )
 from hudi_fast.schema.normalize import bare_schema, bare_type
 from hudi_fast.schema.promotion import sources_of
+from hudi_fast.schema.sql_cast import sql_cast
 
-__all__ = ["ConformPlan", "conform", "plan_conform", "plan_file"]
+__all__ = ["ConformPlan", "assigned_values", "conform", "plan_conform", "plan_file"]
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
@@ -126,6 +127,29 @@ def plan_file(source: pa.Schema, target: pa.Schema) -> ConformPlan:
         SchemaMismatchError: as :func:`plan_conform`.
     """
     return _plan(source, target, file_cast)
+
+
+def assigned_values(values: pa.ChunkedArray, kind: pa.DataType, column: str, where: str) -> pa.ChunkedArray:
+    """Values of SQL, of an update or of a merge in the type of a column, as Spark's ``CAST`` makes them.
+
+    Args:
+        values: n values, of a type that :func:`hudi_fast.schema.assignment.require_assignable` lets pass.
+        kind: type of the column.
+        column: its name.
+        where: statement or clause, for the message.
+
+    Raises:
+        InvalidDataError: the types do not convert, or a value does not fit.
+    """
+    if values.type == kind:
+        return values
+    rows, target = pa.table({column: values}), pa.schema([pa.field(column, kind)])
+    try:
+        return _plan(rows.schema, target, sql_cast).apply(rows).column(0)
+    except HudiError as error:
+        raise InvalidDataError(
+            f"{where}: a value for {column!r} is of type {values.type} and does not fit {kind}: {error}"
+        ) from error
 
 
 def _plan(source: pa.Schema, target: pa.Schema, leaf: LeafCast) -> ConformPlan:

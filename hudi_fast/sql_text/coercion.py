@@ -21,6 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.schema.sql_cast import double_as_decimal, time_text
+
 __all__ = [
     "MOST_DIGITS",
     "Operand",
@@ -42,6 +44,8 @@ _WORDS = re.compile(r"([+-]?)(inf|infinity|nan)$", re.IGNORECASE)
 _TRUE, _FALSE = frozenset(("t", "true", "y", "yes", "1")), frozenset(("f", "false", "n", "no", "0"))
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 """Digits of the decimals that Spark takes for whole numbers."""
+_PLAIN_SCALE = 6
+"""Arrow writes decimals of a larger scale with exponents."""
 MOST_DIGITS = 38
 """Digits of the widest decimal."""
 
@@ -159,10 +163,28 @@ def cast_to(operand: Operand, kind: pa.DataType) -> Operand:
 
 
 def cast_value(value: Any, before: pa.DataType, kind: pa.DataType) -> Any:
-    """An expression of the type ``before`` in another type; a number that a double does not hold is the nearest one."""
+    """An expression of the type ``before`` in another type; a number that a double does not hold is the nearest one.
+
+    Raises:
+        pa.ArrowNotImplementedError: Arrow has no such text of the values, or it depends on a time zone.
+    """
+    if pa.types.is_floating(before) and pa.types.is_decimal(kind):
+        return double_as_decimal(value.cast(pa.float64()), kind)
+    if kind == pa.string():
+        return _text_of(value, before)
     if pa.types.is_decimal(before) and pa.types.is_floating(kind):
         return value.cast(pa.string()).cast(kind)  # Arrow's own cast is not always the nearest
     return value.cast(kind, safe=not (pa.types.is_integer(before) and pa.types.is_floating(kind)))
+
+
+def _text_of(value: Any, before: pa.DataType) -> Any:
+    """The text of values, as Spark writes it."""
+    if before == pa.timestamp("us") or pa.types.is_time(before):
+        return time_text(value)
+    exponents = pa.types.is_floating(before) or (pa.types.is_decimal(before) and before.scale > _PLAIN_SCALE)
+    if exponents or (pa.types.is_timestamp(before) and before.tz is not None):
+        raise pa.ArrowNotImplementedError(f"the text of a value of type {before}")
+    return value.cast(pa.string())
 
 
 def exactly(value: pa.Scalar) -> Decimal:

@@ -370,7 +370,7 @@ class _Translation:
             return _FUNCTIONS[kind](*(self.value(one) for one in (node.this, *node.expressions)))
         if kind in ("Concat", "DPipe"):
             parts = node.expressions if kind == "Concat" else [node.left, node.right]
-            texts = [self.value(one).cast(pa.string()) for one in parts]
+            texts = [self._cast_to(one, self._operand(one), pa.string()) for one in parts]
             return pc.binary_join_element_wise(*texts, pa.scalar(""), null_handling="emit_null")
         if kind == "Nullif":
             same = pc.coalesce(self._compared(node, node.this, "==", node.expression), pc.scalar(False))
@@ -398,11 +398,16 @@ class _Translation:
         return None
 
     def _cast(self, node: Any) -> Any:
-        value, type_ = self._operand(node.this), self._type(node)
+        return self._cast_to(node, self._operand(node.this), self._type(node))
+
+    def _cast_to(self, node: Any, value: Operand, type_: pa.DataType) -> Any:
         found = value.expression
         if pa.types.is_integer(type_) and (pa.types.is_floating(value.type) or pa.types.is_decimal(value.type)):
             found = pc.trunc(found)  # as Spark
-        return cast_value(found, value.type, type_)
+        try:
+            return cast_value(found, value.type, type_)
+        except pa.ArrowNotImplementedError as error:
+            raise self._unsupported(node, str(error)) from error
 
     def _case(self, node: Any, branches: Sequence[Any]) -> Operand:
         """``CASE`` and ``if``: the value of the first branch whose condition is true."""
