@@ -12,7 +12,8 @@
 
 V1 values can only be read with the column's type. Compaction in 0.15 turns DateWrapper into IntWrapper and
 DecimalWrapper into BytesWrapper (at scale 15), so both are read. A value that cannot be converted to the column's type
-becomes null, which means unknown and excludes nothing: the column's type may have changed.
+becomes null, which means unknown and excludes nothing: the column's type may have changed. So does a timestamp of V1
+that may have another unit than the column.
 
 Source: metadata table reference, section 3.5; ValueType, ValueMetadata and HoodieAvroWrapperUtils, Hudi 1.2.0.
 """
@@ -33,6 +34,9 @@ from hudi_fast.metadata_table.stat_decimals import decimals_of_bytes, minimal_by
 __all__ = ["STAT_VALUE", "StatsVersion", "ValueType", "indexed_columns", "is_indexable", "unwrap_values", "wrap_values"]
 
 StatsVersion: TypeAlias = Literal["V1", "V2"]
+
+_LAST_MILLISECOND = 253_402_300_799_999
+"""Of the year 9999: a number of microseconds up to this one, of the years 1961 to 1978, may be one of milliseconds."""
 
 
 def _wrapper(name: str, kind: pa.DataType) -> pa.Field:
@@ -215,11 +219,24 @@ def _read_v1(wrapper: str, values: pa.Array, column: pa.DataType) -> pa.Array | 
         return values.view(pa.timestamp("us"))
     if wrapper == "IntWrapper" and (column == pa.date32() or pa.types.is_time32(column)):
         return values.view(column)
-    if wrapper == "LongWrapper" and (pa.types.is_timestamp(column) or pa.types.is_time64(column)):
+    if wrapper == "LongWrapper" and pa.types.is_timestamp(column):
+        return _moments(values, column)
+    if wrapper == "LongWrapper" and pa.types.is_time64(column):
         return values.view(column)
     if wrapper == "BytesWrapper" and pa.types.is_decimal(column):
         return decimals_of_bytes(values, _MOST_V1_DIGITS, _V1_SCALE)
     return values
+
+
+def _moments(values: pa.Array, column: pa.DataType) -> pa.Array:
+    """Timestamps of V1; null where the number may have another unit than the column.
+
+    Releases before 1.1 store the number of the file. A file of milliseconds may belong to a column of microseconds, and
+    a file of microseconds without a zone to a column of milliseconds (``schema.mislabelled``).
+    """
+    if column.unit == "us":
+        return pc.if_else(pc.greater(pc.abs(values), _LAST_MILLISECOND), values, None).view(column)
+    return values.view(column) if column.tz is not None else pa.nulls(len(values), column)
 
 
 def _read_v2(values: pa.Array, value_type: int, info: str | None) -> pa.Array | None:

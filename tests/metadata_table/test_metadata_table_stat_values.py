@@ -96,6 +96,11 @@ def test_statistics_of_real_tables_are_those_of_their_files(golden, name):
     assert len(kinds) >= (10 if "alltypes" in name else 4)
 
 
+def has_unit(number: int, kind: pa.DataType) -> bool:
+    """Whether a number of V1 can only be one of the column's unit, whatever the file's label says."""
+    return abs(number) > 253_402_300_799_999 if kind.unit == "us" else kind.tz is not None
+
+
 @given(data=st.data(), kind=st.sampled_from(list(KINDS)), version=st.sampled_from(["V1", "V2"]))
 def test_values_of_every_type_come_back(data, kind, version):
     strategy, member, ordinal = KINDS[kind]
@@ -110,6 +115,10 @@ def test_values_of_every_type_come_back(data, kind, version):
     assert {each and each[0] for each in members(wrapped)} <= {member, None}
     back = unwrap_values(wrapped, value_type, info, kind)
     back.validate(full=True)
+    if version == "V1" and pa.types.is_timestamp(kind):
+        plain_numbers = values.cast(pa.int64()).to_pylist()
+        sure = [number is not None and has_unit(number, kind) for number in plain_numbers]
+        values = pc.if_else(pa.array(sure, pa.bool_()), values, None)
     assert back.equals(values)
     assert unwrap_values(wrapped.slice(1), value_type, info, kind).equals(values.slice(1))
 
@@ -165,6 +174,25 @@ def test_bytes_that_are_no_such_decimal_are_unknown():
     known = {3: Decimal("9.9"), 6: Decimal("-9.9"), 8: Decimal("9.9")}
     assert found.to_pylist() == [known.get(i) for i in range(len(raw))]
     assert minimal_bytes(pa.array([], pa.decimal128(5, 2))).to_pylist() == []
+
+
+@pytest.mark.parametrize("moment", ["1969-07-20", "2024-02-29 12:00", "9999-12-31"])
+def test_milliseconds_under_a_column_of_microseconds_are_unknown(moment):
+    number = pa.scalar(moment).cast(pa.timestamp("ms")).value
+    for zone in (None, "UTC"):
+        found = unwrap_values(stored("LongWrapper", [number]), None, None, pa.timestamp("us", zone))
+        assert found.to_pylist() == [None]
+    found = unwrap_values(stored("LongWrapper", [number]), None, None, pa.timestamp("ms", "UTC"))
+    assert found.view(pa.int64()).to_pylist() == [number]
+
+
+@pytest.mark.parametrize("moment", ["1950-01-01", "2024-02-29 12:00", "9999-12-31"])
+def test_microseconds_that_no_milliseconds_can_be_are_known_and_without_a_zone_fit_no_column_of_milliseconds(moment):
+    number = pa.scalar(moment).cast(pa.timestamp("us")).value
+    for zone in (None, "UTC"):
+        found = unwrap_values(stored("LongWrapper", [number]), None, None, pa.timestamp("us", zone))
+        assert found.view(pa.int64()).to_pylist() == [number]
+    assert unwrap_values(stored("LongWrapper", [number]), None, None, pa.timestamp("ms")).to_pylist() == [None]
 
 
 def test_bytes_that_hudi_stored_are_its_decimals():
