@@ -28,7 +28,20 @@ SAMPLES: dict[pa.DataType, list[Any]] = {
     pa.float64(): [*FLOATS, 2.675, 12345678.905, 5e-324, 1e300, 1e-20],
     pa.decimal128(10, 2): [D("1.50"), D("2.00"), D("-0.05"), D("12345678.99"), None],
     pa.decimal128(20, 9): [D("0.000000001"), D("1.000000000"), D("12345678901.123456789"), D("2.675000000"), None],
-    pa.string(): ["", "7", " +12 ", "-3", "1.5", "0x10", "1e3", "NaN", "true", "2024-02-29", "2024-02-29 01:02:03", None],
+    pa.string(): [
+        "",
+        "7",
+        " +12 ",
+        "-3",
+        "1.5",
+        "0x10",
+        "1e3",
+        "NaN",
+        "true",
+        "2024-02-29",
+        "2024-02-29 01:02:03",
+        None,
+    ],
     pa.binary(): [b"abc", b"7", None],
     pa.date32(): [DAY, datetime.date(1, 1, 1), None],
     pa.timestamp("us"): [NOON, datetime.datetime(2024, 2, 29), datetime.datetime(2024, 2, 29, 23, 59, 59, 1), None],
@@ -39,7 +52,8 @@ REFUSED = {
     "digits that a double does not hold": (("int32", "int64"), ("float", "double")),
     "a text in another form than Arrow reads": (
         ("string",),
-        ("bool", "float", "double", "decimal128(10, 2)", "decimal128(20, 9)", "date32[day]", "timestamp[us]"),
+        ("bool", "float", "double", "decimal128(10, 2)", "decimal128(20, 9)", "date32[day]", "timestamp[us]")
+        + ("timestamp[us, tz=UTC]",),
     ),
 }
 """Values that Spark cuts or guesses, and the library refuses, by their types."""
@@ -127,7 +141,9 @@ def test_values_that_do_not_fit_are_refused(value: Any, source: pa.DataType, tar
 
 def test_doubles_become_the_decimals_that_their_digits_say() -> None:
     random = np.random.default_rng(7)
-    numbers = [round(float(one), 3) for one in random.uniform(-1e6, 1e6, 2000)] + [n / 1000 for n in range(-50, 3000, 5)]
+    numbers = [round(float(one), 3) for one in random.uniform(-1e6, 1e6, 2000)] + [
+        n / 1000 for n in range(-50, 3000, 5)
+    ]
     made = assigned_values(pa.chunked_array([pa.array(numbers)]), pa.decimal128(12, 2), "c", "SET").to_pylist()
     wanted = [D(str(one)).quantize(D("0.01"), rounding="ROUND_HALF_UP") for one in numbers]
     assert made == wanted

@@ -32,3 +32,25 @@ def test_tasks_build_what_threads_build(spark, tmp_path, kind):
     assert result.records == 80
     assert {name: located(tmp_path, name) for name in by_threads} == by_threads
     assert services.validate().ok
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_tasks_refuse_a_value_that_a_secondary_index_cannot_hold(spark, tmp_path, kind):
+    index = {
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.metadata.index.secondary.column": "text",
+    }
+    settings = {**options(), "hoodie.datasource.write.table.type": kind}
+    hf.write(plain_rows(range(6)), tmp_path, {**settings, **index})
+    table, said = hf.HudiTable.open(tmp_path), r"'text' .*secondary_index_text.* 32767 bytes"
+    before = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
+    long = spark.createDataFrame(plain_rows([1, 7])).selectExpr(
+        "id", "part", "ts + 1 AS ts", "repeat('y', 32767) AS text"
+    )
+    for operation in ("upsert", "bulk_insert"):
+        with pytest.raises(hf.InvalidDataError, match=said):
+            hf.write(long, tmp_path, {**settings, "hoodie.datasource.write.operation": operation})
+    with pytest.raises(hf.InvalidDataError, match=said):
+        hf.update(spark, tmp_path, "ts = 1", {"text": "repeat('y', 32767)"})
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == before
+    assert not table.services.validate().differences.num_rows
