@@ -297,6 +297,32 @@ def test_changes_of_planned_rows_are_refused_unless_allowed(version: str, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("more", [{}, SHARED], ids=["alone", "shared"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_writes_to_other_file_groups_go_on_beside_a_plan(
+    version: str, kind: str, more: dict[str, str], tmp_path: Path
+) -> None:
+    settings = {**options(table_version=version), "hoodie.datasource.write.table.type": kind, **more}
+    hf.write(plain_rows(range(10)), tmp_path, settings)
+    hf.write(plain_rows([0, 1], ts=2, text="b"), tmp_path, settings)
+    only = {"hoodie.clustering.plan.partition.filter.mode": "SELECTED_PARTITIONS", f"{PLAN}partition.selected": "p0"}
+    assert services(tmp_path).plan_cluster(only) is not None
+    rows = table_rows(tmp_path)
+    changes = [plain_rows([1, 3], ts=3, text="c"), plain_rows([11], ts=3), plain_rows([12], ts=3)]
+    for change in changes:  # updates and inserts beside it, and an insert into its partition
+        hf.write(change, tmp_path, settings)
+        rows |= rows_of(change)
+    before = listing(tmp_path)
+    with pytest.raises(hf.CommitConflictError, match="pending clustering"):
+        hf.write(plain_rows([0, 1], ts=4), tmp_path, settings)
+    assert {name for name in listing(tmp_path) if name.endswith((".parquet", ".log"))} <= set(before)
+    services(tmp_path).cluster()
+    assert table_rows(tmp_path) == rows
+    assert services(tmp_path).validate().ok
+
+
+@pytest.mark.slow
 def test_a_plan_that_is_not_true_any_more_goes_with_a_warning_and_another_one_is_made(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
     planned = services(tmp_path).plan_cluster()
