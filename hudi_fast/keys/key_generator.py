@@ -261,9 +261,9 @@ def _refuse_long_keys(config: KeyConfig, keys: pa.Array, first_row: int) -> None
         row = pc.index(lengths, longest).as_py()
         raise InvalidDataError(
             f"The record key of row {first_row + row}, of the fields {list(config.record_key_fields)}, has {longest} "
-            f"bytes and begins with {keys[row].as_py()[:_SHOWN]!r}; the record index and HFile log blocks hold keys of up "
-            f"to {config.limits.key}. Shorten the key, or use another index (hoodie.metadata.index.drop=record_index) "
-            "and other blocks (hoodie.logfile.data.block.format=avro)."
+            f"bytes and begins with {keys[row].as_py()[:_SHOWN]!r}; the record index and HFile log blocks hold keys of "
+            f"up to {config.limits.key}. Shorten the key, or use another index "
+            "(hoodie.metadata.index.drop=record_index) and other blocks (hoodie.logfile.data.block.format=avro)."
         )
 
 

@@ -9,8 +9,8 @@ S3, Google, Azure   as the path             1024 bytes
 fsspec              unknown                 unknown
 ==================  ======================  =====================================================
 
-Files below a partition, and their markers below ``.hoodie/.temp``, need room, too. Record keys are limited by HFiles, of
-the record index and of log blocks: HBase stores the length of a key as a short.
+Files below a partition, and their markers below ``.hoodie/.temp``, need room, too. Record keys are limited by HFiles,
+of the record index and of log blocks: HBase stores the length of a key as a short.
 """
 
 from __future__ import annotations

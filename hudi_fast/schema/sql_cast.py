@@ -1,6 +1,7 @@
 """Casts of scalar values that SQL, an update or a merge assigns to a column: those of Spark, where nothing is lost.
 
-:func:`sql_cast` is the leaf of :func:`hudi_fast.schema.conform.assigned_values`. It makes the values of Spark's ``CAST``:
+:func:`sql_cast` is the leaf of :func:`hudi_fast.schema.conform.assigned_values`. It makes the values of Spark's
+``CAST``:
 
 - numbers become the text of Java (``1.0E10``), decimals text without an exponent, times text without trailing zeros;
 - a number becomes the nearest decimal, rounded half up from its shortest digits (2.675 -> 2.68);

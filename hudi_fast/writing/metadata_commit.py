@@ -102,7 +102,9 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
         table = open_metadata(storage, state.config, state.timeline)
     asked = requested_indexes(options, config)
     wanted = {*options.wanted_partitions(config), *asked, *(_known(named) if table is None else ())}
-    missing = wanted - set(dropped_partitions(options)) - set(() if table is None else (*table.partitions, *table.building))
+    missing = (
+        wanted - set(dropped_partitions(options)) - set(() if table is None else (*table.partitions, *table.building))
+    )
     if config.version < _FIRST_WITH_LAYOUT_2 and state.timeline.pending():
         missing = set()  # as in Apache Hudi: for readers of 0.15 the partition starts at the newest action
     context = producer_context(state, plan, options, table, wanted)

@@ -256,7 +256,11 @@ def test_descriptions(path: str) -> None:
         ("SELECT id FROM rows TIMESTAMP AS OF '2024-01-01'", hf.ConfigError, "not a Hudi table"),
         ("INSERT INTO rows VALUES (1)", hf.ConfigError, "rows is not a Hudi table"),
         ("INSERT INTO trips VALUES (1, 2)", hf.ConfigError, "2 columns .* 5 are expected: id, fare, note, ts, city"),
-        ("INSERT INTO trips VALUES (1, 'x', 'a', 1, 'Oslo')", hf.InvalidDataError, "'fare' is of type string and does not fit double"),
+        (
+            "INSERT INTO trips VALUES (1, 'x', 'a', 1, 'Oslo')",
+            hf.InvalidDataError,
+            "'fare' is of type string and does not fit double",
+        ),
         ("INSERT INTO trips (id, nope) VALUES (1, 2)", hf.ConfigError, "no column nope"),
         ("VALUES (1, 2), (3)", hf.ConfigError, "VALUES"),
         ("UPDATE trips SET id = 5", hf.ConfigError, "cannot be set"),

@@ -75,10 +75,9 @@ DOORS = {
         pa.table({"id": ["a"], "v": [v]}), t.path, {**o, "hudi_fast.partial.update": "true"}
     ),
     "update": lambda t, v, o: t.update("id = 'a'", {"v": f"concat(v, '{v}')"}),
-    "merge": lambda t, v, o: t.merge(pa.table({"id": ["a"], "v": [v], "n": [1]}))
-    .on("id")
-    .when_matched_update()
-    .execute(),
+    "merge": lambda t, v, o: (
+        t.merge(pa.table({"id": ["a"], "v": [v], "n": [1]})).on("id").when_matched_update().execute()
+    ),
     "sql": lambda t, v, o: hf.sql(f"INSERT INTO t VALUES ('b', '{v}', 1)", {"t": t.path}),
 }
 
