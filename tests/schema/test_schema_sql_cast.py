@@ -52,8 +52,10 @@ REFUSED = {
     "digits that a double does not hold": (("int32", "int64"), ("float", "double")),
     "a text in another form than Arrow reads": (
         ("string",),
-        ("bool", "float", "double", "decimal128(10, 2)", "decimal128(20, 9)", "date32[day]", "timestamp[us]")
-        + ("timestamp[us, tz=UTC]",),
+        (
+            *("bool", "float", "double", "decimal128(10, 2)", "decimal128(20, 9)"),
+            *("date32[day]", "timestamp[us]", "timestamp[us, tz=UTC]"),
+        ),
     ),
 }
 """Values that Spark cuts or guesses, and the library refuses, by their types."""
