@@ -361,7 +361,7 @@ class _Translation:
     def _made(self, kind: str, node: Any) -> Any:
         """Functions with a type of their own; None for others."""
         if kind in ("Cast", "TryCast"):
-            return self._cast(node)
+            return self._cast(node, self._operand(node.this), self._type(node))
         if kind == "TsOrDsToDate":
             return cast_to(self._operand(node.this), pa.date32()).expression
         if kind in _FUNCTIONS:
@@ -370,7 +370,7 @@ class _Translation:
             return _FUNCTIONS[kind](*(self.value(one) for one in (node.this, *node.expressions)))
         if kind in ("Concat", "DPipe"):
             parts = node.expressions if kind == "Concat" else [node.left, node.right]
-            texts = [self._cast_to(one, self._operand(one), pa.string()) for one in parts]
+            texts = [self._cast(one, self._operand(one), pa.string()) for one in parts]
             return pc.binary_join_element_wise(*texts, pa.scalar(""), null_handling="emit_null")
         if kind == "Nullif":
             same = pc.coalesce(self._compared(node, node.this, "==", node.expression), pc.scalar(False))
@@ -397,10 +397,7 @@ class _Translation:
             return pc.scalar(pa.scalar(now, pa.timestamp("us", "UTC")) if "Time" in kind else pa.scalar(now.date()))
         return None
 
-    def _cast(self, node: Any) -> Any:
-        return self._cast_to(node, self._operand(node.this), self._type(node))
-
-    def _cast_to(self, node: Any, value: Operand, type_: pa.DataType) -> Any:
+    def _cast(self, node: Any, value: Operand, type_: pa.DataType) -> Any:
         found = value.expression
         if pa.types.is_integer(type_) and (pa.types.is_floating(value.type) or pa.types.is_decimal(value.type)):
             found = pc.trunc(found)  # as Spark

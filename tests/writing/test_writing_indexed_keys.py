@@ -1,4 +1,7 @@
-"""Values and record keys that the entries of a table's indexes cannot hold are refused before anything is written."""
+"""Values and record keys that the entries of a table's indexes cannot hold are refused before anything is written.
+
+Modules: hudi_fast.metadata_table.indexed_values.
+"""
 
 from __future__ import annotations
 
