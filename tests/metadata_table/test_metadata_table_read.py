@@ -184,7 +184,7 @@ def test_bloom_filters_know_the_keys_of_their_files(name: str, golden: Unzip) ->
     rows = scan(opened(path), "bloom_filters").to_pylist()
     assert {row["filter"] for row in rows} == set(footers)
     for row in rows:
-        bloom = BloomFilter.from_base64(row["filter"], row["kind"], where="metadata table")
+        bloom = BloomFilter.from_base64(row["filter"].decode(), row["kind"], where="metadata table")
         assert bloom.might_contain(footers[row["filter"]]).all()
 
 

@@ -26,6 +26,7 @@ from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.services.repairing.inspection import Inspection
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.view.base_files import open_base
@@ -194,6 +195,9 @@ def _schemas(blocks: Iterable[LogBlock]) -> Iterator[str]:
 
 def _own_columns(text: str) -> str:
     """A schema without the meta columns, as commits have it."""
-    schema = json.loads(text)
-    schema["fields"] = [one for one in schema["fields"] if not one["name"].startswith(_META_PREFIX)]
+    try:
+        schema = stored_json(text)
+        schema["fields"] = [one for one in schema["fields"] if not one["name"].startswith(_META_PREFIX)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTableError(f"Expected the schema of a record as JSON, found {text[:80]!r}: {error}.") from error
     return json.dumps(schema, separators=(",", ":"))
