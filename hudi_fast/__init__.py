@@ -192,7 +192,11 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _version()
     if name not in __all__:
-        raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
+        from hudi_fast.config.guesses import MODULE_GUESSES, missing
+
+        raise missing("module 'hudi_fast'", name, MODULE_GUESSES, __all__)
     return getattr(importlib.import_module(_MODULES.get(name, "hudi_fast.errors")), name)
 
 

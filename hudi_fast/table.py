@@ -145,6 +145,13 @@ class HudiTable(TableReads, IncrementalReads, DmlVerbs, SchemaVerbs):
     def __repr__(self) -> str:
         return f"HudiTable({self._storage.uri!r})"
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from hudi_fast.config.guesses import TABLE_GUESSES, missing
+
+            raise missing("HudiTable", name, {} if name.startswith("_") else TABLE_GUESSES, dir(type(self)))
+
     def _repr_html_(self) -> str:
         """HTML for notebooks: the table's configuration, its newest instants, its files by partition."""
         from hudi_fast.reading.inspecting.html import table_html

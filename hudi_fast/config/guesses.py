@@ -1,0 +1,56 @@
+"""Names that other libraries have for what this one calls otherwise, for the message of an ``AttributeError``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+__all__ = ["MODULE_GUESSES", "TABLE_GUESSES", "missing"]
+
+MODULE_GUESSES = {
+    **dict.fromkeys(("read_table", "read_hudi", "load", "scan"), "hudi_fast.read(path) or HudiTable(path).scan()"),
+    **dict.fromkeys(("write_table", "write_hudi", "write_deltalake", "save"), "hudi_fast.write(rows, path, key=...)"),
+    **dict.fromkeys(("open", "open_table", "Table", "load_table", "DeltaTable"), "hudi_fast.HudiTable(path)"),
+    **dict.fromkeys(("exists", "table_exists", "is_hudi_table"), "hudi_fast.HudiTable.exists(path)"),
+    **dict.fromkeys(("upsert", "insert"), "hudi_fast.write(rows, path, operation=...) or HudiTable(path).upsert(rows)"),
+}
+"""Of the package."""
+
+TABLE_GUESSES = {
+    **dict.fromkeys(("version_history", "snapshots", "commits", "timeline", "versions", "log"), "history()"),
+    **dict.fromkeys(("read", "to_pyarrow_table", "to_table", "collect"), "to_arrow()"),
+    **dict.fromkeys(("to_pyarrow_dataset", "dataset", "to_lazy"), "scan()"),
+    **dict.fromkeys(("vacuum", "clean", "expire_snapshots"), "services.clean()"),
+    **dict.fromkeys(
+        ("compact", "rewrite_data_files"), "services.compact() for log files, or services.cluster() for small files"
+    ),
+    **dict.fromkeys(("optimize", "z_order", "cluster", "sort"), "services.cluster(), which sorts and joins files"),
+    **dict.fromkeys(("restore", "rollback", "savepoint", "repair", "validate"), "the method of that name of services"),
+    **dict.fromkeys(("metadata", "properties", "options", "details"), "config"),
+    **dict.fromkeys(("file_uris", "get_add_actions", "data_files"), "files()"),
+    **dict.fromkeys(("partition_columns", "partitioning"), "config.partition_fields"),
+    **dict.fromkeys(("load_as_version", "at", "as_of"), "to_arrow(as_of=...)"),
+    **dict.fromkeys(("changes", "load_cdf", "change_feed"), "cdc() or incremental()"),
+    **dict.fromkeys(("create_index", "index"), "services.index()"),
+    **dict.fromkeys(("describe", "info", "detail"), "stats()"),
+    **dict.fromkeys(("alter_table", "add_column", "rename_column", "update_schema"), "alter()"),
+}
+"""Of a table."""
+
+
+def missing(owner: str, name: str, guesses: Mapping[str, str], known: Iterable[str]) -> AttributeError:
+    """The error for a name that an object lacks, with the name that was probably meant.
+
+    Args:
+        owner: of the name, as a user writes it.
+        name: that was asked for.
+        guesses: what to write for names of other libraries.
+        known: names that there are.
+    """
+    text = f"{owner} has no attribute {name!r}"
+    close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], 1, 0.75)
+    if name in guesses:
+        text = f"{text}; use {guesses[name]}"
+    elif close:
+        text = f"{text}; did you mean {close[0]!r}?"
+    return AttributeError(text)

@@ -1,0 +1,59 @@
+"""Names of other libraries get an error that says what to write.
+
+Module: hudi_fast.config.guesses.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+import hudi_fast as hf
+from hudi_fast.config.guesses import MODULE_GUESSES, TABLE_GUESSES
+from hudi_fast.services.table_services import TableServices
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> hf.HudiTable:
+    path = tmp_path_factory.mktemp("guesses") / "t"
+    hf.write([{"id": 1}], path, key="id")
+    return hf.HudiTable(path)
+
+
+@pytest.mark.parametrize("name", TABLE_GUESSES)
+def test_a_name_of_another_library_is_answered_with_ours(table: hf.HudiTable, name: str) -> None:
+    assert not hasattr(table, name)
+    with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}; use {TABLE_GUESSES[name]}")):
+        getattr(table, name)
+
+
+def test_the_names_that_are_answered_exist(table: hf.HudiTable) -> None:
+    for text in TABLE_GUESSES.values():
+        for path in re.findall(r"[a-z_.]+(?=\()", text):
+            owner = TableServices if path.startswith("services.") else type(table)
+            assert hasattr(owner, path.removeprefix("services.")), path
+    assert hasattr(table.config, "partition_fields")
+
+
+@pytest.mark.parametrize("name", MODULE_GUESSES)
+def test_the_package_answers_alike(name: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}; use {MODULE_GUESSES[name]}")):
+        getattr(hf, name)
+
+
+def test_a_typing_error_gets_the_nearest_name(table: hf.HudiTable) -> None:
+    with pytest.raises(AttributeError, match=r"HudiTable has no attribute 'to_arow'; did you mean 'to_arrow'\?"):
+        table.to_arow  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"did you mean 'HudiTable'\?"):
+        hf.HudiTabel  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'nothing_like_it'$"):
+        table.nothing_like_it  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_tables_are_still_copied_and_pickled(table: hf.HudiTable, tmp_path: Path) -> None:
+    for other in (copy.copy(table), pickle.loads(pickle.dumps(table))):
+        assert other.count() == 1
