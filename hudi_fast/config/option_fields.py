@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from hudi_fast.config.options import Option, find_option
@@ -33,9 +34,16 @@ def option_of_field(field: dataclasses.Field[Any]) -> Option | None:
     return option if isinstance(option, Option) else None
 
 
+@cache
+def _bound(cls: type[Any]) -> dict[Option, str]:
+    """The options that fields of a class are bound to, and the names of the fields."""
+    bound = ((option_of_field(field), field.name) for field in dataclasses.fields(cls))
+    return {option: name for option, name in bound if option is not None}
+
+
 def given_fields(cls: type[Any], values: Mapping[Option, Any]) -> dict[str, Any]:
     """Resolved values by field name, for the options that fields of ``cls`` are bound to."""
-    bound = {option_of_field(field): field.name for field in dataclasses.fields(cls)}
+    bound = _bound(cls)
     return {bound[option]: value for option, value in values.items() if option in bound}
 
 
@@ -50,12 +58,12 @@ def normalise_fields(instance: Any) -> frozenset[str]:
         UnsupportedFeatureError: an unsupported value.
     """
     keys = set()
-    for field in dataclasses.fields(instance):
-        option, value = option_of_field(field), getattr(instance, field.name)
-        if option is not None and value != option.default:
+    for option, name in _bound(type(instance)).items():
+        value = getattr(instance, name)
+        if value != option.default:
             parsed = option.parse(value)
             option.check_supported(parsed)
-            object.__setattr__(instance, field.name, parsed)
+            object.__setattr__(instance, name, parsed)
             if parsed != option.default:
                 keys.add(option.key)
     return frozenset(keys)

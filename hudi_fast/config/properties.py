@@ -16,6 +16,7 @@ from hudi_fast.errors import CorruptTableError
 __all__ = ["format_properties", "parse_properties"]
 
 _BLANKS = " \t\f"
+_KEY = re.compile(r"(?:[^\\=: \t\f]|\\.?)*", re.DOTALL)
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\"} | {c: "\\" + c for c in "=:#!"}
 # Java's line ends; str.splitlines() also splits at U+0085 and others.
@@ -63,10 +64,8 @@ def _ends_in_open_backslash(line: str) -> bool:
 
 
 def _key_end(line: str) -> int:
-    position = 0
-    while position < len(line) and line[position] not in "=: \t\f":
-        position += 2 if line[position] == "\\" else 1
-    return min(position, len(line))
+    found = _KEY.match(line)
+    return 0 if found is None else found.end()
 
 
 def _value_part(rest: str) -> str:
