@@ -431,10 +431,10 @@ class Storage:
             with_retries(lambda: store.delete([name]))
         return found
 
-    def delete_files(self, paths: Sequence[str]) -> None:
+    def delete_files(self, paths: Sequence[str], durable: bool = False) -> None:
         """Delete files in as few requests as possible; missing ones are ignored.
 
-        What was written in their place is on the disk before.
+        What was written in their place is on the disk before. If ``durable``, no loss of power brings them back.
 
         Raises:
             OSError: some of them may be left.
@@ -445,7 +445,7 @@ class Storage:
             for folder, names in _by_folder(paths).items():
                 inner = self.rooted_at(self.fs_path(folder))  # checks the folder once
                 for name in names:
-                    inner.delete_file(name)
+                    inner.delete_file(name, durable and name == names[-1])
             return
         self._delete_objects([self.fs_path(path) for path in paths])
 

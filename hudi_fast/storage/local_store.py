@@ -81,14 +81,16 @@ class LocalStore:
 
     def delete_file(self, name: str, durable: bool = False) -> bool:
         """See ``FolderStore``."""
+        found = True
         try:
             os.unlink(name)
         except FileNotFoundError:
-            return False
-        _drop_checksum_sidecar(name)
+            found = False
+        else:
+            _drop_checksum_sidecar(name)
         if durable and self._syncs:
             local_sync.to_disk(os.path.dirname(name))
-        return True
+        return found
 
     def delete_folder(self, name: str) -> bool:
         """See ``FolderStore``."""

@@ -146,8 +146,8 @@ def revert_to_requested(storage: Storage, config: TableConfig, instant: Instant)
 def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant) -> list[str]:
     """Delete the files of an instant in all its states and return their names.
 
-    The order is inflight, requested, completed: after a crash, a pending instant is still pending (and rolled back
-    again), and a completed one is still completed.
+    The order is inflight, requested, completed: after a crash or a loss of power, a pending instant is still pending
+    (and rolled back again), and a completed one is still completed.
     """
     wanted = instant.requested, comparable_action(instant.action)
     found: list[Instant] = []
@@ -156,11 +156,12 @@ def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant
         if parsed is not None and (parsed.requested, comparable_action(parsed.action)) == wanted:
             found.append(parsed)
     order = (State.INFLIGHT, State.REQUESTED, State.COMPLETED)
-    names = [_name(config, one) for one in sorted(found, key=lambda one: order.index(one.state))]
+    found.sort(key=lambda one: order.index(one.state))
     storage.sync()  # such as the archive, which has the instant now
-    for name in names:
-        storage.delete_file(f"{config.timeline_folder}/{name}")
-    return names
+    for one, following in zip(found, [*found[1:], None], strict=True):
+        before_completed = following is not None and following.state is State.COMPLETED
+        storage.delete_file(_path(config, one), durable=before_completed)
+    return [_name(config, one) for one in found]
 
 
 def _name(config: TableConfig, instant: Instant) -> str:

@@ -14,7 +14,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.archive.writer import append_archive, delete_instants, read_instant, state_files
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instant import Instant, State, parse_instant_file
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit, table_schema
 from hudi_fast.writing.markers import create_marker, make_marker_folder
@@ -389,3 +389,23 @@ def test_a_compaction_takes_in_what_an_archived_write_logged_after_the_last_one_
     again = services(tmp_path).plan_compact(options)
     assert again is not None
     assert {one.partition_path for one in again.plan.operations} == {"p0", "p1"}
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_at_each_moment_of_an_archive_the_timeline_has_its_newest_instants_whole(tmp_path, version):
+    """A missing instant after one that is there would hide its files; a pending one alone would be rolled back."""
+    write_times(tmp_path, 6, {**writes(metadata=False), "hoodie.write.table.version": version})
+    storage = RecordingStorage(tmp_path)
+    config = load_state(storage).config
+    found = state_files(storage, config)
+    files = [found[key] for key in sorted(found)]
+    seen = [file.path for one in files for file in one]
+    delete_instants(storage, files[:4])
+    deletions = [call for call in storage.calls if call.name == "delete_file"]
+    assert len(deletions) == sum(map(len, files[:4]))
+    for call in deletions:
+        seen.remove(call.path)
+        instants = [parse_instant_file(path.rpartition("/")[2], config.layout_version) for path in seen]
+        completed = sorted(one.requested for one in instants if one.is_completed)
+        assert completed == sorted(time for time, _ in found)[-len(completed) :]
+        assert {one.requested for one in instants} == set(completed)

@@ -45,3 +45,12 @@ def test_a_service_that_is_executed_again_knows_nothing_of_files_of_its_first_at
         setting = Setting(LOCAL, "COPY_ON_WRITE", version, metadata=False, shared=False)
         cuts = cut_everywhere("cluster", setting, seed=1, most=24)
         assert not cuts.wrong, "\n".join(cuts.wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_an_archive_hides_no_rows_that_nobody_has_written_since(version: str) -> None:
+    """Each instant of these rows is archived; a disk may lose some of the deletions of its files and keep others."""
+    setting = Setting(LOCAL, "COPY_ON_WRITE", version, metadata=False, shared=False, index="BUCKET")
+    cuts = cut_everywhere("archive", setting, losses=8)
+    assert not cuts.wrong, "\n".join(cuts.wrong)

@@ -131,13 +131,13 @@ class RecordingStorage(Storage):
         """See ``Storage``."""
         return self._run("delete_file", path, lambda: Storage.delete_file(self, path, durable))
 
-    def delete_files(self, paths: Sequence[str]) -> None:
+    def delete_files(self, paths: Sequence[str], durable: bool = False) -> None:
         """See ``Storage``; on a local disk each file is a call of its own."""
         if not self.is_local:
-            super().delete_files(paths)
+            super().delete_files(paths, durable)
             return
         for path in paths:
-            self.delete_file(path)
+            self.delete_file(path, durable)
 
     def delete_dir(self, path: str) -> bool:
         """See ``Storage``."""

@@ -130,12 +130,18 @@ def read_instant(storage: Storage, files: Iterable[StateFile]) -> ArchivedInstan
 
 
 def delete_instants(storage: Storage, instants: Iterable[Sequence[StateFile]]) -> int:
-    """Delete the files of archived instants and return the number of deleted files."""
+    """Delete the files of archived instants and return the number of deleted files.
+
+    A reader, or a loss of power, may come at any time. A pending file without the completed one would be a failed
+    write, so all pending files are deleted before. A completed file without a later one would hide the files of the
+    later one, so the completed files are deleted one after the other, the oldest first.
+    """
     files = sorted((file for one in instants for file in one), key=lambda file: (file.requested, file.action))
     pending = [file for file in files if file.state is not State.COMPLETED]
     completed = [file for file in files if file.state is State.COMPLETED]
-    for some in (pending, completed):
-        storage.delete_files([file.path for file in some])
+    storage.delete_files([file.path for file in pending], durable=True)
+    for file in completed:
+        storage.delete_files([file.path], durable=True)
     return len(files)
 
 
