@@ -201,7 +201,8 @@ def test_children_of_fork_read_and_write_through_connections_of_their_own(s3_ser
     def read_and_write() -> None:
         assert table.to_arrow().num_rows >= 3
         settings = {**options(), "hoodie.write.lock.provider": IN_STORAGE}
-        table.upsert(plain_rows([os.getpid()]), {**settings, **SHARED})
+        again = {"hoodie.write.num.retries.on.conflict.failures": "10"}  # both add to one small file
+        table.upsert(plain_rows([os.getpid()]), {**settings, **SHARED, **again})
 
     with in_children(2, read_and_write):
         for _ in range(5):
