@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from hudi_fast.config.options import Option, find_option
@@ -34,11 +33,16 @@ def option_of_field(field: dataclasses.Field[Any]) -> Option | None:
     return option if isinstance(option, Option) else None
 
 
-@cache
+_known: dict[type[Any], dict[Option, str]] = {}
+
+
 def _bound(cls: type[Any]) -> dict[Option, str]:
     """The options that fields of a class are bound to, and the names of the fields."""
-    bound = ((option_of_field(field), field.name) for field in dataclasses.fields(cls))
-    return {option: name for option, name in bound if option is not None}
+    found = _known.get(cls)
+    if found is None:
+        bound = ((option_of_field(field), field.name) for field in dataclasses.fields(cls))
+        found = _known[cls] = {option: name for option, name in bound if option is not None}
+    return found
 
 
 def given_fields(cls: type[Any], values: Mapping[Option, Any]) -> dict[str, Any]:
