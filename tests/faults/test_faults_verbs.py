@@ -209,7 +209,7 @@ def test_what_storage_fails_to_do_is_told_by_a_bootstrap(tmp_path: Path) -> None
 
 
 def test_every_verb_of_a_table_is_tried() -> None:
-    elsewhere = {"sync", "services", "open", "create", "merge", "scan", "explain", "read_blobs"}
+    elsewhere = {"sync", "services", "open", "exists", "create", "merge", "scan", "explain", "read_blobs"}
     same_plan = {name for name in dir(hf.HudiTable) if name.startswith(("to_", "vector_search", "cdc"))}
     for of, tried in ((TableServices, SERVICES), (hf.HudiTable, {**WRITES, **READS})):
         verbs = {name for name, _ in inspect.getmembers(of, callable) if not name.startswith("_")}
