@@ -24,7 +24,6 @@ def register(spark: Any) -> None:
         UnsupportedFeatureError: PySpark before 4, which has no data sources in Python.
     """
     import pyspark
-    from pyspark.errors import AnalysisException
 
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise UnsupportedFeatureError(
@@ -35,9 +34,4 @@ def register(spark: Any) -> None:
         raise ConfigError(f"register needs a SparkSession, got {type(spark).__name__}.")
     from hudi_fast.spark.source.data_source import HudiDataSource
 
-    try:
-        spark.dataSource.register(HudiDataSource)
-    except AnalysisException as error:
-        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
-            raise
-        # A session that was made from another one has its data sources and lets nobody register them again.
+    spark.dataSource.register(HudiDataSource)
