@@ -158,9 +158,9 @@ def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant
     order = (State.INFLIGHT, State.REQUESTED, State.COMPLETED)
     found.sort(key=lambda one: order.index(one.state))
     storage.sync()  # such as the archive, which has the instant now
-    for one, following in zip(found, [*found[1:], None], strict=True):
-        before_completed = following is not None and following.state is State.COMPLETED
-        storage.delete_file(_path(config, one), durable=before_completed)
+    is_completed = any(one.state is State.COMPLETED for one in found)
+    for one in found:
+        storage.delete_file(_path(config, one), durable=is_completed and one.state is not State.COMPLETED)
     return [_name(config, one) for one in found]
 
 

@@ -172,6 +172,7 @@ def test_deleting_takes_pending_files_before_the_completed_one(table):
     names = delete_instant_files(storage, config, done)
     assert names == [f"{T}.compaction.inflight", f"{T}.compaction.requested", done.file_name]
     assert load_timeline(storage, config).instants == (keep,)
+    assert delete_instant_files(storage, config, done) == []
 
 
 def test_a_completed_instant_can_be_made_pending_again(table):
