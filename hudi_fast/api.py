@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
 from hudi_fast.config.defaults_file import with_new_table
-from hudi_fast.config.words import Words, checked_options, with_words
+from hudi_fast.config.words import TableWords, Words, checked_options, with_words
 from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError, TableNotFoundError, UnsupportedFeatureError
@@ -306,7 +306,7 @@ def merge(
     storage_options: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
-    **words: Unpack[Words],
+    **words: Unpack[TableWords],
 ) -> Merge:
     """Begin a merge of rows into a table, like SQL's MERGE INTO, in one commit.
 
@@ -338,7 +338,7 @@ def update(
     storage_options: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
-    **words: Unpack[Words],
+    **words: Unpack[TableWords],
 ) -> WriteResult:
     """Set columns of the rows of a table that a filter selects, in one commit.
 
@@ -370,7 +370,7 @@ def delete(
     storage_options: Mapping[str, Any] | None = None,
     *,
     spark: Any = None,
-    **words: Unpack[Words],
+    **words: Unpack[TableWords],
 ) -> WriteResult:
     """Delete the rows of a table that a filter selects, in one commit; arguments as for :func:`update`.
 
@@ -389,7 +389,7 @@ def _dml_session(
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None,
     storage_options: Mapping[str, Any] | None,
-    words: Words,
+    words: TableWords,
 ) -> TableSession:
     _check_session(spark)
     given = with_words(options, words)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from hudi_fast.config.option_names import Operation
 from hudi_fast.config.options import find_option
@@ -27,7 +27,6 @@ __all__ = [
     "TableWords",
     "Words",
     "checked_options",
-    "keys_of",
     "with_words",
 ]
 
@@ -46,6 +45,9 @@ TABLE_TYPE_WORDS: tuple[str, ...] = get_args(TableTypeWord)[:2]
 
 INDEX_WORDS: tuple[str, ...] = get_args(IndexWord)
 """Words for indexes."""
+
+_Set: TypeAlias = Callable[[str, Any], dict[str, str]]
+"""Makes the options of a word from its name and its value."""
 
 _RECORD_INDEXES = {
     "record": ("GLOBAL_RECORD_LEVEL_INDEX", "hoodie.metadata.global.record.level.index.enable"),
@@ -83,13 +85,6 @@ class Words(TableWords, total=False):
     operation: Operation
 
 
-class _Word(NamedTuple):
-    """How a word becomes options: the option that it names, and what it sets for a value."""
-
-    option: str
-    options: Callable[[str, Any], dict[str, str]]
-
-
 def with_words(options: Mapping[str, Any] | None, words: Mapping[str, Any]) -> dict[str, Any]:
     """Options, and the options that words stand for.
 
@@ -107,7 +102,7 @@ def with_words(options: Mapping[str, Any] | None, words: Mapping[str, Any]) -> d
             raise ConfigError(_unknown("keyword argument", word, tuple(_WORDS)))
         if value is None:
             continue
-        for key, text in _WORDS[word].options(word, value).items():
+        for key, text in _WORDS[word](word, value).items():
             spelling = spellings.get(key)
             if spelling is None:
                 given[key] = text
@@ -131,33 +126,28 @@ def checked_options(options: Any) -> Mapping[str, Any] | None:
     return options
 
 
-def keys_of(words: Sequence[str]) -> dict[str, str]:
-    """The option that each of some words names."""
-    return {word: _WORDS[word].option for word in words}
-
-
-def _columns(option: str) -> _Word:
+def _columns(option: str) -> _Set:
     def options(word: str, value: Any) -> dict[str, str]:
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) and name for name in names):
             raise ConfigError(f"{word} takes the name of a column, or a list of names; got {value!r}.")
         return {option: ",".join(names)}
 
-    return _Word(option, options)
+    return options
 
 
-def _choice(option: str, choices: Sequence[str], options: Callable[[str], dict[str, str]]) -> _Word:
+def _choice(choices: Sequence[str], options: Callable[[str], dict[str, str]]) -> _Set:
     def checked(word: str, value: Any) -> dict[str, str]:
         text = str(value).lower()
         if text not in choices:
             raise ConfigError(_unknown(f"value of {word}", value, choices))
         return options(text)
 
-    return _Word(option, checked)
+    return checked
 
 
-def _text(option: str) -> _Word:
-    return _Word(option, lambda word, value: {option: str(value)})
+def _text(option: str) -> _Set:
+    return lambda word, value: {option: str(value)}
 
 
 def _index(word: str) -> dict[str, str]:
@@ -170,8 +160,8 @@ _WORDS = {
     "key": _columns(f"{_W}recordkey.field"),
     "partition_by": _columns(f"{_W}partitionpath.field"),
     "order_by": _columns(f"{_W}precombine.field"),
-    "table_type": _choice(f"{_W}table.type", TABLE_TYPE_WORDS, lambda text: {f"{_W}table.type": text.upper()}),
-    "index": _choice("hoodie.index.type", INDEX_WORDS, _index),
+    "table_type": _choice(TABLE_TYPE_WORDS, lambda text: {f"{_W}table.type": text.upper()}),
+    "index": _choice(INDEX_WORDS, _index),
     "operation": _text(f"{_W}operation"),
 }
 

@@ -12,7 +12,6 @@ that accepts.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import ssl
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from hudi_fast.storage.extras import import_extra
-from hudi_fast.storage.forks import new_lock
+from hudi_fast.storage.forks import PerProcess, new_lock
 
 __all__ = ["HiveClient", "UnknownCallError", "hive_module", "message_of"]
 
@@ -64,8 +63,7 @@ class HiveClient:
         self._tls = tls
         self._seconds = seconds
         self._mutex = new_lock()
-        self._client: Any = None
-        self._process = os.getpid()
+        self._client: PerProcess[Any] = PerProcess()
 
     @property
     def name(self) -> str:
@@ -91,11 +89,9 @@ class HiveClient:
         from thriftpy2.thrift import TApplicationException, TException
 
         with self._mutex:
-            self._forget_parents()
             try:
-                if self._client is None:
-                    self._client = self._connected(types)
-                return getattr(self._client, method)(*arguments)
+                client = self._client.get() or self._client.set(self._connected(types))
+                return getattr(client, method)(*arguments)
             except TApplicationException as error:  # the connection stays usable
                 kind = UnknownCallError if error.type == TApplicationException.UNKNOWN_METHOD else ConnectionError
                 raise kind(
@@ -116,16 +112,11 @@ class HiveClient:
     def close(self) -> None:
         """Close the connection."""
         with self._mutex:
-            self._forget_parents()
             self._disconnect()
 
-    def _forget_parents(self) -> None:
-        """In a child of ``fork``, forget the connection, which is its parent's."""
-        if self._process != os.getpid():
-            self._client, self._process = None, os.getpid()
-
     def _disconnect(self) -> None:
-        client, self._client = self._client, None
+        client = self._client.get()
+        self._client.set(None)
         if client is not None:
             with contextlib.suppress(OSError):
                 client.close()

@@ -43,11 +43,15 @@ class IndexedColumn:
         """The top-level column that holds the values; a column may itself have a dot in its name."""
         return self.name if self.name in names else self.name.partition(".")[0]
 
+    def fields_below(self, root: str) -> list[str]:
+        """The names of the fields from the top-level column ``root`` down to the values."""
+        return [] if self.name == root else self.name[len(root) + 1 :].split(".")
+
     def values(self, rows: pa.RecordBatch) -> pa.Array:
         """The values of rows, of which the column is one, as they are stored."""
         root = self.root(rows.schema.names)
         values = single_chunk(rows.column(root))
-        for part in self.name[len(root) + 1 :].split(".") if self.name != root else ():
+        for part in self.fields_below(root):
             values = pc.struct_field(values, part)
         return values
 
@@ -112,7 +116,7 @@ def type_of_column(schema: pa.Schema, column: IndexedColumn) -> pa.DataType | No
     if root not in schema.names:
         return None
     kind = schema.field(root).type
-    for part in column.name[len(root) + 1 :].split(".") if column.name != root else ():
+    for part in column.fields_below(root):
         if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
             return None
         kind = kind.field(part).type

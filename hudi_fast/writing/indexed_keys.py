@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.keys.limits import KeyLimits, limits_of
@@ -48,12 +49,11 @@ def indexed_columns(state: TableState, options: WriteOptions) -> tuple[IndexedCo
     present = () if table is None else (*table.partitions, *table.building)
     if table is not None:
         found = {**{name: one for name, one in table.definitions.items() if name in present}, **found}
+    dropped = dropped_partitions(metadata, found)
     return tuple(
         IndexedColumn(name, one.source_fields[0])
         for name, one in found.items()
-        if name.startswith(PartitionKind.SECONDARY_INDEX.value)
-        and name not in dropped_partitions(metadata, found)
-        and len(one.source_fields) == 1
+        if name.startswith(PartitionKind.SECONDARY_INDEX.value) and name not in dropped and len(one.source_fields) == 1
     )
 
 
@@ -89,4 +89,4 @@ def refuse_long_entries(plan: WritePlan, incoming: Incoming, first_row: int | No
 
 def _without(values: pa.Array, deletes: np.ndarray) -> pa.Array:
     """The values, null in rows that delete."""
-    return pa.compute.if_else(pa.array(deletes), None, values) if deletes.any() else values
+    return pc.if_else(pa.array(deletes), None, values) if deletes.any() else values

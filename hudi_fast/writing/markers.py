@@ -128,7 +128,7 @@ def marked_files(storage: Storage, instant: str) -> dict[str, str]:
         for name in names:
             match = _DIRECT.match(name.strip())
             if match is not None:
-                found[_inside(storage, match["file"], entry.path)] = match["kind"]
+                found[named_file(storage, match["file"], entry.path)] = match["kind"]
     return found
 
 
@@ -164,10 +164,6 @@ def _lines(storage: Storage, path: str) -> list[str]:
         return storage.read_bytes(path).decode().split("\n")
     except UnicodeDecodeError as error:
         raise CorruptTableError(f"The markers of {storage.uri} are not UTF-8: {error}.", path) from error
-
-
-def _inside(storage: Storage, path: str, marker: str) -> str:
-    return named_file(storage, path, marker)
 
 
 def has_markers(storage: Storage, instant: str) -> bool:

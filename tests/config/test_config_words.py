@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hudi_fast.config.options import find_option
-from hudi_fast.config.words import INDEX_WORDS, TABLE_TYPE_WORDS, Words, keys_of, with_words
+from hudi_fast.config.words import INDEX_WORDS, TABLE_TYPE_WORDS, Words, with_words
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
 
@@ -50,8 +50,11 @@ def test_words_may_have_any_case(word: str) -> None:
 
 
 def test_each_word_names_an_option_of_the_catalogue_by_its_first_spelling() -> None:
-    named = keys_of(tuple(Words.__annotations__))
-    assert all(find_option(key) is not None and find_option(key).key == key for key in named.values())  # type: ignore[union-attr]
+    values = {"table_type": TABLE_TYPE_WORDS[0], "index": INDEX_WORDS[-1]}
+    given = {word: with_words(None, {word: values.get(word, "upsert")}) for word in Words.__annotations__}
+    assert all(given.values())
+    keys = [key for made in given.values() for key in made]
+    assert all(find_option(key) is not None and find_option(key).key == key for key in keys)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("spelling", find_option(KEY).keys)  # type: ignore[union-attr]

@@ -126,11 +126,8 @@ def _write_bodies(session: TableSession, findings: Sequence[Finding]) -> None:
     for instant in inspection.timeline.completed():
         path = f"{folder}/{instant.file_name}"
         if path in paths:
-            body, modified_ms = (
-                rebuilt_body(inspection, instant),
-                inspection.files_of(instant)[State.COMPLETED].modified_ms,
-            )
-            storage.write_bytes(path, body)
+            modified_ms = inspection.files_of(instant)[State.COMPLETED].modified_ms
+            storage.write_bytes(path, rebuilt_body(inspection, instant))
             if inspection.config.layout_version == 1:  # the write was completed at that time
                 storage.set_modified(path, modified_ms)
     storage.sync()
