@@ -235,7 +235,9 @@ def _moments(values: pa.Array, column: pa.DataType) -> pa.Array:
     a file of microseconds without a zone to a column of milliseconds (``schema.mislabelled``).
     """
     if column.unit == "us":
-        return pc.if_else(pc.greater(pc.abs(values), _LAST_MILLISECOND), values, None).view(column)
+        # not by the absolute value: the smallest int64 has none
+        sure = pc.or_(pc.greater(values, _LAST_MILLISECOND), pc.less(values, -_LAST_MILLISECOND))
+        return pc.if_else(sure, values, None).view(column)
     return values.view(column) if column.tz is not None else pa.nulls(len(values), column)
 
 

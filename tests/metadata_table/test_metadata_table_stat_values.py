@@ -101,6 +101,13 @@ def has_unit(number: int, kind: pa.DataType) -> bool:
     return abs(number) > 253_402_300_799_999 if kind.unit == "us" else kind.tz is not None
 
 
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 253_402_300_800_000, -253_402_300_800_000])
+def test_numbers_that_only_microseconds_can_be_come_back_from_version_1(number):
+    values = pa.array([number], pa.int64()).cast(pa.timestamp("us"))
+    wrapped, value_type, info = wrap_values(values, "V1")
+    assert unwrap_values(wrapped, value_type, info, values.type).equals(values)
+
+
 @given(data=st.data(), kind=st.sampled_from(list(KINDS)), version=st.sampled_from(["V1", "V2"]))
 def test_values_of_every_type_come_back(data, kind, version):
     strategy, member, ordinal = KINDS[kind]
