@@ -52,7 +52,7 @@ class Clean:
         self.services = HudiTable.open(self.path).services
 
     def time_plan(self, folder: str, metadata: bool) -> None:
-        planned = self.services.plan_clean(self.options, dry_run=True)
+        planned = self.services.plan_clean(self.options)
         assert planned is not None
         assert planned.files == PARTITIONS * GROUPS * (SLICES - 1)
 

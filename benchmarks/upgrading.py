@@ -24,8 +24,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.view.table_state import load_state
 
 _OPTIONS = {

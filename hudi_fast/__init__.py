@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from hudi_fast.services.compaction.plan import ScheduledCompaction
     from hudi_fast.services.compaction.work import CompactionResult
     from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
-    from hudi_fast.spark.dropin.accelerate import accelerate
-    from hudi_fast.spark.source.entry import register
-    from hudi_fast.spark.streaming.changes import stream_changes
-    from hudi_fast.spark.streaming.sink import sink
+    from hudi_fast.spark_api.dropin.accelerate import accelerate
+    from hudi_fast.spark_api.source.entry import register_data_source
+    from hudi_fast.spark_api.streaming.changes import stream_changes
+    from hudi_fast.spark_api.streaming.sink import sink
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.alter import AlterResult
     from hudi_fast.writing.flow import WriteResult
@@ -127,7 +127,7 @@ __all__ = [
     "plan_write",
     "progress",
     "read",
-    "register",
+    "register_data_source",
     "sink",
     "sql",
     "stream_changes",
@@ -155,7 +155,7 @@ _MODULES = {
     "SchemaChange": "hudi_fast.schema.changes",
     "WritePreview": "hudi_fast.writing.preview",
     "WriteResult": "hudi_fast.writing.flow",
-    "accelerate": "hudi_fast.spark.dropin.accelerate",
+    "accelerate": "hudi_fast.spark_api.dropin.accelerate",
     "bootstrap": "hudi_fast.api",
     "check": "hudi_fast.checking",
     "delete": "hudi_fast.api",
@@ -163,10 +163,10 @@ _MODULES = {
     "plan_write": "hudi_fast.api",
     "progress": "hudi_fast.monitoring.progress",
     "read": "hudi_fast.api",
-    "register": "hudi_fast.spark.source.entry",
-    "sink": "hudi_fast.spark.streaming.sink",
+    "register_data_source": "hudi_fast.spark_api.source.entry",
+    "sink": "hudi_fast.spark_api.streaming.sink",
     "sql": "hudi_fast.local_sql.run",
-    "stream_changes": "hudi_fast.spark.streaming.changes",
+    "stream_changes": "hudi_fast.spark_api.streaming.changes",
     "update": "hudi_fast.api",
     "write": "hudi_fast.api",
 }
@@ -194,9 +194,12 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         if name.startswith("_"):
             raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
-        from hudi_fast.config.guesses import MODULE_GUESSES, missing
+        from hudi_fast.config.guesses import MODULE_GUESSES, missing, new_name
 
-        raise missing("module 'hudi_fast'", name, MODULE_GUESSES, __all__)
+        present = new_name("hudi_fast", name)
+        if present not in __all__:
+            raise missing("module 'hudi_fast'", name, MODULE_GUESSES, __all__)
+        name = present
     return getattr(importlib.import_module(_MODULES.get(name, "hudi_fast.errors")), name)
 
 

@@ -19,10 +19,9 @@ from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, updat
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError, TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.services.inline import write_with_services
-from hudi_fast.storage.base import Storage
-from hudi_fast.writing.backend import is_from_spark, spark_adapter
+from hudi_fast.sessions import check_spark, open_session, open_storage
+from hudi_fast.writing.backend import is_from_spark
 from hudi_fast.writing.flow import WriteResult, preview_write, run_write
-from hudi_fast.writing.open_session import open_session
 from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
@@ -182,9 +181,12 @@ def bootstrap(
     """
     from hudi_fast.bootstrapping.run import run_bootstrap
 
-    _check_session(spark)
-    source = _storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)
-    return run_bootstrap(source, _storage(spark, path, storage_options), with_words(options, words), mode, spark)
+    check_spark(spark)
+    source = open_storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)
+    storage = open_storage(spark, path, storage_options)
+    return run_bootstrap(
+        source, storage, with_words(options, words), mode, lambda settings: open_session(storage, settings, spark)
+    )
 
 
 @overload
@@ -279,15 +281,16 @@ def read(
     """
     from hudi_fast.reading.read import in_table, read_rows
 
-    _check_session(spark)
+    check_spark(spark)
     _check_one_path(path)
     given = _given(checked_options(options), {"as.of.instant": as_of, "hoodie.datasource.query.type": query_type})
-    storage = _storage(spark, path, storage_options)
+    storage = open_storage(spark, path, storage_options)
     try:
         if spark is None:
             return in_table(storage, lambda table, folder: read_rows(table, given, columns, filter, folder))
-        adapter = spark_adapter()
-        return in_table(storage, lambda table, folder: adapter.read(table, spark, given, columns, filter, folder))
+        from hudi_fast.spark.reading.reader import read as read_on
+
+        return in_table(storage, lambda table, folder: read_on(table, spark, given, columns, filter, folder))
     except TableNotFoundError as error:
         if "*" not in os.fspath(path):
             raise
@@ -326,7 +329,9 @@ def merge(
     if spark is None:
         rows = to_arrow_table(source)
         return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
-    return Merge(lambda spec: spark_adapter().merge_on(session, source, spec), MergeSpec(aliases=aliases))
+    from hudi_fast.spark.dml import merge_on
+
+    return Merge(lambda spec: merge_on(session, source, spec), MergeSpec(aliases=aliases))
 
 
 @_session_first
@@ -358,8 +363,9 @@ def update(
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
         return update_locally(session, where, set)
-    result: WriteResult = spark_adapter().update_on(spark, session, where, set)
-    return result
+    from hudi_fast.spark.dml import update_on
+
+    return update_on(spark, session, where, set)
 
 
 @_session_first
@@ -380,8 +386,9 @@ def delete(
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
         return delete_locally(session, where)
-    result: WriteResult = spark_adapter().delete_where_on(spark, session, where)
-    return result
+    from hudi_fast.spark.dml import delete_where_on
+
+    return delete_where_on(spark, session, where)
 
 
 def _dml_session(
@@ -391,15 +398,10 @@ def _dml_session(
     storage_options: Mapping[str, Any] | None,
     words: TableWords,
 ) -> TableSession:
-    _check_session(spark)
+    check_spark(spark)
     given = with_words(options, words)
-    storage = _storage(spark, path, storage_options)
+    storage = open_storage(spark, path, storage_options)
     return open_session(storage, dml_settings(given), spark)
-
-
-def _check_session(spark: Any) -> None:
-    if spark is not None and not is_from_spark(spark):
-        raise ConfigError(f"spark is a SparkSession, or None to work in this process; got {type(spark).__name__}.")
 
 
 def _given(options: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -436,7 +438,7 @@ def _session_of_write(
 ) -> TableSession:
     """The session of a write of these rows."""
     spark = _session_of(df)
-    place = _storage(spark, path, storage_options)
+    place = open_storage(spark, path, storage_options)
     return open_session(place, Settings.for_write(with_new_table(options, place, mode)), spark)
 
 
@@ -445,13 +447,5 @@ def _session_of(df: Any) -> Any:
     if not is_from_spark(df):
         return None
     if not hasattr(df, "sparkSession"):
-        raise InvalidDataError(f"Of PySpark only a DataFrame can be written; make one of this {type(df).__name__}.")
+        raise InvalidDataError(f"Cannot write a PySpark {type(df).__name__}; pass a DataFrame.")
     return df.sparkSession
-
-
-def _storage(spark: Any, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Storage:
-    """The table's storage; on Spark as the session reaches it."""
-    if spark is None or storage_options:
-        return Storage(path, storage_options)
-    storage: Storage = spark_adapter().storage_of(spark, path)
-    return storage

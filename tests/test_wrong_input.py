@@ -78,7 +78,11 @@ def table(tmp_path):
             hf.ConfigError,
             "A Spark session is given as spark=",
         ),
-        (lambda table: hf.register("spark"), hf.ConfigError, "register needs a SparkSession, got str"),
+        (
+            lambda table: hf.register_data_source("spark"),
+            hf.ConfigError,
+            "needs a SparkSession, got str",
+        ),
         (lambda table: hf.bootstrap("rows", f"{table.path}2", OPTIONS, spark="spark"), hf.ConfigError, "got str"),
         (
             lambda table: hf.bootstrap("a", f"{table.path}2", OPTIONS | {BASE: "b"}),

@@ -16,7 +16,7 @@ Source: ``SparkBootstrapCommitActionExecutor`` (Hudi 1.2.0).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,7 +37,6 @@ from hudi_fast.view.own_files import require_own_files
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.flow import WriteResult, write_at
 from hudi_fast.writing.metadata_commit import ensure_metadata, record_in_metadata
-from hudi_fast.writing.open_session import open_session
 from hudi_fast.writing.overwrite import OVERWRITE
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
@@ -61,7 +60,11 @@ class BootstrapResult(WriteResult):
 
 
 def run_bootstrap(
-    source: Storage, storage: Storage, options: Mapping[str, Any], mode: str, spark: Any = None
+    source: Storage,
+    storage: Storage,
+    options: Mapping[str, Any],
+    mode: str,
+    opened: Callable[[Settings], TableSession],
 ) -> BootstrapResult:
     """Create a table from a folder of Parquet files.
 
@@ -70,16 +73,18 @@ def run_bootstrap(
         storage: the base path of the new table.
         options: ``hoodie.*`` keys.
         mode: ``errorifexists``, ``append``, ``overwrite`` or ``ignore``.
-        spark: a Spark session that executes the work; None for this process.
+        opened: opens a session at the base path, on the engine that executes the work.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` there is no table.
     """
     with telling_failures(f"The bootstrap of {storage.uri}", "There is no table; run it again."):
-        return _run(source, storage, options, mode, spark)
+        return _run(source, storage, options, mode, opened)
 
 
-def _run(source: Storage, storage: Storage, options: Mapping[str, Any], mode: str, spark: Any) -> BootstrapResult:
+def _run(
+    source: Storage, storage: Storage, options: Mapping[str, Any], mode: str, opened: Callable[[Settings], TableSession]
+) -> BootstrapResult:
     started = time.monotonic()
     place = find_place(storage, source, mode)
     if place is None:
@@ -88,7 +93,7 @@ def _run(source: Storage, storage: Storage, options: Mapping[str, Any], mode: st
     if place.replaces:
         require_own_files(storage, plan.write.deletes_other_files, OVERWRITE)
     settings = replace(Settings.from_options({}), write=plan.write)
-    backend = open_session(storage, settings, spark).backend
+    backend = opened(settings).backend
     instant, kept, rows, files, size = "", [], 0, 0, 0
     try:
         with staged(place, plan.write.lock) as made:

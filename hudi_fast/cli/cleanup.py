@@ -50,7 +50,7 @@ def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: t
 
     options, services = options_of(pairs), services_of(path)
     if dry_run or plan_only:
-        planned = services.plan_clean(options, dry_run=dry_run)
+        planned = services.plan_clean(options) if dry_run else services.schedule_clean(options)
         sizes: dict[str, Any] = {"files": planned.files if planned else 0, "bytes": planned.bytes if planned else 0}
         if dry_run and planned is not None:
             more = f"{size_text(planned.bytes)} in total."
@@ -116,10 +116,10 @@ def ttl(path: str, days: int | None, dry_run: bool, pairs: tuple[str, ...], as_j
     if days is not None:
         options["hoodie.partition.ttl.strategy.days.retain"] = str(days)
     if dry_run:
-        show_plan("Expired partitions", services.plan_ttl(options).to_arrow(), as_json)
+        show_plan("Expired partitions", services.plan_expire_partitions(options).to_arrow(), as_json)
         return
     with progress_line(f"Looking for expired partitions of {path}"):
-        result = services.ttl(options)
+        result = services.expire_partitions(options)
     show_result("Deleted", "No partition has expired", result, as_json)
 
 

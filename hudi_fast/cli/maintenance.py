@@ -177,7 +177,7 @@ def _build(services: Any, path: str, kind: str, arguments: dict[str, Any], plan_
     from hudi_fast.cli.progress import progress_line
 
     if plan_only:
-        planned = services.plan_index(kind, **arguments)
+        planned = services.schedule_index(kind, **arguments)
         values = {"partitions": [] if planned is None else list(planned.partitions)}
         show_answer("Planned", "The index exists", planned.instant if planned else "", values, as_json)
         return

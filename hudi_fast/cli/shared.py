@@ -10,8 +10,8 @@ import click
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_fast.services.table_services import TableServices
     from hudi_fast.table import HudiTable
+    from hudi_fast.table.services import TableServices
 
 __all__ = [
     "confirm",

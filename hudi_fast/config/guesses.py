@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable, Mapping
 
-__all__ = ["MODULE_GUESSES", "TABLE_GUESSES", "missing"]
+__all__ = ["MODULE_GUESSES", "RENAMED", "TABLE_GUESSES", "missing", "new_name"]
+
+RENAMED = {
+    "log_compact": "compact_logs",
+    "plan_ttl": "plan_expire_partitions",
+    "register": "register_data_source",
+    "ttl": "expire_partitions",
+}
+"""Earlier names of public calls, which work for one more release."""
 
 MODULE_GUESSES = {
     **dict.fromkeys(("read_table", "read_hudi", "load", "scan"), "hudi_fast.read(path) or HudiTable(path).scan()"),
@@ -36,6 +45,23 @@ TABLE_GUESSES = {
     **dict.fromkeys(("alter_table", "add_column", "rename_column", "update_schema"), "alter()"),
 }
 """Of a table."""
+
+
+def new_name(owner: str, name: str) -> str | None:
+    """The present name of a renamed call, after a ``FutureWarning``; None for a name that no call had.
+
+    Args:
+        owner: of the name, as a user writes it.
+        name: that was asked for.
+    """
+    present = RENAMED.get(name)
+    if present is not None:
+        warnings.warn(
+            f"{owner}.{name} is now {owner}.{present}; the next release has the new name only.",
+            FutureWarning,
+            stacklevel=3,
+        )
+    return present
 
 
 def missing(owner: str, name: str, guesses: Mapping[str, str], known: Iterable[str]) -> AttributeError:

@@ -22,11 +22,11 @@ from hudi_fast.schema.assignment import require_assignable
 from hudi_fast.schema.conform import assigned_values
 from hudi_fast.schema.names import renamed_fields, resolve_name
 from hudi_fast.schema.storable_rows import storable_rows
+from hudi_fast.sessions import open_session
 from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.open_session import open_session
 
 __all__ = ["CHANGES"]
 

@@ -166,12 +166,12 @@ def _run_compaction(use: Use) -> Rows:
     rows = []
     options.setdefault(_DELTA_COMMITS, "5")  # as Apache Hudi, whose procedure waits for that many
     if operation == "schedule":
-        planned = services.plan_compact(options)
+        planned = services.schedule_compact(options)
         return [] if planned is None else [(planned.instant, planned.file_groups, "REQUESTED")]
     pending = services.pending().to_pylist()
     sizes = {one["instant"]: one["file_groups"] for one in pending if one["service"] == "compact"}
     if "and" in operation:
-        planned = services.plan_compact(options)
+        planned = services.schedule_compact(options)
         if planned is not None:
             sizes[planned.instant] = planned.file_groups
     if wanted and not set(wanted) <= set(sizes):
@@ -198,12 +198,12 @@ def _run_clustering(use: Use) -> Rows:
         options["hoodie.layout.optimize.strategy"] = use.values["order_strategy"]
     services = use.table().services
     if operation == "schedule":
-        planned = services.plan_cluster(options)
+        planned = services.schedule_cluster(options)
         return [] if planned is None else [(planned.instant, len(planned.plan.groups), "REQUESTED", "*")]
     if operation not in ("execute", "schedule_and_execute", "scheduleandexecute"):
         raise ConfigError(f"CALL run_clustering: op is {operation!r}; expected schedule, execute or both.")
     if operation != "execute":
-        services.plan_cluster(options)
+        services.schedule_cluster(options)
     sizes = {one["instant"]: one["file_groups"] for one in services.pending().to_pylist()}
     done = services.cluster(options, spark=use.spark, pending_only=True)
     return [(instant, sizes.get(instant, done.file_groups), "COMPLETED", "*") for instant in done.instants]
@@ -309,7 +309,7 @@ _TTL_OPTIONS = {
 
 def _run_ttl(use: Use) -> Rows:
     named = {key: str(use.values[name]) for name, key in _TTL_OPTIONS.items() if use.values[name] is not None}
-    done = use.table().services.ttl({**use.settings(use.said), **named, **given_options(use)})
+    done = use.table().services.expire_partitions({**use.settings(use.said), **named, **given_options(use)})
     return [(partition,) for partition in done.partitions]
 
 

@@ -59,7 +59,7 @@ from hudi_fast.writing.settings import Settings
 
 __all__ = ["check_inline", "write_with_services"]
 
-_OF_MERGE_ON_READ = ("compact", "log_compact")
+_OF_MERGE_ON_READ = ("compact", "compact_logs")
 
 
 class _Step(NamedTuple):
@@ -333,9 +333,9 @@ _AFTER_TURN: tuple[_Step, ...] = (
     _Step("clean", clean_after_write, _cleans_later),
     _Step("archive", archive_after_write, _archives_later),
     _Step("compact", _compact, lambda settings: settings.compaction.inline or settings.compaction.schedule_inline),
-    _Step("log_compact", _compact_logs, lambda settings: settings.compaction.log_inline),
+    _Step("compact_logs", _compact_logs, lambda settings: settings.compaction.log_inline),
     _Step("cluster", _cluster, lambda settings: settings.clustering.inline or settings.clustering.schedule_inline),
-    _Step("ttl", delete_expired, lambda settings: settings.ttl.inline),
+    _Step("expire_partitions", delete_expired, lambda settings: settings.ttl.inline),
 )
 _CATALOGS: tuple[_Step, ...] = (
     _Step(

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.partition_names import live_partitions
 from hudi_fast.services.inline import write_with_services
-from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import WriteResult, run_write
-from hudi_fast.writing.open_session import open_session
-from hudi_fast.writing.partition_deletion import PartitionDeletion, deletion_options
-from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.partition_deletion import PartitionDeletion
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["truncate_partitions"]
 
 
-def truncate_partitions(storage: Storage, settings: Settings, partitions: Sequence[str]) -> WriteResult:
+def truncate_partitions(session: TableSession, partitions: Sequence[str]) -> WriteResult:
     """Delete the rows of partitions, then run inline services.
 
     Args:
-        storage: the table.
-        settings: of the write.
+        session: of the write, with the settings of a deletion of partitions.
         partitions: exact partition paths.
 
     Raises:
@@ -32,11 +28,12 @@ def truncate_partitions(storage: Storage, settings: Settings, partitions: Sequen
     """
     if isinstance(partitions, str):
         raise ConfigError(f"truncate takes a list of partition paths; got the text {partitions!r}.")
-    state = open_state(storage)
+    state = open_state(session.storage)
     unknown = sorted({*partitions} - {*live_partitions(state.view)})
     if unknown:
-        raise ConfigError(f"The table {storage.uri} has no rows in the partitions {unknown}; nothing was deleted.")
-    session = open_session(storage, replace(settings, write=deletion_options(settings.write)))
+        raise ConfigError(
+            f"The table {session.storage.uri} has no rows in the partitions {unknown}; nothing was deleted."
+        )
     engine = PartitionDeletion(state, lambda _: partitions)
     result = write_with_services(session, lambda: run_write(session, engine, "append"))
     assert result is not None

@@ -1,1 +1,1 @@
-"""The Spark adapter: the only package that imports PySpark. It moves rows to the core's functions."""
+"""The Spark engine: it moves the rows of a session to the core's functions."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hudi_fast.spark.dropin.session import is_classic, session_settings
 from hudi_fast.spark.hadoop_settings import is_default
+from hudi_fast.spark.session import is_classic, session_settings
 from hudi_fast.storage.hadoop_names import counts, from_hadoop, scheme_prefixes, secret_names
 from hudi_fast.storage.places import scheme_of
 

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.spark.dropin.session import is_classic
+from hudi_fast.spark.session import is_classic
 
 __all__ = ["require_worker_python"]
 

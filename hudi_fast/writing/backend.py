@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.plan import FilePlan, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.preview import WritePreview
 
-__all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine", "is_from_spark", "spark_adapter"]
+__all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine", "is_from_spark"]
 
 Unit = TypeVar("Unit")
 
@@ -174,11 +173,3 @@ class Backend(Protocol):
 def is_from_spark(value: Any) -> bool:
     """Whether a value is PySpark's, without importing PySpark."""
     return any(base.__module__.partition(".")[0] == "pyspark" for base in type(value).__mro__)
-
-
-def spark_adapter() -> Any:
-    """The module :mod:`hudi_fast.spark.entry`: the Spark adapter's interface to other folders.
-
-    It is imported by name, because the adapter imports this package.
-    """
-    return import_module("hudi_fast.spark.entry")

@@ -389,7 +389,7 @@ def test_plans_say_where_the_data_of_skeletons_is_and_reckon_with_it(kind: str, 
     storage = Storage(table.path)
     if kind == "compaction":
         table.upsert(changed(rows.slice(0, 1)))
-        assert table.services.plan_compact() is not None
+        assert table.services.schedule_compact() is not None
         state = load_state(storage)
         planned = [
             one.source
@@ -397,7 +397,7 @@ def test_plans_say_where_the_data_of_skeletons_is_and_reckon_with_it(kind: str, 
         ]
         assert len(planned) == 1
     else:
-        assert table.services.plan_cluster() is not None
+        assert table.services.schedule_cluster() is not None
         state = load_state(storage)
         plan = read_clustering_plan(storage, state.config, state.pending_services[0])
         assert plan is not None
@@ -436,7 +436,7 @@ def test_a_clean_that_is_to_delete_files_of_the_folder_is_left_to_hudi(tmp_path:
     versions = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 1}
     with pytest.raises(hf.UnsupportedFeatureError, match=r"clean\.delete\.bootstrap\.base\.file"):
         table.services.clean({**versions, "hoodie.clean.delete.bootstrap.base.file": "true"})
-    planned = table.services.plan_clean(versions)
+    planned = table.services.schedule_clean(versions)
     assert planned is not None
     path = next((tmp_path / "t/.hoodie/timeline").glob("*.clean.requested"))
     record = read_single_record(path.read_bytes())

@@ -12,7 +12,7 @@ def test_log_files_are_merged_among_themselves(run, tmp_path):
         hf.write(plain_rows(range(4), ts=ts), tmp_path / "t", settings)
     rows, few = table_rows(tmp_path / "t"), ["-o", "hoodie.log.compaction.blocks.threshold=2"]
     done = answer(run, "compact", tmp_path / "t", "--logs", *few, *SMALL)
-    assert (done["operation"], done["file_groups"]) == ("log_compact", 2)
+    assert (done["operation"], done["file_groups"]) == ("compact_logs", 2)
     assert table_rows(tmp_path / "t") == rows
 
 

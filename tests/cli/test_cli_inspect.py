@@ -22,7 +22,7 @@ def history(run, *arguments):
 
 
 def test_history_tells_people_what_each_instant_did(run, table):
-    planned = hf.HudiTable.open(table).services.plan_compact()
+    planned = hf.HudiTable.open(table).services.schedule_compact()
     code, out, err = run("history", table)
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -61,7 +61,7 @@ def test_history_names_what_was_undone_and_kept(run, golden):
 
 
 def test_files_are_listed_one_by_one_or_by_partition(run, table):
-    hf.HudiTable.open(table).services.plan_compact()
+    hf.HudiTable.open(table).services.schedule_compact()
     _, out, _ = run("files", table)
     assert "Files (2)" in out
     assert "compaction 2" in out

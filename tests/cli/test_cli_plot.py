@@ -22,7 +22,7 @@ def table(tmp_path):
     path = tmp_path / "t"
     hf.write(plain_rows(range(6)), path, mor_options())
     hf.write(plain_rows([0, 2], ts=2), path, mor_options())
-    hf.HudiTable.open(path).services.plan_compact()
+    hf.HudiTable.open(path).services.schedule_compact()
     return path
 
 

@@ -177,8 +177,8 @@ def _undo(table: hf.HudiTable, options: dict[str, str]) -> None:
 _SERVICES: dict[str, Callable[[Any, dict[str, str]], object]] = {
     "compact": lambda services, options: services.compact(options),
     "cluster": lambda services, options: services.cluster(options),
-    "plan_compact": lambda services, options: services.plan_compact(options),
-    "plan_cluster": lambda services, options: services.plan_cluster(options),
+    "schedule_compact": lambda services, options: services.schedule_compact(options),
+    "schedule_cluster": lambda services, options: services.schedule_cluster(options),
     "clean": lambda services, options: services.clean(options),
     "archive": lambda services, options: services.archive(options),
     "index": lambda services, options: services.index("column_stats", options=options),

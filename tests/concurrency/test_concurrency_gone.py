@@ -130,7 +130,7 @@ def test_a_plan_that_is_withdrawn_while_it_is_looked_at_is_nobodys_loss(tmp_path
     settings = settings_for("COW", "9")
     path = tmp_path / "t"
     write_to(Storage(path), plain_rows([2, 4]), settings)
-    planned = services(path).plan_cluster(settings)
+    planned = services(path).schedule_cluster(settings)
     assert planned is not None
 
     class Late(Storage):
@@ -243,7 +243,7 @@ def test_what_is_logged_on_a_compaction_that_was_taken_back_does_not_land(tmp_pa
     path = tmp_path / "t"
     write_to(Storage(path), plain_rows([2, 3], text="old"), settings)
     write_to(Storage(path), plain_rows([2], text="older"), settings)
-    planned = services(path).plan_compact(settings)
+    planned = services(path).schedule_compact(settings)
     assert planned is not None
 
     def others() -> None:

@@ -88,7 +88,7 @@ COMMON: dict[str, tuple[Act, str]] = {
         FAILS,
     ),
     "clustering": (serve(lambda table, given: table.cluster(given)), FAILS),
-    "planned clustering": (serve(lambda table, given: table.plan_cluster(given)), FAILS),
+    "planned clustering": (serve(lambda table, given: table.schedule_cluster(given)), FAILS),
     "clean": (serve(lambda table, given: table.clean(given)), LANDS),
     "archiving": (serve(lambda table, given: table.archive(given)), LANDS),
     "savepoint": (serve(lambda table, given: table.savepoint(options=given)), LANDS),
@@ -108,8 +108,8 @@ OF_MOR: dict[str, tuple[Act, str]] = {
     **COMMON,
     "insert into a new file group": (write("bulk_insert", [101]), LANDS),
     "compaction": (serve(lambda table, given: table.compact(given)), FAILS_BEFORE_8),
-    "planned compaction": (serve(lambda table, given: table.plan_compact(given)), FAILS_BEFORE_8),
-    "log compaction": (serve(lambda table, given: table.log_compact(given)), FAILS),
+    "planned compaction": (serve(lambda table, given: table.schedule_compact(given)), FAILS_BEFORE_8),
+    "log compaction": (serve(lambda table, given: table.compact_logs(given)), FAILS),
 }
 BY_DEFAULT = {
     "COW": ("insert into the same small file", "insert overwrite of the table", "clustering", "renamed column"),
@@ -175,7 +175,7 @@ def test_an_upsert_lands_or_fails_as_what_ran_meanwhile_says(
 
 SERVICES: dict[str, tuple[Callable[..., object], str]] = {
     "compact": (lambda table, given: table.compact(given, spark=True), "MOR"),
-    "log_compact": (lambda table, given: table.log_compact(given, spark=True), "MOR"),
+    "compact_logs": (lambda table, given: table.compact_logs(given, spark=True), "MOR"),
     "clean": (lambda table, given: table.clean(given, spark=True), "COW"),
     "index": (lambda table, given: table.index("record_index", options=given, spark=True), "MOR"),
 }
@@ -211,7 +211,7 @@ def test_a_clustering_gives_way_to_a_write_that_may_change_its_rows(kind: str, t
     settings = settings_for(kind, "9", PREFER_WRITER)
     make(tmp_path, settings)
     table = services_during(tmp_path, lambda: hf.write(plain_rows([1], 5, "B"), tmp_path, settings))
-    plan = services(tmp_path).plan_cluster({**settings, **EAGER_SERVICES})
+    plan = services(tmp_path).schedule_cluster({**settings, **EAGER_SERVICES})
     with pytest.raises(hf.CommitConflictError, match="no longer fits the table"):
         table.cluster({**settings, **EAGER_SERVICES}, spark=True, plan=plan)
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 5, "B1")})
@@ -222,7 +222,7 @@ def test_a_clustering_gives_way_to_a_write_that_is_at_work(tmp_path: Path) -> No
     """Apache Hudi's writers say in their inflight file what they write to, ours by their markers."""
     settings = settings_for("COW", "9", PREFER_WRITER)
     make(tmp_path, settings)
-    plan = services(tmp_path).plan_cluster({**settings, **EAGER_SERVICES})
+    plan = services(tmp_path).schedule_cluster({**settings, **EAGER_SERVICES})
 
     def others() -> None:
         with pytest.raises(hf.CommitConflictError, match="writes to file groups"):
@@ -237,7 +237,7 @@ def test_a_clustering_gives_way_to_a_write_that_is_at_work(tmp_path: Path) -> No
 def test_of_two_who_carry_out_one_compaction_one_does(tmp_path: Path) -> None:
     settings = settings_for("MOR", "9")
     make(tmp_path, settings)
-    plan = services(tmp_path).plan_compact({**settings, **EAGER_SERVICES})
+    plan = services(tmp_path).schedule_compact({**settings, **EAGER_SERVICES})
     impatient = {**settings, **EAGER_SERVICES, "hoodie.write.lock.wait_time_ms": "10"}
 
     def others() -> None:
@@ -357,7 +357,7 @@ def test_a_log_compaction_gives_way_to_a_compaction(version: str, tmp_path: Path
     hf.write(plain_rows([0, 1], ts=3), tmp_path, settings)
     rows = table_rows(tmp_path)
     table = services_during(tmp_path, lambda: services(tmp_path).compact({**settings, **EAGER_SERVICES}))
-    plan = services(tmp_path).plan_log_compact({**settings, **EAGER_SERVICES})
+    plan = services(tmp_path).schedule_compact_logs({**settings, **EAGER_SERVICES})
     with pytest.raises(hf.ServiceTakenError, match="is out of date"):
-        table.log_compact({**settings, **EAGER_SERVICES}, spark=True, plan=plan)
+        table.compact_logs({**settings, **EAGER_SERVICES}, spark=True, plan=plan)
     assert_sound(tmp_path, rows)

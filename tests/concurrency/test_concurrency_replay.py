@@ -57,12 +57,12 @@ def test_the_row_of_the_newest_slice_wins_and_in_a_slice_the_later_request(bucke
 def history_beside_a_compaction_of_another_group(site: Site) -> History:
     """Writer 0 begins, and lands when writer 1 has landed and planned a compaction of the other key's file group."""
     slow = Op("upsert", (MINE,), value=1)
-    quick = (Op("upsert", (MINE,), value=2), Op("upsert", (OTHER,), value=3), Op("plan_compact"))
+    quick = (Op("upsert", (MINE,), value=2), Op("upsert", (OTHER,), value=3), Op("schedule_compact"))
     world = beside_each_other((MINE,), (slow,), quick)
     first, events = list[Event](), (list[Event](), list[Event]())
     run_first(world, site, first.append)
     # A pending compaction of the key's file group keeps this out of the next plan.
-    site.table().services.plan_compact(world.options_alone)
+    site.table().services.schedule_compact(world.options_alone)
     teller = Teller(events[0].append)
     teller.begin(0)
     engine = InterleavedEngine(world.rows(slow), lambda: run_script(world, 1, site, events[1].append, can_kill=False))

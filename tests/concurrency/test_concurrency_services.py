@@ -13,8 +13,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.schema.alter import AddColumn
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import alter_table
 from tests.support.interleaving import services, settings_for
@@ -110,7 +110,7 @@ CASES = {
         serve(lambda table, given: table.compact(given)), r"\d\.compaction\.inflight$", r"_\d+\.commit$", "MOR"
     ),
     "log compaction": Case(
-        serve(lambda table, given: table.log_compact(given)), METADATA, r"/timeline/\d+_\d+\.deltacommit$", "MOR"
+        serve(lambda table, given: table.compact_logs(given)), METADATA, r"/timeline/\d+_\d+\.deltacommit$", "MOR"
     ),
     "clustering": Case(serve(lambda table, given: table.cluster(given)), METADATA, r"_\d+\.replacecommit$"),
     "clean": Case(serve(lambda table, given: table.clean(given)), METADATA, r"_\d+\.clean$"),
@@ -184,7 +184,7 @@ def test_a_lock_that_was_never_ours_lets_nothing_begin(
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize("verb", ["plan_compact", "plan_log_compact", "plan_cluster"])
+@pytest.mark.parametrize("verb", ["schedule_compact", "schedule_compact_logs", "schedule_cluster"])
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_whoever_loses_the_lock_while_planning_puts_no_plan_on_the_timeline(
     verb: str, version: str, tmp_path: Path

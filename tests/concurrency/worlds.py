@@ -41,8 +41,8 @@ WRITES = ("upsert", "insert", "delete", "increment", "insert_overwrite", "delete
 SERVICES = (
     "compact",
     "cluster",
-    "plan_compact",
-    "plan_cluster",
+    "schedule_compact",
+    "schedule_cluster",
     "clean",
     "archive",
     "index",
@@ -334,16 +334,16 @@ def _options(chance: random.Random) -> dict[str, str]:
 def _verbs(chance: random.Random, options: Mapping[str, str]) -> list[str]:
     """Verbs as often as they are to come."""
     if options["hoodie.write.concurrency.mode"] == _NBCC:
-        return ["upsert"] * 5 + ["delete", "read", "compact", "compact", "plan_compact", "pending", "clean"]
+        return ["upsert"] * 5 + ["delete", "read", "compact", "compact", "schedule_compact", "pending", "clean"]
     verbs = ["upsert"] * 4 + ["increment"] * 4 + ["insert", "insert", "delete", "read", "read"]
     verbs += ["insert_overwrite", "delete_partition"] if chance.random() < 0.5 else []
     services = ["clean", "pending"]
     if chance.random() < 0.5:
         services += ["archive"]
     if options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ":
-        services += ["compact", "compact", "plan_compact"]
+        services += ["compact", "compact", "schedule_compact"]
     if options.get("hoodie.index.type") != "BUCKET" and chance.random() < 0.5:
-        services += ["cluster", "plan_cluster"]
+        services += ["cluster", "schedule_cluster"]
     if chance.random() < 0.25 and "hoodie.metadata.enable" not in options:
         services += ["index", "drop_index"]
     return verbs + services

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.guesses import MODULE_GUESSES, TABLE_GUESSES
-from hudi_fast.services.table_services import TableServices
+from hudi_fast.config.guesses import MODULE_GUESSES, RENAMED, TABLE_GUESSES
+from hudi_fast.table.services import TableServices
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +57,16 @@ def test_a_typing_error_gets_the_nearest_name(table: hf.HudiTable) -> None:
 def test_tables_are_still_copied_and_pickled(table: hf.HudiTable, tmp_path: Path) -> None:
     for other in (copy.copy(table), pickle.loads(pickle.dumps(table))):
         assert other.count() == 1
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_an_earlier_name_works_and_warns(table: hf.HudiTable, name: str) -> None:
+    owner = hf if RENAMED[name] in hf.__all__ else table.services
+    said = rf"\.{name} is now \w+\.{RENAMED[name]}; the next release has the new name only"
+    with pytest.warns(FutureWarning, match=said):
+        assert getattr(owner, name) == getattr(owner, RENAMED[name])
+
+
+def test_a_service_that_is_not_there_gets_the_nearest_name(table: hf.HudiTable) -> None:
+    with pytest.raises(AttributeError, match="services has no attribute 'compakt'; did you mean 'compact'"):
+        table.services.compakt  # type: ignore[attr-defined]  # noqa: B018

@@ -1,6 +1,6 @@
 """Merges, updates and deletes by condition without Spark.
 
-Modules: hudi_fast.dml.engine, hudi_fast.dml.verbs, hudi_fast.writing.dml_rows.
+Modules: hudi_fast.dml.engine, hudi_fast.writing.dml_rows.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from hudi_fast.cli.main import cli
-from hudi_fast.services.table_services import TableServices
+from hudi_fast.table.services import TableServices
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "table-services.md").read_text(encoding="utf-8")

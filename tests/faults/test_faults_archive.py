@@ -10,8 +10,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
 from tests.faults.calls import interesting

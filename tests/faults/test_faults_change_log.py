@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from tests.faults.calls import faults
 from tests.support.change_logs import change_logs, entries_of, stats_by_instant
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage

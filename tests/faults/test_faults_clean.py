@@ -11,8 +11,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.services.cleaning.work import CleanResult
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import load_state

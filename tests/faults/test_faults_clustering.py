@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
 from tests.faults.calls import interesting
@@ -105,7 +105,7 @@ def test_a_clustering_that_died_twice_is_done_the_third_time_by_the_same_plan(ve
     make_table(tmp_path / "t", settings)
     rows = table_rows(tmp_path / "t")
     services = TableServices(Storage(tmp_path / "t"))
-    planned = services.plan_cluster({**settings, "hoodie.clustering.plan.strategy.sort.columns": "text"})
+    planned = services.schedule_cluster({**settings, "hoodie.clustering.plan.strategy.sort.columns": "text"})
     assert planned is not None
     shutil.copytree(tmp_path / "t", tmp_path / "whole")
     recorder = RecordingStorage(tmp_path / "whole")

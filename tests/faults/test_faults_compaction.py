@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
 from tests.faults.calls import interesting
@@ -24,10 +24,10 @@ NEXT = plain_rows([3, 40], ts=9, text="n")
 LOGS = {"hoodie.log.compaction.blocks.threshold": "1"}
 CASES = [
     ("compact", "9"),
-    ("log_compact", "6"),
+    ("compact_logs", "6"),
     *[
         pytest.param(service, version, marks=pytest.mark.long)
-        for service, version in (("compact", "6"), ("compact", "8"), ("log_compact", "8"), ("log_compact", "9"))
+        for service, version in (("compact", "6"), ("compact", "8"), ("compact_logs", "8"), ("compact_logs", "9"))
     ],
 ]
 
@@ -100,7 +100,7 @@ def test_a_compaction_that_died_twice_is_done_the_third_time(version: str, tmp_p
     make_table(tmp_path / "t", version)
     rows = table_rows(tmp_path / "t")
     recorder = RecordingStorage(tmp_path / "t")
-    planned = TableServices(recorder).plan_compact()
+    planned = TableServices(recorder).schedule_compact()
     assert planned is not None
     for at in (60, 90):
         with pytest.raises(Exception, match="injected fault"):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
@@ -94,7 +94,7 @@ def test_any_failing_call_leaves_the_table_usable(version: str, tmp_path: Path) 
 def wait_for(path: Path, version: str) -> str:
     """A plan for another call; returns its instant."""
     hf.write(plain_rows(range(8)), path, settings(version))
-    planned = TableServices(Storage(path)).plan_index("record_index", options=GROUPS)
+    planned = TableServices(Storage(path)).schedule_index("record_index", options=GROUPS)
     assert planned is not None
     return planned.instant
 

@@ -18,8 +18,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.services.inline import write_with_services
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
@@ -181,7 +181,7 @@ def planned_clustering(path: Path) -> tuple[str, dict[str, Any]]:
     """A table with a clustering on its timeline, and its pipeline's settings."""
     case = CASES["cluster-cow-9"]
     make_table(path, case)
-    planned = hf.HudiTable.open(path).services.plan_cluster(case.settings)
+    planned = hf.HudiTable.open(path).services.schedule_cluster(case.settings)
     assert planned is not None
     return planned.instant, case.settings
 
@@ -235,7 +235,7 @@ def test_partitions_can_be_deleted_after_a_compaction_was_abandoned(tmp_path: Pa
     case = CASES["compact-9"]
     make_table(tmp_path, case)
     table = hf.HudiTable.open(tmp_path)
-    assert table.services.plan_compact(case.settings) is not None
+    assert table.services.schedule_compact(case.settings) is not None
     table.delete_partitions(["p0"], case.settings)
     assert {row[0] for row in table_rows(tmp_path).values()} == {"p1"}
     assert load_state(Storage(tmp_path)).timeline.pending() == ()

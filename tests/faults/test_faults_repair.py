@@ -12,8 +12,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.services.repairing.findings import RepairResult
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.view.table_state import load_state
 from tests.faults.calls import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, RecordingStorage

@@ -20,8 +20,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.bootstrapping.run import run_bootstrap
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from tests.faults.calls import interesting
 from tests.support.bootstrap_tables import bootstrap_options, make_source
 from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
@@ -67,17 +67,19 @@ WRITES: dict[str, Act] = {
     "alter": on_table(lambda one, settings: one.alter(hf.AddColumn("more", pa.int32()), options=PLAIN)),
 }
 SERVICES: dict[str, Act] = {
-    "plan_cluster": on_services(lambda one, settings: one.plan_cluster(settings)),
+    "schedule_cluster": on_services(lambda one, settings: one.schedule_cluster(settings)),
     "cluster": on_services(lambda one, settings: one.cluster(settings)),
-    "plan_compact": on_services(lambda one, settings: one.plan_compact(settings)),
+    "schedule_compact": on_services(lambda one, settings: one.schedule_compact(settings)),
     "compact": on_services(lambda one, settings: one.compact(settings)),
-    "plan_log_compact": on_services(lambda one, settings: one.plan_log_compact(settings)),
-    "log_compact": on_services(lambda one, settings: one.log_compact(settings)),
-    "plan_clean": on_services(lambda one, settings: one.plan_clean({**settings, **KEPT})),
+    "schedule_compact_logs": on_services(lambda one, settings: one.schedule_compact_logs(settings)),
+    "compact_logs": on_services(lambda one, settings: one.compact_logs(settings)),
+    "schedule_clean": on_services(lambda one, settings: one.schedule_clean({**settings, **KEPT})),
     "clean": on_services(lambda one, settings: one.clean({**settings, **KEPT})),
     "plan_archive": on_services(lambda one, settings: one.plan_archive({**settings, **KEPT})),
     "archive": on_services(lambda one, settings: one.archive({**settings, **KEPT})),
-    "plan_index": on_services(lambda one, settings: one.plan_index("column_stats", options={**settings, **INDEXED})),
+    "schedule_index": on_services(
+        lambda one, settings: one.schedule_index("column_stats", options={**settings, **INDEXED})
+    ),
     "index": on_services(lambda one, settings: one.index("column_stats", options={**settings, **INDEXED})),
     "drop_index": on_services(lambda one, settings: one.drop_index("column_stats", options={**settings, **INDEXED})),
     "indexes": on_services(lambda one, _: one.indexes()),
@@ -93,8 +95,8 @@ SERVICES: dict[str, Act] = {
     "upgrade": on_services(lambda one, settings: one.upgrade(9, settings)),
     "plan_repair": on_services(lambda one, settings: one.plan_repair(settings)),
     "repair": on_services(lambda one, settings: one.repair(settings)),
-    "plan_ttl": on_services(lambda one, settings: one.plan_ttl({**settings, **EXPIRING})),
-    "ttl": on_services(lambda one, settings: one.ttl({**settings, **EXPIRING})),
+    "plan_expire_partitions": on_services(lambda one, settings: one.plan_expire_partitions({**settings, **EXPIRING})),
+    "expire_partitions": on_services(lambda one, settings: one.expire_partitions({**settings, **EXPIRING})),
     "pending": on_services(lambda one, settings: one.pending(settings)),
     "run_pending": on_services(lambda one, settings: one.run_pending(settings)),
     "validate": on_services(lambda one, _: one.validate()),

@@ -59,7 +59,7 @@ class MorSides(Sides):
 
     def we_plan_compaction(self) -> Any:
         """A plan of ours on the timeline, not run."""
-        return self.table.services.plan_compact(NOW)
+        return self.table.services.schedule_compact(NOW)
 
     def operations(self) -> list[str | None]:
         """What the completed instants of the timeline did, oldest first."""

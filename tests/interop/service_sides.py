@@ -169,7 +169,7 @@ class Life:
 
     def log_compact(self, by: str) -> None:
         if by == "us":
-            self.services.log_compact(self.options)
+            self.services.compact_logs(self.options)
             return
         rows = self.some()
         self.put(by, rows, "upsert", {"hoodie.log.compaction.inline": "true"})
@@ -272,7 +272,7 @@ class Life:
     def pending_compaction(self, by: str) -> None:
         planner, runner = self.other(by), by
         if planner == "us":
-            self.services.plan_compact(self.compacting)
+            self.services.schedule_compact(self.compacting)
         else:
             self.sides.hudi_compacts("schedule", self.quoted())
         self.look()
@@ -287,7 +287,7 @@ class Life:
     def pending_clustering(self, by: str) -> None:
         planner, runner = self.other(by), by
         if planner == "us":
-            self.services.plan_cluster({**self.options, SORT: "seats,id"})
+            self.services.schedule_cluster({**self.options, SORT: "seats,id"})
         else:
             self.hudi_clusters("schedule", "seats,id")
         self.look()

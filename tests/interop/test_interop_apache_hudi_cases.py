@@ -253,7 +253,7 @@ def test_partition_ttl_counts_days_in_32_bits(
     with contextlib.suppress(PeerError):  # nothing has expired, says Hudi
         hudi_12.sql(f"CALL run_ttl(table => '{both.theirs.in_catalog()}', retain_days => {days})")
     assert sorted(hudi_reads(both.theirs)["city"].to_pylist()) == left
-    both.ours.table.services.ttl({"hoodie.partition.ttl.strategy.days.retain": days})
+    both.ours.table.services.expire_partitions({"hoodie.partition.ttl.strategy.days.retain": days})
     assert sorted(both.ours.table.to_arrow()["city"].to_pylist()) == ([] if left else ["city0", "city1"])
 
 
@@ -404,7 +404,8 @@ def test_partition_ttl_fails_if_nothing_has_expired(hudi_12: RealHudi, tmp_path:
     with pytest.raises(PeerError):
         hudi_12.sql(f"CALL run_ttl(table => '{both.theirs.in_catalog()}', retain_days => 10)")
     assert "REQUESTED" in both.theirs.table.history()["state"].to_pylist()
-    assert both.ours.table.services.ttl({"hoodie.partition.ttl.strategy.days.retain": 10}).partitions == ()
+    expired = both.ours.table.services.expire_partitions({"hoodie.partition.ttl.strategy.days.retain": 10})
+    assert expired.partitions == ()
     assert set(both.ours.table.history()["state"].to_pylist()) == {"COMPLETED"}
 
 

@@ -114,7 +114,7 @@ def test_we_go_on_with_a_table_that_hudi_bootstrapped(hudi_12: RealHudi, tmp_pat
     assert_same_rows(found, hudi_12.read(real.path), ignore=())
 
 
-QUICK = ("archive", "log_compact", "restore", "truncate")
+QUICK = ("archive", "compact_logs", "restore", "truncate")
 LEFT_OUT = {("cow", "index"), ("cow", "change_version"), ("mor6", "change_version")}
 """Cases in which Hudi writes partition statistics without those of bootstrapped files."""
 

@@ -65,7 +65,7 @@ def deleted_by(clean: CleanMetadata | None) -> dict[str, set[str]]:
 
 
 def planned_by_us(sides: Sides, policy: str) -> dict[str, set[str]]:
-    planned = sides.table.services.plan_clean({**sides.options, **POLICIES[policy][0]}, dry_run=True)
+    planned = sides.table.services.plan_clean({**sides.options, **POLICIES[policy][0]})
     files = {} if planned is None else planned.plan.files
     return {partition: {path.rpartition("/")[2] for path in paths} for partition, paths in files.items() if paths}
 
@@ -106,7 +106,7 @@ def test_hudi_carries_our_plan_out_and_a_partition_that_either_side_emptied_is_f
         new = trips(range(0, 30, 2), ts=1 + turn, note=f"turn {turn}")
         sides.we_write(new)
         rows = after_upsert(rows, new)
-    planned = sides.table.services.plan_clean({**sides.options, "hoodie.clean.commits.retained": "1"})
+    planned = sides.table.services.schedule_clean({**sides.options, "hoodie.clean.commits.retained": "1"})
     assert planned is not None
     done = hudi_cleans(sides, "commits")
     assert done is not None

@@ -77,7 +77,7 @@ def test_either_side_carries_out_what_the_other_planned(
     rows = trips(range(40))
     sides.we_write(rows, "bulk_insert")
     rows = both_write(sides, rows, 4)
-    planned = sides.table.services.plan_cluster({SORT: "seats,id"})
+    planned = sides.table.services.schedule_cluster({SORT: "seats,id"})
     before = file_groups(sides)
     assert planned.file_groups == len(before)
     sides.agree(rows)
@@ -89,7 +89,7 @@ def test_either_side_carries_out_what_the_other_planned(
         mine = sides.table.to_arrow(filter=pc.field("city") == f"city{city}")
         assert mine["seats"].to_pylist() == sorted(mine["seats"].to_pylist())
     rows = both_write(sides, rows, 8)
-    ours = sides.table.services.plan_cluster({SORT: "id"}, dry_run=True).plan
+    ours = sides.table.services.plan_cluster({SORT: "id"}).plan
     hudi_clusters(sides, "schedule", "id")
     state = load_state(Storage(sides.path))
     ((_, theirs),) = pending_clusterings(state.storage, state.config, state.timeline)

@@ -1,6 +1,6 @@
 """Tables of other projects after writes and services of hudi_fast: they have the rows that follow, in real Hudi, too.
 
-Modules: hudi_fast.writing.flow, hudi_fast.services.table_services.
+Modules: hudi_fast.writing.flow, hudi_fast.table.services.
 """
 
 from __future__ import annotations

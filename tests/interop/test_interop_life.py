@@ -17,7 +17,7 @@ pytestmark = pytest.mark.peer
 
 WRITES = ("upsert", "insert", "delete", "insert_overwrite", "delete_partition")
 SERVICES = ("clean", "archive", "cluster", "restore", "rollback", "failed_write", "pending_clustering")
-OF_LOGS = ("compact", "log_compact", "pending_compaction")
+OF_LOGS = ("compact", "compact_logs", "pending_compaction")
 LIVES = (
     Case("hudi_12", 9, False),
     Case("hudi_12", 9, True, indexed=True),

@@ -112,7 +112,7 @@ def test_logs_that_were_compacted_into_one_log_are_read_and_compacted_by_the_oth
         sides.we_write(new)
         rows = after_upsert(rows, new)
     before = sides.agree(rows)
-    sides.table.services.log_compact(LOG_COMPACT)
+    sides.table.services.compact_logs(LOG_COMPACT)
     assert sides.operations().count("LOG_COMPACT") == 2
     after = sides.agree(rows)
     assert_same_rows(after, before)

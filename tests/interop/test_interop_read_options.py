@@ -94,7 +94,7 @@ def test_kinds_of_snapshots(sides: Sides) -> None:
     assert unmerged.num_rows > hf.read(sides.path).num_rows
     if not is_015(sides):  # it takes deletes from the logs' own rows
         assert_same(sides, {MERGE: "skip_merge", AS_OF: requested(sides)[3]})
-    sides.table.services.plan_compact(NOW)
+    sides.table.services.schedule_compact(NOW)
     sides.we_write(trips(range(50, 66), ts=9, note="fifth"))
     for asked in ({QUERY: "read_optimized"}, {MERGE: "skip_merge"}, {}):
         assert_same(sides, asked)

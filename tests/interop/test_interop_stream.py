@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.streaming.entry import stream_reader, stream_writer
+from hudi_fast.spark_api.streaming.entry import stream_reader, stream_writer
 from tests.peer.client import RealHudi
 
 COLUMNS = "id string, part string, ts long, number long"
@@ -76,7 +76,7 @@ def test_both_sources_read_the_same_rows_and_keep_the_same_offsets(
 ) -> None:
     source, table = tmp_path / "in", tmp_path / "t"
     found: list[int] = []
-    hf.register(spark)
+    hf.register_data_source(spark)
 
     def we_read() -> list[int]:
         found.clear()

@@ -31,7 +31,7 @@ def old_table(hudi: RealHudi, path: Path, mor: bool) -> Sides:
 @pytest.mark.parametrize("policy", ["KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"])
 def test_both_sides_delete_the_same_partitions(hudi_12: RealHudi, policy: str, mor: bool, tmp_path: Path) -> None:
     sides = old_table(hudi_12, tmp_path / "t", mor)
-    ours = sides.table.services.plan_ttl({DAYS: "15", KEPT: policy}).partitions
+    ours = sides.table.services.plan_expire_partitions({DAYS: "15", KEPT: policy}).partitions
     name = sides.in_catalog()
     answer = hudi_12.sql(f"CALL run_ttl(table => '{name}', ttl_policy => '{policy}', retain_days => 15)")
     assert sorted(answer["deleted_partitions"].to_pylist()) == sorted(ours)
@@ -44,7 +44,7 @@ def test_both_sides_delete_the_same_partitions(hudi_12: RealHudi, policy: str, m
 @pytest.mark.parametrize("mor", [False, True])
 def test_hudi_reads_and_writes_on_after_our_deletion(hudi_12: RealHudi, mor: bool, tmp_path: Path) -> None:
     sides = old_table(hudi_12, tmp_path / "t", mor)
-    assert sides.table.services.ttl({DAYS: "5"}).partitions == ("city0", "city1")
+    assert sides.table.services.expire_partitions({DAYS: "5"}).partitions == ("city0", "city1")
     sides.agree(trips([2, 5]))
     sides.hudi_writes(trips([3, 2], ts=9))
     assert set(sides.agree()["_hoodie_partition_path"].to_pylist()) == {"city0", "city2"}

@@ -14,9 +14,9 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import other_layout
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.services.upgrading.timeline import copy_timeline
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import MorSides, mor_options

@@ -53,7 +53,7 @@ def test_a_snapshot_has_the_same_rows(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", ["compact", "log_compact"])
+@pytest.mark.parametrize("operation", ["compact", "compact_logs"])
 def test_a_compaction_writes_the_same_rows(operation: str, tmp_path: Path, taken: list[int]) -> None:
     settings = mor_options()
     for ts in range(4):
@@ -64,7 +64,7 @@ def test_a_compaction_writes_the_same_rows(operation: str, tmp_path: Path, taken
     if operation == "compact":
         result = services.compact({"hoodie.compact.inline.max.delta.commits": "1"})
     else:
-        result = services.log_compact({"hoodie.log.compaction.blocks.threshold": "2"})
+        result = services.compact_logs({"hoodie.log.compaction.blocks.threshold": "2"})
     assert result is not None
     assert sum(taken) > 0
     assert table_rows(tmp_path / "t") == before

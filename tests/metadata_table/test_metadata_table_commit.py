@@ -51,7 +51,7 @@ def test_every_operation_keeps_it_true(kind: str, version: str, tmp_path: Path) 
     table.delete_partitions(["p0"])
     assert assert_metadata_true(path)
     if kind == "MERGE_ON_READ":
-        table.services.log_compact({"hoodie.log.compaction.blocks.threshold": "1"})
+        table.services.compact_logs({"hoodie.log.compaction.blocks.threshold": "1"})
         assert assert_metadata_true(path)
         hf.write(plain_rows([3, 31], ts=6), path, settings_of(kind, version))
         assert table.services.compact({"hoodie.compact.inline.max.delta.commits": "1"}).instant

@@ -105,7 +105,7 @@ class MorMachine(TableMachine):
     @rule(batch=st.lists(changes, max_size=14))
     def write_while_a_compaction_waits(self, batch) -> None:
         plan = self.model.plan()
-        self.table.services.plan_compact(NOW)
+        self.table.services.schedule_compact(NOW)
         result = self.write(batch, "upsert")
         self.committed(result, self.model.upsert(batch, result.instant))
         self.holds_the_rows_of_the_model()
@@ -115,7 +115,7 @@ class MorMachine(TableMachine):
 
     @rule()
     def compact_logs(self) -> None:
-        done = self.table.services.log_compact(LOGS_NOW, spark=self.spark)
+        done = self.table.services.compact_logs(LOGS_NOW, spark=self.spark)
         if done.instant:
             self.model.compact_logs(done.instant)
 

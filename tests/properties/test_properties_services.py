@@ -22,8 +22,8 @@ from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.view.table_state import load_state
 from tests.support.examples import examples
 from tests.support.instrumented_storage import FaultyStorage
@@ -227,12 +227,12 @@ class ServedTable(RuleBasedStateMachine):
 
     # ---- services
 
-    @rule(verb=st.sampled_from(["compact", "log_compact", "cluster", "clean"]))
+    @rule(verb=st.sampled_from(["compact", "compact_logs", "cluster", "clean"]))
     def plan(self, verb: str) -> None:
         if self.is_mor or "compact" not in verb:
             self.unless_refused(lambda: getattr(self.services, f"plan_{verb}")(options={**self.options, **NOW}))
 
-    @rule(verb=st.sampled_from(["compact", "log_compact", "cluster", "clean", "archive", "repair"]))
+    @rule(verb=st.sampled_from(["compact", "compact_logs", "cluster", "clean", "archive", "repair"]))
     def serve(self, verb: str) -> None:
         if self.is_mor or "compact" not in verb:
             self.unless_refused(lambda: getattr(self.services, verb)(options={**self.options, **NOW}))
@@ -250,7 +250,7 @@ class ServedTable(RuleBasedStateMachine):
         self.unless_refused(lambda: self.services.run_pending({**self.options, **NOW}))
 
     @rule(
-        verb=st.sampled_from(["compact", "log_compact", "cluster", "clean", "archive", "rollback"]),
+        verb=st.sampled_from(["compact", "compact_logs", "cluster", "clean", "archive", "rollback"]),
         at=st.integers(5, 150),
     )
     def a_service_dies(self, verb: str, at: int) -> None:

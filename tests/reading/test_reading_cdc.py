@@ -1,6 +1,6 @@
 """Change queries: the answers of real Hudi, and a model's over tables that are written here.
 
-Modules: hudi_fast.reading.incremental.cdc_replay, hudi_fast.reading.incremental.verbs.
+Modules: hudi_fast.reading.incremental.cdc_replay.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def test_log_files_are_replayed_on_a_slice_whose_compaction_is_pending(tmp_path:
         rows = plain_rows(list(numbers), ts)
         model.upsert(hf.write(rows, tmp_path / "t", given).instant, rows_of(rows))
         if ts == 2:
-            assert hf.HudiTable.open(tmp_path / "t").services.plan_compact() is not None
+            assert hf.HudiTable.open(tmp_path / "t").services.schedule_compact() is not None
     table = hf.HudiTable.open(tmp_path / "t")
     plan = plan_query(Storage(tmp_path / "t"), change_options("earliest", None))
     waiting = [unit for unit in plan.units if unit.case is CdcCase.LOG_FILE and unit.before and unit.before.log_files]

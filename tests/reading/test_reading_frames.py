@@ -1,6 +1,6 @@
 """Rows of a table in pandas, polars and duckdb: the same rows, and columns and filters that are pushed down.
 
-Modules: hudi_fast.reading.frames, hudi_fast.reading.verbs.
+Modules: hudi_fast.reading.frames, hudi_fast.table.reads.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def test_files_tell_base_and_log_bytes_apart(tmp_path):
 
 def test_files_name_the_planned_compaction_that_holds_them(tmp_path):
     table = make(tmp_path / "t", plain_rows([0, 2], ts=2))
-    planned = table.services.plan_compact()
+    planned = table.services.schedule_compact()
     held = {row["partition"]: row["pending"] for row in table.files().to_pylist()}
     assert held == {"p0": f"compaction {planned.instant}", "p1": None}
 
@@ -61,7 +61,7 @@ def test_stats_tell_what_waits_and_when_each_service_ran_last(tmp_path):
     assert (fresh["pending"], fresh["last_compaction"], fresh["last_clean"]) == ([], None, None)
     done = table.services.compact()
     hf.write(plain_rows([0, 2], ts=3), tmp_path / "t", mor_options())
-    planned = table.services.plan_compact()
+    planned = table.services.schedule_compact()
     (stats,) = table.stats().to_pylist()
     assert stats["last_compaction"] == done.instant
     assert stats["pending"] == [f"{planned.instant} compaction requested"]

@@ -101,7 +101,7 @@ def test_a_pending_compaction_says_how_many_file_groups_it_is_about(tmp_path):
     hf.write(plain_rows(range(4)), tmp_path / "t", mor_options())
     hf.write(plain_rows(range(4), ts=2), tmp_path / "t", mor_options())
     table = hf.HudiTable.open(tmp_path / "t")
-    planned = table.services.plan_compact()
+    planned = table.services.schedule_compact()
     (row,) = [row for row in rows_of(table) if row["state"] == "REQUESTED"]
     assert (row["instant"], row["action"], row["groups_read"]) == (planned.instant, "compaction", 2)
     assert row["duration_ms"] is row["completion"] is None

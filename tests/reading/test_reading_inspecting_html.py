@@ -50,7 +50,7 @@ def test_a_notebook_shows_what_the_table_is_and_what_happened_to_it(tmp_path):
     hf.write(plain_rows(range(6)), tmp_path / "t", mor_options())
     hf.write(plain_rows([0, 2], ts=2), tmp_path / "t", mor_options())
     table = hf.HudiTable.open(tmp_path / "t")
-    planned = table.services.plan_compact()
+    planned = table.services.schedule_compact()
     rows = read(table).rows
     assert ["type", "MERGE_ON_READ, version 9"] in rows
     assert ["record key", "id"] in rows

@@ -168,7 +168,7 @@ def test_a_pending_compaction_changes_nothing_that_a_query_sees(tmp_path: Path, 
     hf.write(plain_rows(range(6)), tmp_path / "t", options)
     second = hf.write(plain_rows([0], ts=2, text="b"), tmp_path / "t", options).instant
     table = hf.HudiTable.open(tmp_path / "t")
-    assert table.services.plan_compact() is not None
+    assert table.services.schedule_compact() is not None
     assert texts() == ["b0", "a1", "a2", "a3", "a4", "a5"]
     hf.write(plain_rows([2], ts=3, text="c"), tmp_path / "t", options)
     hf.write(plain_rows([4], ts=3), tmp_path / "t", mor_options(operation="delete", table_version=version))

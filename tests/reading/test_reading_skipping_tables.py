@@ -276,7 +276,7 @@ def test_a_partition_with_a_pending_compaction_is_kept_whatever_its_ranges(versi
     hf.write(rows(range(20)), tmp_path, settings)
     hf.write(rows([4], ts=2), tmp_path, {**settings, **UPSERT})
     services = hf.HudiTable.open(tmp_path).services
-    assert services.plan_compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"}) is not None
+    assert services.schedule_compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"}) is not None
     hf.write(rows([4], ts=3, number=pa.array([999])), tmp_path, {**settings, **UPSERT})
     of_p0 = pc.field("key") == partition_stats_key("number", "p0")
     (found,) = scan(metadata(tmp_path), "partition_stats").filter(of_p0).to_pylist()

@@ -1,6 +1,6 @@
 """Tables whose columns were altered: read, written to, compacted, clustered, filtered, taken back.
 
-Modules: hudi_fast.writing.alter_verbs, hudi_fast.writing.schema_commit.
+Modules: hudi_fast.writing.schema_commit.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def test_a_compaction_that_was_planned_before_writes_the_columns_of_its_time(tmp
     table = hf.HudiTable.open(tmp_path / "t")
     table.upsert(rows(4, 6, 2), given)
     plain = {"hoodie.metadata.enable": False, "hoodie.compact.inline.max.delta.commits": 1}
-    assert table.services.plan_compact(plain) is not None
+    assert table.services.schedule_compact(plain) is not None
     table.alter(*ALTER, options=plain)
     expected = read(table)
     assert [row["b"] for row in expected] == [f"{n}.5" for n in range(6)]

@@ -374,7 +374,7 @@ def test_a_compaction_takes_in_what_an_archived_write_logged_after_the_last_one_
     options = {**writes(metadata=False, mor=True), **KEEP}
     options["hoodie.compact.inline"] = "false"
     first, late = write_times(tmp_path, 2, options)
-    planned = services(tmp_path).plan_compact(options)
+    planned = services(tmp_path).schedule_compact(options)
     services(tmp_path).compact(options, plan=planned)
     state = load_state(Storage(tmp_path))
     folder = tmp_path / state.config.timeline_folder
@@ -386,7 +386,7 @@ def test_a_compaction_takes_in_what_an_archived_write_logged_after_the_last_one_
     append_archive(state.storage, state.config, rows, ArchiveOptions())
     delete_instants(state.storage, files)
     assert load_state(Storage(tmp_path)).timeline.find(late) is None
-    again = services(tmp_path).plan_compact(options)
+    again = services(tmp_path).schedule_compact(options)
     assert again is not None
     assert {one.partition_path for one in again.plan.operations} == {"p0", "p1"}
 

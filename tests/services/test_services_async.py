@@ -18,8 +18,8 @@ import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
 from hudi_fast.services.inline import write_with_services
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult
@@ -57,14 +57,14 @@ CASES = {
     "clean": Case("clean", {**options(), **MORE}, service_lock_path("clean")),
     "index": Case("index", mor_options(MORE), INDEX_LOCK_PATH, ("record_index",)),
 }
-LOGS = Case("log_compact", mor_options(MORE), "")
+LOGS = Case("compact_logs", mor_options(MORE), "")
 # A runner that says when it is at work, and never ends.
 RUNNER = """
 import sys, time
 sys.path[:0] = {path!r}
 from dataclasses import replace
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
+from hudi_fast.table.services import TableServices
 from hudi_fast.storage.base import Storage
 from tests.support.sessions import InjectedServices, PartlyBackend
 def stuck(*_):
@@ -158,13 +158,13 @@ def test_a_runner_that_was_killed_is_taken_over(name: str, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_a_log_compaction_that_was_killed_goes_and_another_is_planned(tmp_path: Path) -> None:
     rows = make(tmp_path, LOGS)
-    values = {"table": str(tmp_path), "verb": "log_compact", "arguments": (), "options": LOGS.table}
+    values = {"table": str(tmp_path), "verb": "compact_logs", "arguments": (), "options": LOGS.table}
     with in_process_of_its_own(RUNNER, **values) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "at work\n"
-        assert pending(tmp_path) == [("log_compact", "INFLIGHT", True)]
+        assert pending(tmp_path) == [("compact_logs", "INFLIGHT", True)]
         process.kill()
-    assert pending(tmp_path) == [("log_compact", "INFLIGHT", False)]
+    assert pending(tmp_path) == [("compact_logs", "INFLIGHT", False)]
     assert services(tmp_path).run_pending(LOGS.table) == []
     assert pending(tmp_path) == []
     assert run(tmp_path, LOGS).file_groups == 2
@@ -230,7 +230,7 @@ def test_heartbeats_are_given_while_the_work_is_done(tmp_path: Path) -> None:
 
         return work
 
-    for name, case in [*CASES.items(), ("log_compact", LOGS)]:
+    for name, case in [*CASES.items(), ("compact_logs", LOGS)]:
         table = tmp_path / name
         make(table, case)
         own = ThreadBackend(1)
@@ -256,7 +256,7 @@ def test_many_services_and_writers_at_once_lose_nothing(tmp_path: Path) -> None:
             failed.append(error)
 
     threads = [
-        threading.Thread(target=keep, args=(verbs,)) for verbs in (("compact", "clean"), ("log_compact", "clean"))
+        threading.Thread(target=keep, args=(verbs,)) for verbs in (("compact", "clean"), ("compact_logs", "clean"))
     ]
     for thread in threads:
         thread.start()

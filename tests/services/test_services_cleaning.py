@@ -38,7 +38,7 @@ def test_commits_that_are_retained_stay_readable_and_older_files_go(
     settings = writes(version, metadata)
     times = write_times(tmp_path, 6, settings)
     rows, before = table_rows(tmp_path), listing(tmp_path)
-    looked = services(tmp_path).plan_clean({**settings, COMMITS: "2"}, dry_run=True)
+    looked = services(tmp_path).plan_clean({**settings, COMMITS: "2"})
     assert looked is not None
     assert (looked.instant, looked.files) == ("", 6)
     assert listing(tmp_path) == before
@@ -128,7 +128,7 @@ def test_replaced_groups_go_and_so_does_a_partition_that_is_left_empty(
 def test_log_files_go_with_their_slice_and_a_pending_compaction_holds_its_own(version: str, tmp_path: Path) -> None:
     settings = writes(version, mor=True)
     write_times(tmp_path, 3, settings)
-    planned = services(tmp_path).plan_compact(settings)
+    planned = services(tmp_path).schedule_compact(settings)
     assert planned is not None
     write_times(tmp_path, 3, settings, first=4)
     rows, logs = table_rows(tmp_path), log_files(tmp_path)
@@ -151,14 +151,14 @@ def test_log_files_go_with_their_slice_and_a_pending_compaction_holds_its_own(ve
 def test_a_clean_that_waits_is_carried_out_first_and_by_itself_if_asked(tmp_path: Path) -> None:
     settings = {**writes(), COMMITS: "2"}
     write_times(tmp_path, 5, settings)
-    planned = services(tmp_path).plan_clean(settings)
+    planned = services(tmp_path).schedule_clean(settings)
     assert planned is not None
-    assert services(tmp_path).plan_clean(settings) == planned
+    assert services(tmp_path).schedule_clean(settings) == planned
     write_times(tmp_path, 1, settings, first=9)
     assert services(tmp_path).clean(settings, pending_only=True).instants == (planned.instant,)
     with pytest.raises(hf.ServiceTakenError, match="is not pending: it was completed"):
         services(tmp_path).clean(settings, plan=planned)
-    planned = services(tmp_path).plan_clean(settings)
+    planned = services(tmp_path).schedule_clean(settings)
     assert planned is not None
     write_times(tmp_path, 1, settings, first=10)
     done = services(tmp_path).clean(settings)
@@ -172,7 +172,7 @@ def test_a_clean_that_waits_is_carried_out_first_and_by_itself_if_asked(tmp_path
 def test_a_plan_that_no_longer_fits_is_refused_and_passed_over_by_a_plain_clean(version: str, tmp_path: Path) -> None:
     settings = {**writes(version), VERSIONS: "1"}
     times = write_times(tmp_path, 3, settings)
-    planned = services(tmp_path).plan_clean(settings)
+    planned = services(tmp_path).schedule_clean(settings)
     assert planned is not None
     assert planned.files == 4
     save(tmp_path, times[1])  # files of the plan are of the savepoint
@@ -194,7 +194,7 @@ def test_a_plan_whose_files_became_the_newest_again_is_refused(tmp_path: Path) -
     settings = {**writes(metadata=False), VERSIONS: "1"}
     write_times(tmp_path, 1, settings)
     newest = write_times(tmp_path, 1, settings, first=2)[0]
-    planned = services(tmp_path).plan_clean(settings)
+    planned = services(tmp_path).schedule_clean(settings)
     assert planned is not None
     for file in [*tmp_path.glob(f".hoodie/timeline/{newest}*"), *tmp_path.glob(f"p?/*_{newest}.parquet")]:
         file.unlink()  # as a rollback of the newest commit does

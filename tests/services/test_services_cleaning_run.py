@@ -102,8 +102,8 @@ def test_the_trigger_counts_commits_since_the_last_clean(policy: dict[str, str],
     write_times(tmp_path, 1, settings, first=3)
     assert services(tmp_path).clean(settings).files_deleted > 0
     write_times(tmp_path, 2, settings, first=4)
-    assert services(tmp_path).plan_clean(settings) is None
-    assert services(tmp_path).plan_clean({**writes(metadata=False), **policy}) is not None
+    assert services(tmp_path).schedule_clean(settings) is None
+    assert services(tmp_path).schedule_clean({**writes(metadata=False), **policy}) is not None
 
 
 def test_a_clean_of_somebody_else_is_left_alone_after_a_write(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_clean_of_somebody_else_is_left_alone_after_a_write(tmp_path: Path) ->
     storage = Storage(tmp_path)
     with machine_lock(storage, 0, service_lock_path("clean")):
         assert after_write(storage, settings) is None
-    planned = services(tmp_path).plan_clean(settings)
+    planned = services(tmp_path).schedule_clean(settings)
     assert planned is not None
     to_inflight(storage, load_state(storage).config, Instant(planned.instant, "clean", State.REQUESTED))
     storage.write_bytes(heartbeat_path(planned.instant), b"")  # as Apache Hudi leaves it
@@ -195,7 +195,7 @@ def test_only_partitions_written_since_the_last_clean_are_listed(tmp_path: Path)
     for ts in (5, 6):
         hf.write(plain_rows([1], ts=ts), tmp_path, settings)
     storage = RecordingStorage(tmp_path)
-    planned = services(storage).plan_clean(settings)
+    planned = services(storage).schedule_clean(settings)
     assert planned is not None
     assert list(planned.plan.files) == ["p1"]
     assert {call.path for call in storage.calls if call.name == "list_dir"} == {
@@ -203,7 +203,7 @@ def test_only_partitions_written_since_the_last_clean_are_listed(tmp_path: Path)
         ".hoodie/.schema",
         "p1",
     }
-    whole = services(tmp_path).plan_clean({**settings, "hoodie.cleaner.incremental.mode": "false"})
+    whole = services(tmp_path).schedule_clean({**settings, "hoodie.cleaner.incremental.mode": "false"})
     assert whole == planned
 
 
@@ -212,7 +212,7 @@ def test_commits_that_only_add_file_groups_lead_nowhere(tmp_path: Path) -> None:
     for number in range(4):
         hf.write(plain_rows([number]), tmp_path, {**settings, "hoodie.datasource.write.operation": "insert"})
     storage = RecordingStorage(tmp_path)
-    assert services(storage).plan_clean(settings) is None
+    assert services(storage).schedule_clean(settings) is None
     assert {call.path for call in storage.calls if call.name == "list_dir"} <= {
         ".hoodie/timeline",
         ".hoodie/.schema",
@@ -246,7 +246,7 @@ def test_partitions_that_are_filtered_out_are_not_forgotten(only: dict[str, str]
     assert services(tmp_path).clean(settings).files_deleted == 2
     assert data_files(tmp_path) == {"p0": times[2:], "p1": times[2:]}
     with pytest.raises(hf.ConfigError, match="incremental"):
-        services(tmp_path).plan_clean({**settings, **only})
+        services(tmp_path).schedule_clean({**settings, **only})
 
 
 def test_archived_history_means_that_all_partitions_are_listed(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_archived_history_means_that_all_partitions_are_listed(tmp_path: Path) -
     for file in tmp_path.glob(f".hoodie/timeline/{times[0]}*"):
         file.unlink()
     storage = RecordingStorage(tmp_path)
-    planned = services(storage).plan_clean(settings)
+    planned = services(storage).schedule_clean(settings)
     assert planned is not None
     assert planned.files == 4
     assert {"", "p0", "p1"} <= {call.path for call in storage.calls if call.name == "list_dir"}

@@ -184,7 +184,7 @@ def test_the_record_index_follows_rows_into_new_groups(tmp_path):
 def test_groups_in_a_pending_compaction_are_left_alone(tmp_path):
     settings = settings_of()
     hf.write(plain_rows(range(20)), tmp_path, settings)
-    assert hf.HudiTable.open(tmp_path).services.plan_compact() is not None
+    assert hf.HudiTable.open(tmp_path).services.schedule_compact() is not None
     assert resize(tmp_path, settings, SPLIT).instant == ""
     assert hashing_of(tmp_path, "p0") == first_hashing("p0", 4)
 
@@ -248,7 +248,7 @@ def test_buckets_are_not_planned_for(tmp_path):
     settings = settings_of()
     hf.write(plain_rows(range(20)), tmp_path, settings)
     with pytest.raises(UnsupportedFeatureError, match="table of consistent hashing"):
-        hf.HudiTable.open(tmp_path).services.plan_cluster(settings)
+        hf.HudiTable.open(tmp_path).services.schedule_cluster(settings)
 
 
 # ---- plans of Apache Hudi

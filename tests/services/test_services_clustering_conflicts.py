@@ -25,7 +25,7 @@ ALLOW = {
 def test_a_group_that_a_write_changed_is_named(tmp_path: Path) -> None:
     settings = {**options(), "hoodie.clean.automatic": "false", **ALLOW}
     hf.write(plain_rows(range(4)), tmp_path, settings)
-    planned = hf.HudiTable.open(tmp_path).services.plan_cluster(options=SINGLE)
+    planned = hf.HudiTable.open(tmp_path).services.schedule_cluster(options=SINGLE)
     assert planned is not None
     state = load_state(Storage(tmp_path))
     ((instant, plan),) = pending_clusterings(state.storage, state.config, state.timeline)

@@ -52,7 +52,7 @@ def groups_of(plan: ClusteringPlan) -> list[tuple[str, int, int]]:
 
 def touched(path: Path, more: dict[str, Any]) -> list[str]:
     """Partitions of a plan that is only thought out."""
-    found = services(path).plan_cluster({**APPEND, **more}, dry_run=True)
+    found = services(path).plan_cluster({**APPEND, **more})
     return [] if found is None else [name for name, _, _ in groups_of(found.plan)]
 
 
@@ -98,7 +98,7 @@ def test_plans_are_those_that_real_hudi_made_of_the_same_files(golden: Any) -> N
 def test_a_plan_waits_on_the_timeline_and_its_groups_are_taken(version: str, action: str, tmp_path: Path) -> None:
     make(tmp_path, table_version=version)
     rows = table_rows(tmp_path)
-    planned = services(tmp_path).plan_cluster({f"{PLAN}sort.columns": "part, text"})
+    planned = services(tmp_path).schedule_cluster({f"{PLAN}sort.columns": "part, text"})
     assert groups_of(planned.plan) == [("p0", 2, 1), ("p1", 2, 1)]
     assert planned.file_groups == 4
     state = load_state(Storage(tmp_path))
@@ -111,14 +111,14 @@ def test_a_plan_waits_on_the_timeline_and_its_groups_are_taken(version: str, act
     assert body.clustering == planned.plan
     assert planned.plan.strategy_params == {f"{PLAN}sort.columns": "part,text"}
     assert planned.plan.groups[0].slices[0].base_path.startswith(f"{tmp_path}/p0/")
-    assert services(tmp_path).plan_cluster() is None
+    assert services(tmp_path).schedule_cluster() is None
     assert table_rows(tmp_path) == rows
 
 
 def test_a_plan_that_is_only_thought_out_writes_nothing(tmp_path: Path) -> None:
     make(tmp_path)
     files = listing(tmp_path)
-    planned = services(tmp_path).plan_cluster(dry_run=True)
+    planned = services(tmp_path).plan_cluster()
     assert planned.instant == ""
     table = planned.to_arrow()
     assert table.column_names == ["group", "partition", "file_id", "base_file", "log_files", "outputs"]
@@ -135,7 +135,7 @@ def test_parameters_of_how_it_is_to_be_done_go_into_the_plan(tmp_path: Path) -> 
         "hoodie.layout.optimize.curve.build.method": "SAMPLE",
         "hoodie.layout.optimize.build.curve.sample.size": "50",
     }
-    planned = services(tmp_path).plan_cluster(given, dry_run=True)
+    planned = services(tmp_path).plan_cluster(given)
     wanted = {**given, "hoodie.layout.optimize.strategy": "HILBERT"}
     assert planned.plan.strategy_params == wanted
 
@@ -154,15 +154,15 @@ def test_parameters_of_how_it_is_to_be_done_go_into_the_plan(tmp_path: Path) -> 
 def test_a_mode_waits_for_so_many_commits_since_the_last_clustering(mode: str, limit: str, tmp_path: Path) -> None:
     make(tmp_path, writes=2)
     given = {mode: "true", limit: "3"}
-    assert services(tmp_path).plan_cluster(given) is None
+    assert services(tmp_path).schedule_cluster(given) is None
     make(tmp_path, writes=1)
-    first = services(tmp_path).plan_cluster(given)
+    first = services(tmp_path).schedule_cluster(given)
     assert first is not None
     make(tmp_path, writes=2)
-    assert services(tmp_path).plan_cluster(given, dry_run=True) is None  # the last one is pending, and counts
-    assert services(tmp_path).plan_cluster(dry_run=True) is not None  # nobody asked to wait
+    assert services(tmp_path).plan_cluster(given) is None  # the last one is pending, and counts
+    assert services(tmp_path).plan_cluster() is not None  # nobody asked to wait
     make(tmp_path, writes=1)
-    assert services(tmp_path).plan_cluster(given, dry_run=True) is not None
+    assert services(tmp_path).plan_cluster(given) is not None
 
 
 # ---- where
@@ -220,23 +220,23 @@ def test_slices_that_another_service_plans_for_are_left_out_and_their_partition_
     hf.write(plain_rows(range(10)), tmp_path, settings)
     hf.write(plain_rows([0, 2], ts=2), tmp_path, settings)
     hf.write(plain_rows(range(20, 30)), tmp_path, {**settings, **APPEND})
-    assert services(tmp_path).plan_compact(settings) is not None
-    planned = services(tmp_path).plan_cluster(settings)
+    assert services(tmp_path).schedule_compact(settings) is not None
+    planned = services(tmp_path).schedule_cluster(settings)
     assert groups_of(planned.plan) == [("p0", 1, 1), ("p1", 2, 1)]
     assert planned.plan.missing_partitions == ("p0",)
-    assert services(tmp_path).plan_compact(settings) is None
+    assert services(tmp_path).schedule_compact(settings) is None
 
 
 def test_log_files_are_part_of_a_plan(tmp_path: Path) -> None:
     settings = mor_options({"hoodie.metadata.enable": "false"})
     hf.write(plain_rows(range(10)), tmp_path, settings)
     hf.write(plain_rows([0, 2], ts=2), tmp_path, settings)
-    first, second = services(tmp_path).plan_cluster(settings).plan.groups
+    first, second = services(tmp_path).schedule_cluster(settings).plan.groups
     assert [len(group.slices[0].log_paths) for group in (first, second)] == [1, 0]
     assert first.slices[0].log_paths[0].startswith(f"{tmp_path}/p0/.")
     assert (first.metrics["TOTAL_LOG_FILES"], second.metrics["TOTAL_LOG_FILES"]) == (1.0, 0.0)
     assert first.metrics["TOTAL_LOG_FILES_SIZE"] > 0
-    assert services(tmp_path).plan_compact(settings) is None  # it is taken
+    assert services(tmp_path).schedule_compact(settings) is None  # it is taken
 
 
 # ---- what goes together
@@ -303,8 +303,8 @@ def test_every_slice_is_in_one_group_and_none_is_too_large() -> None:
 def test_large_files_are_left_alone(tmp_path: Path) -> None:
     make(tmp_path)
     largest = max(size for name, size in listing(tmp_path).items() if name.endswith(".parquet"))
-    assert services(tmp_path).plan_cluster({f"{PLAN}small.file.limit": "100"}, dry_run=True) is None
-    found = services(tmp_path).plan_cluster({f"{PLAN}small.file.limit": str(largest + 1)}, dry_run=True)
+    assert services(tmp_path).plan_cluster({f"{PLAN}small.file.limit": "100"}) is None
+    found = services(tmp_path).plan_cluster({f"{PLAN}small.file.limit": str(largest + 1)})
     assert found.file_groups == 4
 
 
@@ -314,7 +314,7 @@ def test_large_files_are_left_alone(tmp_path: Path) -> None:
 def test_one_file_at_a_time(tmp_path: Path) -> None:
     make(tmp_path)
     given = {f"{PLAN}class": "SparkSingleFileSortPlanStrategy", f"{PLAN}target.file.max.bytes": "10"}
-    planned = services(tmp_path).plan_cluster(given, dry_run=True).plan
+    planned = services(tmp_path).plan_cluster(given).plan
     assert groups_of(planned) == [("p0", 1, 1), ("p0", 1, 1), ("p1", 1, 1), ("p1", 1, 1)]
 
 
@@ -324,11 +324,11 @@ def test_files_that_are_copied_as_they_are_share_their_columns(tmp_path: Path) -
     more = more.append_column("extra", pa.array(range(10)))
     hf.write(more, tmp_path, {**options(), **APPEND})
     given = {f"{PLAN}class": "SparkStreamCopyClusteringPlanStrategy"}
-    planned = services(tmp_path).plan_cluster(given, dry_run=True).plan
+    planned = services(tmp_path).plan_cluster(given).plan
     assert sorted(count for _, count, _ in groups_of(planned)) == [1, 2]
     assert planned.strategy_class.endswith(".run.strategy.SparkStreamCopyClusteringExecutionStrategy")
     given[f"{PLAN}binary.copy.schema.evolution.enable"] = "true"
-    assert groups_of(services(tmp_path).plan_cluster(given, dry_run=True).plan) == [("p0", 3, 1)]
+    assert groups_of(services(tmp_path).plan_cluster(given).plan) == [("p0", 3, 1)]
 
 
 def test_files_of_the_writes_after_an_instant(tmp_path: Path) -> None:
@@ -336,9 +336,9 @@ def test_files_of_the_writes_after_an_instant(tmp_path: Path) -> None:
     writes = [one.requested for one in load_state(Storage(tmp_path)).timeline.writes()]
     given = {f"{PLAN}class": "CommitBasedClusteringPlanStrategy"}
     with pytest.raises(hf.ConfigError, match=r"strategy\.earliest\.commit\.to\.cluster"):
-        services(tmp_path).plan_cluster(given)
+        services(tmp_path).schedule_cluster(given)
     given[f"{PLAN}earliest.commit.to.cluster"] = writes[1]
-    planned = services(tmp_path).plan_cluster(given).plan
+    planned = services(tmp_path).schedule_cluster(given).plan
     assert groups_of(planned) == [("p0", 2, 1), ("p1", 2, 1)]
     files = {one.base_path.rpartition("_")[2] for group in planned.groups for one in group.slices}
     assert files == {f"{one}.parquet" for one in writes[2:]}
@@ -351,9 +351,9 @@ def test_files_of_the_writes_after_an_instant(tmp_path: Path) -> None:
 )
 def test_unknown_strategies_are_refused_by_name(key: str, name: str, tmp_path: Path) -> None:
     make(tmp_path)
-    services(tmp_path).plan_cluster()
+    services(tmp_path).schedule_cluster()
     files = listing(tmp_path)
-    for verb in (services(tmp_path).plan_cluster, services(tmp_path).cluster):
+    for verb in (services(tmp_path).schedule_cluster, services(tmp_path).cluster):
         with pytest.raises(hf.UnsupportedFeatureError, match=name):
             verb({key: name})
     assert listing(tmp_path) == files
@@ -364,4 +364,4 @@ def test_buckets_stay_where_their_index_looks_for_them(tmp_path: Path) -> None:
     hf.write(plain_rows(range(20)), tmp_path, {**options(), **bucket})
     for given in ({}, bucket):
         with pytest.raises(hf.UnsupportedFeatureError, match="has a bucket index"):
-            services(tmp_path).plan_cluster(given)
+            services(tmp_path).schedule_cluster(given)

@@ -137,7 +137,7 @@ def test_log_files_are_merged(version: str, tmp_path: Path) -> None:
 def test_rows_are_sorted_if_that_is_asked_for(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
     hf.write(plain_rows(range(30, 40), ts=0), tmp_path, settings)
-    planned = services(tmp_path).plan_cluster({f"{PLAN}sort.columns": "ts,id"})
+    planned = services(tmp_path).schedule_cluster({f"{PLAN}sort.columns": "ts,id"})
     services(tmp_path).cluster(plan=planned)
     for name, file_id in file_groups(tmp_path):
         rows = [row for row in hf.HudiTable.open(tmp_path).to_arrow().to_pylist() if row["part"] == name]
@@ -163,7 +163,7 @@ def test_without_file_groups_nothing_is_planned_and_nothing_written(tmp_path: Pa
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_waits_is_carried_out_first_and_then_what_came_since(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     rows = table_rows(tmp_path)
     new = plain_rows(range(50, 60), ts=9)
     hf.write(new, tmp_path, {**settings, "hoodie.datasource.write.operation": "insert"})
@@ -182,7 +182,7 @@ def test_what_waits_is_carried_out_first_and_then_what_came_since(version: str, 
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_plan_is_carried_out_once(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     services(tmp_path).cluster(plan=planned)
     rows = table_rows(tmp_path)
     with pytest.raises(hf.CommitConflictError, match="it was completed"):
@@ -196,7 +196,7 @@ def test_a_plan_is_carried_out_once(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_clustering_that_died_is_rolled_back_and_done_with_the_same_plan(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
-    planned = services(tmp_path).plan_cluster({f"{PLAN}sort.columns": "text"})
+    planned = services(tmp_path).schedule_cluster({f"{PLAN}sort.columns": "text"})
     rows = table_rows(tmp_path)
     storage = Storage(tmp_path)
     state = load_state(storage)
@@ -220,7 +220,7 @@ def test_a_clustering_that_died_is_rolled_back_and_done_with_the_same_plan(versi
 @pytest.mark.slow
 def test_a_clustering_of_another_program_that_shows_signs_of_life_is_left_alone(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     storage = Storage(tmp_path)
     state = load_state(storage)
     to_inflight(storage, state.config, state.timeline.pending()[0])
@@ -235,7 +235,7 @@ def test_a_clustering_of_another_program_that_shows_signs_of_life_is_left_alone(
 
 def test_a_plan_whose_file_is_gone_is_refused_by_name(tmp_path: Path) -> None:
     make(tmp_path, "9", {"hoodie.metadata.enable": "true"})
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     gone = planned.plan.groups[0].slices[0]
     Path(gone.base_path).unlink()
     with pytest.raises(hf.CorruptTableError, match=gone.file_id):
@@ -247,7 +247,7 @@ def test_plans_that_cannot_be_carried_out_are_refused_by_name(tmp_path: Path) ->
     make(tmp_path, "9")
     run = "hoodie.clustering.execution.strategy.class"
     bucket = "SparkConsistentBucketClusteringExecutionStrategy"
-    planned = services(tmp_path).plan_cluster({run: f"org.apache.hudi.client.clustering.run.strategy.{bucket}"})
+    planned = services(tmp_path).schedule_cluster({run: f"org.apache.hudi.client.clustering.run.strategy.{bucket}"})
     with pytest.raises(hf.CorruptTableError, match="does not say which buckets become which"):
         services(tmp_path).cluster()
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
@@ -276,7 +276,7 @@ def test_execution_strategies(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_changes_of_planned_rows_are_refused_unless_allowed(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     files, rows = listing(tmp_path), table_rows(tmp_path)
     change = plain_rows([3], ts=9, text="c")
     with pytest.raises(hf.CommitConflictError, match="pending clustering is rewriting"):
@@ -307,7 +307,7 @@ def test_writes_to_other_file_groups_go_on_beside_a_plan(
     hf.write(plain_rows(range(10)), tmp_path, settings)
     hf.write(plain_rows([0, 1], ts=2, text="b"), tmp_path, settings)
     only = {"hoodie.clustering.plan.partition.filter.mode": "SELECTED_PARTITIONS", f"{PLAN}partition.selected": "p0"}
-    assert services(tmp_path).plan_cluster(only) is not None
+    assert services(tmp_path).schedule_cluster(only) is not None
     rows = table_rows(tmp_path)
     changes = [plain_rows([1, 3], ts=3, text="c"), plain_rows([11], ts=3), plain_rows([12], ts=3)]
     for change in changes:  # updates and inserts beside it, and an insert into its partition
@@ -325,7 +325,7 @@ def test_writes_to_other_file_groups_go_on_beside_a_plan(
 @pytest.mark.slow
 def test_a_plan_that_is_not_true_any_more_goes_with_a_warning_and_another_one_is_made(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     hf.write(plain_rows([3], ts=9, text="c"), tmp_path, {**settings, **ALLOW})
     rows = table_rows(tmp_path)
     with pytest.warns(hf.HudiWarning, match=f"clustering {planned.instant} .* is rolled back"):
@@ -340,7 +340,7 @@ def test_a_plan_that_is_not_true_any_more_goes_with_a_warning_and_another_one_is
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_change_while_the_clustering_runs_makes_it_fail_and_nothing_is_lost(version: str, tmp_path: Path) -> None:
     settings = make_mor(tmp_path, version)
-    planned = services(tmp_path).plan_cluster(settings)
+    planned = services(tmp_path).schedule_cluster(settings)
     rows = table_rows(tmp_path)
     change = plain_rows([3], ts=9, text="c")
 
@@ -371,7 +371,7 @@ def test_inserts_go_on_while_the_clustering_runs(version: str, tmp_path: Path) -
         hf.write(new, tmp_path, settings)
         return ThreadBackend(1).map_units(*given)
 
-    planned = services(tmp_path).plan_cluster(settings)
+    planned = services(tmp_path).schedule_cluster(settings)
     run_clustering(session_of(tmp_path, settings, PartlyBackend(meanwhile)), planned)
     assert table_rows(tmp_path) == {**rows, **rows_of(new)}
     assert len(file_groups(tmp_path)) == 4
@@ -383,7 +383,7 @@ def test_inserts_go_on_while_the_clustering_runs(version: str, tmp_path: Path) -
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_clustering_gives_way_to_a_write_that_changes_its_rows(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version, {"hoodie.metadata.enable": "true"})
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     hf.write(plain_rows([60], ts=9), tmp_path, {**settings, **GIVE_WAY})
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]  # it touched none of them
     change = plain_rows([3], ts=9, text="c")
@@ -401,7 +401,7 @@ def test_writers_with_a_lock_conflict_with_a_plan_unless_they_roll_it_back_or_co
     version: str, kind: str, tmp_path: Path
 ) -> None:
     made = make(tmp_path, version, {"hoodie.datasource.write.table.type": kind})
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     change, shared = plain_rows([3], ts=9, text="c"), {**made, **ALLOW, **SHARED}
     with pytest.raises(hf.CommitConflictError, match=r"planned before it began and is pending.*roll back that plan"):
         hf.write(change, tmp_path, shared)
@@ -418,7 +418,7 @@ def test_writers_with_a_lock_conflict_with_a_plan_unless_they_roll_it_back_or_co
 @pytest.mark.parametrize("operation", ["insert_overwrite", "delete_partition"])
 def test_planned_file_groups_cannot_be_ended_by_others(operation: str, tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
-    services(tmp_path).plan_cluster()
+    services(tmp_path).schedule_cluster()
     rows = table_rows(tmp_path)
     given = {"hoodie.datasource.write.operation": operation}
     with pytest.raises(hf.CommitConflictError, match="pending clustering or compaction"):
@@ -431,7 +431,7 @@ def test_planned_file_groups_cannot_be_ended_by_others(operation: str, tmp_path:
 def test_old_clusterings_go_if_they_are_told_to_expire(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
     expiring = {**settings, "hoodie.clustering.enable.expirations": "true"}
-    planned = services(tmp_path).plan_cluster()
+    planned = services(tmp_path).schedule_cluster()
     hf.write(plain_rows([60], ts=9), tmp_path, expiring)
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]  # it is young
     expiring["hoodie.clustering.expiration.threshold.mins"] = "0"

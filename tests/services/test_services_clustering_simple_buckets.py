@@ -78,7 +78,7 @@ def test_rows_are_sorted_within_their_buckets_and_found_there(version: str, mor:
 def test_strategies_make_one_group_of_each_bucket(strategy: str, tmp_path: Path) -> None:
     make(tmp_path)
     given = {**BY_TEXT, "hoodie.clustering.plan.strategy.class": f"{strategy}PlanStrategy"}
-    planned = hf.HudiTable.open(tmp_path).services.plan_cluster(given)
+    planned = hf.HudiTable.open(tmp_path).services.schedule_cluster(given)
     assert [(len(one.slices), one.output_groups) for one in planned.plan.groups] == [(1, 1)] * 6
     assert planned.plan.groups[0].slices[0].file_id in groups(tmp_path).values()
 
@@ -98,7 +98,7 @@ def test_a_plan_of_others_that_puts_buckets_together_keeps_them_apart(sorts: boo
     settings = make(tmp_path)
     before, rows = groups(tmp_path), table_rows(tmp_path)
     services = hf.HudiTable.open(tmp_path).services
-    services.plan_cluster(BY_TEXT)
+    services.schedule_cluster(BY_TEXT)
     (path,) = (tmp_path / ".hoodie" / "timeline").glob("*.clustering.requested")
     planned = decode_requested_replace(path.read_bytes())
     assert planned.clustering is not None
@@ -140,7 +140,7 @@ def test_without_sort_columns_it_is_refused_with_the_way_out(given: dict[str, st
 def test_another_table_has_no_buckets(tmp_path: Path) -> None:
     hf.write(plain_rows(range(4)), tmp_path, options())
     with pytest.raises(ConfigError, match="which is no bucket"):
-        hf.HudiTable.open(tmp_path).services.plan_cluster({**BUCKETS, **BY_TEXT})
+        hf.HudiTable.open(tmp_path).services.schedule_cluster({**BUCKETS, **BY_TEXT})
 
 
 def test_buckets_are_known_by_the_ids_of_their_file_groups() -> None:

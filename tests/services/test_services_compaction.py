@@ -101,12 +101,12 @@ def test_bloom_filters_hold_the_keys_that_came_from_the_log_alone(version: str, 
 def test_file_groups_of_a_pending_clustering_are_left_out(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
     only = {"hoodie.clustering.plan.strategy.partition.selected": "p0"}
-    clustering = services(tmp_path).plan_cluster({**settings, **only})
+    clustering = services(tmp_path).schedule_cluster({**settings, **only})
     before = table_rows(tmp_path)
-    planned = services(tmp_path).plan_compact(settings)
+    planned = services(tmp_path).schedule_compact(settings)
     assert [one.partition_path for one in planned.plan.operations] == ["p1"]
     assert planned.plan.missing_partitions == ("p0",)
-    assert services(tmp_path).plan_compact(settings) is None
+    assert services(tmp_path).schedule_compact(settings) is None
     assert services(tmp_path).compact(settings, plan=planned).file_groups == 1
     assert services(tmp_path).cluster(settings, plan=clustering).instant == clustering.instant
     assert table_rows(tmp_path) == before
@@ -118,7 +118,7 @@ def test_without_log_files_nothing_is_planned_and_nothing_written(tmp_path: Path
     make(tmp_path, "9")
     services(tmp_path).compact()
     files = listing(tmp_path)
-    assert services(tmp_path).plan_compact() is None
+    assert services(tmp_path).schedule_compact() is None
     result = services(tmp_path).compact()
     assert (result.instant, result.instants, result.files_written) == ("", (), 0)
     assert listing(tmp_path) == files
@@ -126,7 +126,7 @@ def test_without_log_files_nothing_is_planned_and_nothing_written(tmp_path: Path
 
 def test_copy_on_write_tables_are_refused(tmp_path: Path) -> None:
     hf.write(plain_rows(range(3)), tmp_path, options())
-    for call in (services(tmp_path).compact, services(tmp_path).plan_compact, services(tmp_path).log_compact):
+    for call in (services(tmp_path).compact, services(tmp_path).schedule_compact, services(tmp_path).compact_logs):
         with pytest.raises(hf.ConfigError, match="MERGE_ON_READ and not COPY_ON_WRITE"):
             call()
 
@@ -135,12 +135,12 @@ def test_copy_on_write_tables_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_writers_go_on_while_a_compaction_waits(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     rows = table_rows(tmp_path)
     change = plain_rows([2, 7, 60], ts=5, text="c")
     hf.write(change, tmp_path, settings)
     assert table_rows(tmp_path) == {**rows, **rows_of(change)}
-    assert services(tmp_path).plan_compact() is None  # its groups are taken
+    assert services(tmp_path).schedule_compact() is None  # its groups are taken
     result = services(tmp_path).compact(plan=planned)
     assert (result.instant, result.log_files) == (planned.instant, 4)
     assert table_rows(tmp_path) == {**rows, **rows_of(change)}
@@ -155,12 +155,12 @@ def test_writers_go_on_while_a_compaction_waits(version: str, tmp_path: Path) ->
 @pytest.mark.slow
 def test_what_waits_is_carried_out_first_and_then_what_came_since(tmp_path: Path) -> None:
     settings = make(tmp_path, "9")
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     hf.write(plain_rows([7], ts=5, text="c"), tmp_path, settings)
     result = services(tmp_path).compact(pending_only=True)
     assert result.instants == (planned.instant,)
     assert services(tmp_path).compact(pending_only=True).instants == ()
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     hf.write(plain_rows([7, 8], ts=6, text="d"), tmp_path, settings)
     result = services(tmp_path).compact()
     assert len(result.instants) == 2
@@ -222,7 +222,7 @@ def test_a_merger_of_the_user_merges(tmp_path: Path) -> None:
     table = hf.HudiTable.open(tmp_path, merger=both_texts)
     assert rows_of(table.to_arrow())["k00001"] == ("p1", 2, "a1+b1")
     with pytest.raises(hf.UnsupportedFeatureError, match="merger"):
-        hf.HudiTable.open(tmp_path).services.plan_compact()
+        hf.HudiTable.open(tmp_path).services.schedule_compact()
     assert table.services.compact().updates == 1
     assert rows_of(table.to_arrow(query_type="read_optimized"))["k00001"] == ("p1", 2, "a1+b1")
 
@@ -255,7 +255,7 @@ def test_a_slice_of_logs_alone_gets_its_first_base_file(version: str, tmp_path: 
 def test_a_compaction_that_fails_waits_again(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
     rows = table_rows(tmp_path)
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     lost = tmp_path / log_files(tmp_path)[-1].path
     shutil.move(lost, tmp_path / "aside")
     with pytest.raises(hf.CorruptTableError, match="a file of it is missing"):
@@ -275,7 +275,7 @@ def test_a_compaction_that_fails_waits_again(version: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_compaction_whose_process_died_is_rolled_back_and_done_again(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     storage = Storage(tmp_path)
     state = load_state(storage)
     to_inflight(storage, state.config, state.timeline.pending_compactions[0])
@@ -300,7 +300,7 @@ def test_a_compaction_whose_process_died_is_rolled_back_and_done_again(version: 
 @pytest.mark.slow
 def test_a_compaction_that_another_program_is_carrying_out_is_left_alone(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     storage = Storage(tmp_path)
     state = load_state(storage)
     to_inflight(storage, state.config, state.timeline.pending_compactions[0])
@@ -315,7 +315,7 @@ def test_a_compaction_that_another_program_is_carrying_out_is_left_alone(tmp_pat
 @pytest.mark.slow
 def test_two_at_once_compact_once(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    services(tmp_path).plan_compact()
+    services(tmp_path).schedule_compact()
     rows = table_rows(tmp_path)
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: services(tmp_path).compact(), range(4)))
@@ -349,7 +349,7 @@ def test_writes_and_compactions_at_once_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_plan_that_is_no_longer_pending_is_refused(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     services(tmp_path).compact(plan=planned)
     with pytest.raises(hf.CommitConflictError, match="completed"):
         services(tmp_path).compact(plan=planned)
@@ -357,7 +357,7 @@ def test_a_plan_that_is_no_longer_pending_is_refused(tmp_path: Path) -> None:
         services(tmp_path).compact(plan=ScheduledCompaction("20200101000000000", planned.plan))
 
 
-@pytest.mark.parametrize("call", ["compact", "plan_compact"])
+@pytest.mark.parametrize("call", ["compact", "schedule_compact"])
 def test_an_unknown_strategy_is_refused_before_anything_is_written(call: str, tmp_path: Path) -> None:
     make(tmp_path, "9")
     files = listing(tmp_path)
@@ -368,9 +368,9 @@ def test_an_unknown_strategy_is_refused_before_anything_is_written(call: str, tm
 
 def test_a_trigger_is_asked_only_when_one_is_given(tmp_path: Path) -> None:
     make(tmp_path, "9")  # three delta commits
-    assert services(tmp_path).plan_compact({"hoodie.compact.inline.max.delta.commits": "4"}) is None
+    assert services(tmp_path).schedule_compact({"hoodie.compact.inline.max.delta.commits": "4"}) is None
     assert services(tmp_path).compact({"hoodie.compact.inline.max.delta.commits": "4"}).instants == ()
-    assert services(tmp_path).plan_compact({"hoodie.compact.inline.max.delta.commits": "3"}) is not None
+    assert services(tmp_path).schedule_compact({"hoodie.compact.inline.max.delta.commits": "3"}) is not None
 
 
 @pytest.mark.slow
@@ -380,9 +380,9 @@ def test_partitions_that_a_plan_left_out_are_in_the_next_one(tmp_path: Path) -> 
         "hoodie.compaction.strategy": "PartitionRegexBasedCompactionStrategy",
         "hoodie.compaction.partition.path.regex": "p1",
     }
-    first = services(tmp_path).plan_compact(only)
+    first = services(tmp_path).schedule_compact(only)
     assert [one.partition_path for one in first.plan.operations] == ["p1"]
     assert first.plan.missing_partitions == ("p0",)
-    second = services(tmp_path).plan_compact()
+    second = services(tmp_path).schedule_compact()
     assert [one.partition_path for one in second.plan.operations] == ["p0"]
     assert services(tmp_path).compact().instants == (first.instant, second.instant)

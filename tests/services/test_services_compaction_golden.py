@@ -34,7 +34,7 @@ def by_group(plan: CompactionPlan) -> dict[tuple[str, str], object]:
 def test_plans_commits_and_rows_are_those_of_real_hudi(golden: Callable[[str], Golden], name: str, number: int) -> None:
     found = golden(name)
     before = before_compaction(found, number)
-    planned = before.table.services.plan_compact()
+    planned = before.table.services.schedule_compact()
     assert planned is not None
     assert by_group(planned.plan) == by_group(before.plan)
     sizes = [one.metrics["TOTAL_LOG_FILES_SIZE"] for one in planned.plan.operations]
@@ -54,7 +54,7 @@ def test_plans_commits_and_rows_are_those_of_real_hudi(golden: Callable[[str], G
 def test_a_compaction_of_a_release_before_1_0(golden: Callable[[str], Golden]) -> None:
     found = golden("h015_mor_rollback_compacted")
     before = before_compaction(found, 0)
-    planned = before.table.services.plan_compact()
+    planned = before.table.services.schedule_compact()
     assert planned is not None
     assert by_group(planned.plan) == by_group(before.plan)
     before.table.services.compact(plan=planned)
@@ -75,11 +75,11 @@ def test_log_compactions_are_those_of_real_hudi(golden: Callable[[str], Golden],
     (stat,) = before.commit.write_stats()
     real = [block for block in theirs if block.file == stat.path.rpartition("/")[2]]
     rows = before.table.to_arrow()
-    planned = before.table.services.plan_log_compact(LOGS)
+    planned = before.table.services.schedule_compact_logs(LOGS)
     assert planned is not None
     assert by_group(planned.plan) == by_group(before.plan)
     assert replace(planned.plan, operations=()) == replace(before.plan, operations=())
-    result = before.table.services.log_compact(LOGS, plan=planned)
+    result = before.table.services.compact_logs(LOGS, plan=planned)
     state = load_state(Storage(found.table))
     done = state.timeline.last_completed_write
     assert done is not None
@@ -136,11 +136,11 @@ def test_tables_of_all_kinds_hold_the_same_rows_after_either_compaction(
     changed = ("_hoodie_file_name", "_hoodie_commit_time", "_hoodie_commit_seqno")
     before = sorted_rows(table, changed)
     files = table.files().num_rows
-    table.services.log_compact({"hoodie.log.compaction.blocks.threshold": "1"})
+    table.services.compact_logs({"hoodie.log.compaction.blocks.threshold": "1"})
     assert sorted_rows(table, changed).equals(before)
     logged = sorted_rows(table, changed[:1])
     table.services.compact()
     assert sorted_rows(table, changed[:1], "read_optimized").equals(logged)
     assert sorted_rows(table, changed[:1]).equals(logged)
     assert table.files().num_rows == files
-    assert table.services.plan_compact() is None
+    assert table.services.schedule_compact() is None

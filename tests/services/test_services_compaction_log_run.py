@@ -44,10 +44,10 @@ def services(path: Path) -> Any:
 def test_one_log_file_stands_for_all_that_were_there(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
     rows, before = table_rows(tmp_path), log_files(tmp_path)
-    result = services(tmp_path).log_compact()  # by default five log files or blocks
+    result = services(tmp_path).compact_logs()  # by default five log files or blocks
     assert result.instant == ""
-    result = services(tmp_path).log_compact(TWO)
-    assert (result.operation, result.file_groups, result.log_files, result.files_written) == ("log_compact", 1, 3, 1)
+    result = services(tmp_path).compact_logs(TWO)
+    assert (result.operation, result.file_groups, result.log_files, result.files_written) == ("compact_logs", 1, 3, 1)
     assert (result.rows, result.updates, result.deletes) == (3, 3, 1)
     (new,) = [log for log in log_files(tmp_path) if log not in before]
     base = load_state(Storage(tmp_path)).timeline.writes()[0].requested
@@ -64,9 +64,9 @@ def test_one_log_file_stands_for_all_that_were_there(version: str, tmp_path: Pat
     hf.write(change, tmp_path, settings)
     rows |= rows_of(change)
     assert table_rows(tmp_path) == rows
-    assert services(tmp_path).log_compact(TWO).instant == ""  # one delta commit since
+    assert services(tmp_path).compact_logs(TWO).instant == ""  # one delta commit since
     hf.write(change, tmp_path, settings)
-    again = services(tmp_path).log_compact(TWO)
+    again = services(tmp_path).compact_logs(TWO)
     assert (again.log_files, again.rows, again.deletes) == (6, 4, 0)
     times = {block.headers.get(HeaderKey.COMPACTED_BLOCK_TIMES, "").partition(",")[0] for block in blocks_of(tmp_path)}
     assert times == {"", written[1], result.instant}  # and not once more what that one stands for
@@ -81,7 +81,7 @@ def test_one_log_file_stands_for_all_that_were_there(version: str, tmp_path: Pat
 def test_one_that_died_is_rolled_back_and_forgotten(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
     rows = table_rows(tmp_path)
-    planned = services(tmp_path).plan_log_compact(TWO)
+    planned = services(tmp_path).schedule_compact_logs(TWO)
     storage = Storage(tmp_path)
     state = load_state(storage)
     to_inflight(storage, state.config, state.timeline.pending_log_compactions[0])
@@ -93,12 +93,12 @@ def test_one_that_died_is_rolled_back_and_forgotten(version: str, tmp_path: Path
     create_marker(storage, planned.instant, f"p0/{name}", "APPEND" if version == "6" else "CREATE")
     storage.write_bytes(f"p0/{name}", b"")
     with pytest.raises(hf.CommitConflictError, match="not pending"):
-        services(tmp_path).log_compact(TWO, plan=planned)
+        services(tmp_path).compact_logs(TWO, plan=planned)
     timeline = load_state(storage).timeline
     assert timeline.pending() == ()
     assert [one.state for one in timeline.of_action("rollback")] == [State.COMPLETED]
     assert table_rows(tmp_path) == rows
-    assert services(tmp_path).log_compact(TWO).log_files >= 3
+    assert services(tmp_path).compact_logs(TWO).log_files >= 3
     assert table_rows(tmp_path) == rows
     assert_tidy(tmp_path)
 
@@ -106,10 +106,10 @@ def test_one_that_died_is_rolled_back_and_forgotten(version: str, tmp_path: Path
 @pytest.mark.slow
 def test_a_plan_that_a_compaction_came_after_is_withdrawn(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    planned = services(tmp_path).plan_log_compact(TWO)
+    planned = services(tmp_path).schedule_compact_logs(TWO)
     services(tmp_path).compact()
     with pytest.raises(hf.CommitConflictError, match="out of date"):
-        services(tmp_path).log_compact(TWO, plan=planned)
+        services(tmp_path).compact_logs(TWO, plan=planned)
     assert load_state(Storage(tmp_path)).timeline.pending() == ()
     assert_tidy(tmp_path)
 
@@ -117,18 +117,18 @@ def test_a_plan_that_a_compaction_came_after_is_withdrawn(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_plans_that_wait_are_carried_out_first(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    planned = services(tmp_path).plan_log_compact(TWO)
-    assert services(tmp_path).plan_log_compact(TWO) is None
-    assert services(tmp_path).log_compact({"hoodie.log.compaction.blocks.threshold": "9"}).instants == (
+    planned = services(tmp_path).schedule_compact_logs(TWO)
+    assert services(tmp_path).schedule_compact_logs(TWO) is None
+    assert services(tmp_path).compact_logs({"hoodie.log.compaction.blocks.threshold": "9"}).instants == (
         planned.instant,
     )
 
 
 def test_slices_that_are_about_to_be_compacted_are_left_alone(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    services(tmp_path).plan_compact()
+    services(tmp_path).schedule_compact()
     files = listing(tmp_path)
-    assert services(tmp_path).plan_log_compact(TWO) is None
+    assert services(tmp_path).schedule_compact_logs(TWO) is None
     assert listing(tmp_path) == files
 
 
@@ -143,8 +143,8 @@ def test_blocks_count_where_there_are_few_files(tmp_path: Path) -> None:
 
 def test_one_that_fails_leaves_nothing(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    planned = services(tmp_path).plan_log_compact(TWO)
+    planned = services(tmp_path).schedule_compact_logs(TWO)
     (tmp_path / log_files(tmp_path)[0].path).unlink()
     with pytest.raises(hf.CorruptTableError, match="missing"):
-        services(tmp_path).log_compact(TWO, plan=planned)
+        services(tmp_path).compact_logs(TWO, plan=planned)
     assert load_state(Storage(tmp_path)).timeline.pending() == ()

@@ -160,7 +160,7 @@ def test_a_clean_rolls_back_a_write_of_this_machine_only_where_it_cannot_be_runn
     assert_tidy(tmp_path)
 
 
-@pytest.mark.parametrize("service", ["compact", "log_compact"])
+@pytest.mark.parametrize("service", ["compact", "compact_logs"])
 def test_the_option_says_how_long_a_service_of_others_is_left_alone(service: str, tmp_path: Path) -> None:
     settings = mor_options({"hoodie.log.compaction.blocks.threshold": "1"})
     for ts in (1, 2):

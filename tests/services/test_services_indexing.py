@@ -163,7 +163,7 @@ def test_a_compaction_that_was_planned_before_ends_while_it_is_built(index: str,
     stats = {"hoodie.metadata.index.column.stats.enable": index == "column_stats", "hoodie.compact.inline": False}
     settings = {**make(tmp_path, "9", "MERGE_ON_READ"), **stats}
     hf.write(plain_rows(range(5, 15), ts=2, text="b"), tmp_path, {**settings, "hoodie.metadata.index.drop": index})
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
 
     def act() -> None:
         hf.write(plain_rows(range(10, 25), ts=3, text="c"), tmp_path, settings)
@@ -254,11 +254,11 @@ def test_the_metadata_table_alone_is_no_indexing(tmp_path: Path) -> None:
 
 def test_a_plan_waits_and_is_carried_out(tmp_path: Path) -> None:
     settings = make(tmp_path)
-    planned = services(tmp_path).plan_index("secondary_index", ["text"])
+    planned = services(tmp_path).schedule_index("secondary_index", ["text"])
     assert planned.partitions == ("record_index", "secondary_index_text")
     assert states(tmp_path) == {"files": "ready", "record_index": "planned", "secondary_index_text": "planned"}
     with pytest.raises(hf.CommitConflictError, match="already planned"):
-        services(tmp_path).plan_index("record_index")
+        services(tmp_path).schedule_index("record_index")
     hf.write(plain_rows(range(10, 25), ts=2, text="b"), tmp_path, settings)
     (waiting,) = services(tmp_path).pending_indexes()
     assert waiting == planned
@@ -267,14 +267,14 @@ def test_a_plan_waits_and_is_carried_out(tmp_path: Path) -> None:
     assert services(tmp_path).pending_indexes() == []
     with pytest.raises(hf.CommitConflictError, match="not pending"):
         services(tmp_path).index(plan=waiting)
-    assert services(tmp_path).plan_index("record_index") is None
+    assert services(tmp_path).schedule_index("record_index") is None
 
 
 @pytest.mark.slow
 def test_plans_that_wait_are_carried_out_when_their_index_is_asked_for(tmp_path: Path) -> None:
     make(tmp_path)
-    first = services(tmp_path).plan_index("record_index")
-    second = services(tmp_path).plan_index("bloom_filters")
+    first = services(tmp_path).schedule_index("record_index")
+    second = services(tmp_path).schedule_index("bloom_filters")
     result = services(tmp_path).index("secondary_index", ["text"])
     assert result.partitions == ("record_index", "secondary_index_text")
     assert [one.instant for one in services(tmp_path).pending_indexes()] == [second.instant]
@@ -285,8 +285,8 @@ def test_plans_that_wait_are_carried_out_when_their_index_is_asked_for(tmp_path:
 
 def test_columns_and_kind_of_record_index_are_in_the_plan(tmp_path: Path) -> None:
     make(tmp_path)
-    services(tmp_path).plan_index("column_stats", ["ts"])
-    services(tmp_path).plan_index("record_index", options={"hoodie.metadata.record.level.index.enable": True})
+    services(tmp_path).schedule_index("column_stats", ["ts"])
+    services(tmp_path).schedule_index("record_index", options={"hoodie.metadata.record.level.index.enable": True})
     for planned in services(tmp_path).pending_indexes():
         services(tmp_path).index(plan=planned)
     table = metadata_of(open_state(Storage(tmp_path)))
@@ -324,7 +324,7 @@ def test_what_fails_leaves_the_table_as_it_was(version: str, error: BaseExceptio
 
 def test_a_plan_that_fails_waits_again(tmp_path: Path) -> None:
     make(tmp_path)
-    planned = services(tmp_path).plan_index("secondary_index", ["part"], name="p")
+    planned = services(tmp_path).schedule_index("secondary_index", ["part"], name="p")
     storage = Storage(tmp_path)
     state = load_state(storage)
     delete_instant_files(storage, state.config, state.timeline.writes()[0])  # no rows any more, and no schema

@@ -84,7 +84,7 @@ def test_everything_since_the_savepoint_is_undone(kind: str, version: str, tmp_p
 def test_planned_services_and_writes_that_died_go_too(version: str, tmp_path: Path) -> None:
     settings, saved, _ = make(tmp_path, MOR, version)
     written(tmp_path, settings, "upsert", 2, 4, ts=7)
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     assert planned is not None
     at = state_of(tmp_path)
     to_inflight(at.storage, at.config, at.timeline.pending_compactions[0])

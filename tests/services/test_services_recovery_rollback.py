@@ -302,7 +302,7 @@ def test_a_rollback_of_a_completed_commit_that_died_is_finished_by_whoever_comes
 def test_a_compaction_that_was_begun_waits_again_and_one_that_was_not_goes(version: str, tmp_path: Path) -> None:
     settings, _ = make(tmp_path, MOR, version)
     before = table_rows(tmp_path)
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     assert planned is not None
     at = state_of(tmp_path)
     to_inflight(at.storage, at.config, at.timeline.pending_compactions[0])
@@ -316,7 +316,7 @@ def test_a_compaction_that_was_begun_waits_again_and_one_that_was_not_goes(versi
 
 def test_before_version_8_a_compaction_that_was_logged_on_top_of_stays(tmp_path: Path) -> None:
     settings, _ = make(tmp_path, MOR, "6")
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     assert planned is not None
     hf.write(plain_rows([3], ts=4, text="d"), tmp_path, settings)
     before = listing(tmp_path)
@@ -355,7 +355,7 @@ def test_a_clustering_goes_with_its_plan(version: str, begun: bool, tmp_path: Pa
 def test_an_indexing_goes_with_what_it_has_built(version: str, tmp_path: Path) -> None:
     settings = {**settings_of(COW, version), "hoodie.metadata.global.record.level.index.enable": "false"}
     hf.write(plain_rows(range(8)), tmp_path, settings)
-    planned = services(tmp_path).plan_index("record_index")
+    planned = services(tmp_path).schedule_index("record_index")
     assert planned is not None
     assert services(tmp_path).rollback(planned.instant).rolled_back == (planned.instant,)
     assert state_of(tmp_path).timeline.pending() == ()
@@ -392,7 +392,7 @@ def test_what_something_rests_on_is_not_undone(tmp_path: Path) -> None:
     services(tmp_path).savepoint(commits[1])
     refused(tmp_path, commits[1], "it is savepointed.*delete_savepoint")
     services(tmp_path).delete_savepoint(commits[1])
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     assert planned is not None
     refused(tmp_path, commits[1], f"the pending compaction {planned.instant} was planned with its files")
     services(tmp_path).compact(settings)
@@ -408,7 +408,7 @@ def test_a_commit_whose_predecessor_was_cleaned_is_not_undone(carried_out: bool,
         assert services(tmp_path).clean(keep_one).files_deleted == 2
         refused(tmp_path, commits[1], "deleted what there was before it .*parquet")
     else:
-        planned = services(tmp_path).plan_clean(keep_one)
+        planned = services(tmp_path).schedule_clean(keep_one)
         assert planned is not None
         refused(tmp_path, commits[1], "is going to delete what there was before it .*parquet")
         services(tmp_path).rollback(planned.instant)

@@ -113,7 +113,7 @@ def refused(path: Path, instant: str | None, because: str) -> None:
 def test_what_is_no_completed_commit_or_has_one_is_refused(tmp_path: Path) -> None:
     commits = make(tmp_path, MOR, "9")
     refused(tmp_path, "20200101000000000", "no completed commit 20200101000000000")
-    planned = services(tmp_path).plan_compact()
+    planned = services(tmp_path).schedule_compact()
     assert planned is not None
     refused(tmp_path, planned.instant, f"no completed commit {planned.instant}")
     services(tmp_path).savepoint(commits[1])
@@ -126,7 +126,7 @@ def test_a_look_back_is_refused_where_a_service_took_the_place_of_what_is_kept(t
     """It was planned before the commit and carried out after the savepoint: queries of that time see its files."""
     settings = settings_of(COW, "9", indexes=False)
     hf.write(plain_rows(range(4)), tmp_path, settings)
-    assert services(tmp_path).plan_cluster(settings) is not None
+    assert services(tmp_path).schedule_cluster(settings) is not None
     commit = hf.write(plain_rows([10, 11]), tmp_path, {**settings, "hoodie.parquet.small.file.limit": 0}).instant
     services(tmp_path).savepoint(commit)
     services(tmp_path).run_pending(settings)
@@ -153,7 +153,7 @@ def test_a_commit_whose_rollback_is_pending_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("carried_out", [True, False])
 def test_what_a_clean_does_not_retain_is_refused(carried_out: bool, tmp_path: Path) -> None:
     commits = make(tmp_path, COW, "9")
-    verb = services(tmp_path).clean if carried_out else services(tmp_path).plan_clean
+    verb = services(tmp_path).clean if carried_out else services(tmp_path).schedule_clean
     assert verb(CLEAN) is not None
     refused(tmp_path, commits[0], f"retains nothing before {commits[2]}")
     refused(tmp_path, commits[1], f"retains nothing before {commits[2]}")

@@ -90,7 +90,7 @@ def test_a_healthy_table_has_no_findings_and_repairing_it_changes_nothing(tmp_pa
 
 def test_planned_services_are_no_findings(tmp_path):
     table = make(tmp_path, mor=True)
-    assert table.services.plan_compact() is not None
+    assert table.services.schedule_compact() is not None
     assert findings(table) == []
 
 

@@ -58,8 +58,8 @@ def test_nothing_waits_on_a_table_that_is_at_rest(tmp_path: Path) -> None:
 def test_plans_of_every_kind_are_told_and_carried_out_oldest_first(version: str, tmp_path: Path) -> None:
     settings = {**options(table_version=version), **MORE}
     rows = make(tmp_path, settings)
-    clean = services(tmp_path).plan_clean(settings)
-    cluster = services(tmp_path).plan_cluster(settings)
+    clean = services(tmp_path).schedule_clean(settings)
+    cluster = services(tmp_path).schedule_cluster(settings)
     clustering = "replacecommit" if version == "6" else "clustering"
     assert pending(tmp_path) == [
         (clean.instant, "clean", "REQUESTED", "clean", None),
@@ -81,8 +81,8 @@ def test_plans_of_every_kind_are_told_and_carried_out_oldest_first(version: str,
 def test_compactions_and_indexes_wait_beside_each_other(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     rows = make(tmp_path, settings)
-    index = services(tmp_path).plan_index("record_index", options=settings)
-    compaction = services(tmp_path).plan_compact(settings)
+    index = services(tmp_path).schedule_index("record_index", options=settings)
+    compaction = services(tmp_path).schedule_compact(settings)
     assert [row[2:] for row in pending(tmp_path)] == [
         ("REQUESTED", "index", None),
         ("REQUESTED", "compact", 2),
@@ -96,10 +96,10 @@ def test_compactions_and_indexes_wait_beside_each_other(tmp_path: Path) -> None:
 def test_a_log_compaction_that_is_out_of_date_goes_without_a_word(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     make(tmp_path, settings)
-    services(tmp_path).plan_log_compact(settings)
+    services(tmp_path).schedule_compact_logs(settings)
     hf.write(plain_rows([1], ts=9), tmp_path, settings)
     services(tmp_path).compact(settings)
-    assert [row[3] for row in pending(tmp_path)] == ["log_compact"]
+    assert [row[3] for row in pending(tmp_path)] == ["compact_logs"]
     assert services(tmp_path).run_pending(settings) == []
     assert pending(tmp_path) == []
 
@@ -108,7 +108,7 @@ def test_a_log_compaction_that_is_out_of_date_goes_without_a_word(tmp_path: Path
 def test_who_is_at_work_is_told_by_signs_of_life_of_others_and_by_locks_of_ours(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     make(tmp_path, settings)
-    planned = services(tmp_path).plan_compact(settings)
+    planned = services(tmp_path).schedule_compact(settings)
     storage = Storage(tmp_path)
     to_inflight(storage, load_state(storage).config, Instant(planned.instant, "compaction", State.REQUESTED))
 
@@ -131,8 +131,8 @@ def test_who_is_at_work_is_told_by_signs_of_life_of_others_and_by_locks_of_ours(
 def test_one_that_fails_is_reported_with_what_was_done_before_it(tmp_path: Path) -> None:
     settings = mor_options(MORE)
     make(tmp_path, settings)
-    services(tmp_path).plan_index("record_index", options=settings)
-    services(tmp_path).plan_compact(settings)
+    services(tmp_path).schedule_index("record_index", options=settings)
+    services(tmp_path).schedule_compact(settings)
     log = tmp_path / log_files(tmp_path)[0].path
     content = log.read_bytes()
     log.write_bytes(b"no log file")
@@ -147,7 +147,7 @@ def test_one_that_fails_is_reported_with_what_was_done_before_it(tmp_path: Path)
 def test_a_plan_that_writers_made_untrue_is_gone_afterwards(tmp_path: Path) -> None:
     settings = {**options(), **MORE}
     rows = make(tmp_path, settings)
-    services(tmp_path).plan_cluster(settings)
+    services(tmp_path).schedule_cluster(settings)
     change = plain_rows([1], ts=9, text="n")
     allowed = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
     hf.write(change, tmp_path, {**settings, **allowed})
@@ -200,8 +200,8 @@ def test_before_version_8_an_index_comes_after_what_it_has_to_wait_for(tmp_path:
     given = {**settings, "hoodie.metadata.index.column.stats.enable": "false"}
     hf.write(plain_rows(range(4)), tmp_path, given)
     services = hf.HudiTable.open(tmp_path).services
-    indexed = services.plan_index("column_stats", options=given)
-    clustered = services.plan_cluster(given)
+    indexed = services.schedule_index("column_stats", options=given)
+    clustered = services.schedule_cluster(given)
     assert clustered is not None
     assert [type(one).__name__ for one in services.run_pending(given)] == ["ClusteringResult", "IndexResult"]
     assert indexed.instant < clustered.instant

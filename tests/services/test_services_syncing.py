@@ -1,6 +1,6 @@
 """Catalogs after a write, and as a call of the table's services.
 
-Modules: hudi_fast.services.syncing.run, hudi_fast.services.syncing.verbs.
+Modules: hudi_fast.services.syncing.run.
 """
 
 from __future__ import annotations

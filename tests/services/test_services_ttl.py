@@ -1,6 +1,6 @@
 """Partition TTL: which partitions expire, and what deleting them leaves.
 
-Modules: hudi_fast.services.ttl.plan, hudi_fast.services.ttl.run, hudi_fast.services.ttl.verbs,
+Modules: hudi_fast.services.ttl.plan, hudi_fast.services.ttl.run,
 hudi_fast.config.ttl_options, hudi_fast.config.catalog.ttl.
 """
 
@@ -41,10 +41,10 @@ def partitions(path: Path) -> list[str]:
 
 def test_partitions_expire_by_their_newest_file_slice(tmp_path: Path) -> None:
     services = old_table(tmp_path).services
-    assert services.plan_ttl({DAYS: "30"}).partitions == ("p0",)
-    assert services.plan_ttl({DAYS: "9"}).partitions == ("p0", "p1", "p2")
-    assert services.plan_ttl({DAYS: str(FAR + 1)}).partitions == ()
-    done = services.ttl({DAYS: "30"})
+    assert services.plan_expire_partitions({DAYS: "30"}).partitions == ("p0",)
+    assert services.plan_expire_partitions({DAYS: "9"}).partitions == ("p0", "p1", "p2")
+    assert services.plan_expire_partitions({DAYS: str(FAR + 1)}).partitions == ()
+    done = services.expire_partitions({DAYS: "30"})
     assert done.partitions == ("p0",)
     assert partitions(tmp_path) == ["p1", "p2", "p3"]
     assert_tidy(tmp_path)
@@ -52,16 +52,16 @@ def test_partitions_expire_by_their_newest_file_slice(tmp_path: Path) -> None:
 
 def test_partitions_expire_by_creation(tmp_path: Path) -> None:
     services = old_table(tmp_path).services
-    assert services.ttl({DAYS: "30", **CREATION}).partitions == ("p0", "p1")
+    assert services.expire_partitions({DAYS: "30", **CREATION}).partitions == ("p0", "p1")
     by_class = {f"{TTL}strategy.class": "org.apache.hudi.table.action.ttl.strategy.KeepByCreationTimeStrategy"}
-    assert services.plan_ttl({DAYS: "9", **by_class}).partitions == ("p2",)
+    assert services.plan_expire_partitions({DAYS: "9", **by_class}).partitions == ("p2",)
     assert partitions(tmp_path) == ["p2", "p3"]
 
 
 def test_the_commit_is_a_replace_commit_without_files(tmp_path: Path) -> None:
     table = old_table(tmp_path)
     rows = table_rows(tmp_path)
-    done = table.services.ttl({DAYS: "30"})
+    done = table.services.expire_partitions({DAYS: "30"})
     state = load_state(Storage(tmp_path))
     found = state.timeline.find(done.instant, "replacecommit")
     assert found is not None
@@ -77,25 +77,25 @@ def test_the_commit_is_a_replace_commit_without_files(tmp_path: Path) -> None:
 def test_nothing_is_written_if_nothing_has_expired(tmp_path: Path) -> None:
     services = old_table(tmp_path).services
     before = listing(tmp_path)
-    done = services.ttl({DAYS: str(FAR + 1)})
+    done = services.expire_partitions({DAYS: str(FAR + 1)})
     assert (done.instant, done.partitions) == ("", ())
     assert listing(tmp_path) == before
-    services.ttl({DAYS: "30"})
-    assert services.ttl({DAYS: "30"}).instant == ""
+    services.expire_partitions({DAYS: "30"})
+    assert services.expire_partitions({DAYS: "30"}).instant == ""
 
 
 def test_only_selected_partitions_and_only_so_many_are_deleted_the_oldest_first(tmp_path: Path) -> None:
     services = old_table(tmp_path).services
-    assert services.plan_ttl({DAYS: "9", SELECTED: "p1,p2,none"}).partitions == ("p1", "p2")
-    assert services.plan_ttl({DAYS: "9", MOST: "0"}).partitions == ()
-    assert services.ttl({DAYS: "9", MOST: "1"}).partitions == ("p0",)
+    assert services.plan_expire_partitions({DAYS: "9", SELECTED: "p1,p2,none"}).partitions == ("p1", "p2")
+    assert services.plan_expire_partitions({DAYS: "9", MOST: "0"}).partitions == ()
+    assert services.expire_partitions({DAYS: "9", MOST: "1"}).partitions == ("p0",)
 
 
 def test_paths_are_not_patterns(tmp_path: Path) -> None:
     rows = plain_rows([0, 1, 2]).set_column(1, "part", [["%2A", "a,b", "x"]])
     write_days_ago(rows.slice(0, 2), tmp_path, options(), FAR)
     hf.write(rows.slice(2), tmp_path, options())
-    assert hf.HudiTable.open(tmp_path).services.ttl({DAYS: "30"}).partitions == ("%2A", "a,b")
+    assert hf.HudiTable.open(tmp_path).services.expire_partitions({DAYS: "30"}).partitions == ("%2A", "a,b")
     assert partitions(tmp_path) == ["x"]
 
 
@@ -104,18 +104,18 @@ def test_a_pending_service_keeps_its_partition(tmp_path: Path) -> None:
     write_days_ago(plain_rows([0, 1]), tmp_path, settings, FAR)
     hf.write(plain_rows([0], ts=2), tmp_path, settings)  # a log file
     table = hf.HudiTable.open(tmp_path)
-    planned = table.services.plan_compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    planned = table.services.schedule_compact({"hoodie.compact.inline.max.delta.commits": "1"})
     assert planned is not None
     since = table.history()["instant"][0].as_py()
-    found = table.services.plan_ttl({DAYS: "30", **CREATION}).to_arrow().to_pylist()
+    found = table.services.plan_expire_partitions({DAYS: "30", **CREATION}).to_arrow().to_pylist()
     assert [(one["partition"], one["since"], one["blocked_by"]) for one in found] == [
         ("p0", since, f"the pending compaction {planned.instant}"),
         ("p1", since, ""),
     ]
-    assert table.services.ttl({DAYS: "30"}).partitions == ("p1",)
+    assert table.services.expire_partitions({DAYS: "30"}).partitions == ("p1",)
     assert partitions(tmp_path) == ["p0"]
     table.services.compact()  # it begins a file slice
-    assert table.services.ttl({DAYS: "30"}).partitions == ()
+    assert table.services.expire_partitions({DAYS: "30"}).partitions == ()
     assert_tidy(tmp_path)
 
 
@@ -123,7 +123,7 @@ def test_log_files_do_not_prolong_the_life_of_a_partition(tmp_path: Path) -> Non
     settings = {**mor_options(), "hoodie.compact.inline": "false"}
     write_days_ago(plain_rows([0, 1]), tmp_path, settings, FAR)
     hf.write(plain_rows([0], ts=2), tmp_path, settings)
-    assert hf.HudiTable.open(tmp_path).services.ttl({DAYS: "30"}).partitions == ("p0", "p1")
+    assert hf.HudiTable.open(tmp_path).services.expire_partitions({DAYS: "30"}).partitions == ("p0", "p1")
 
 
 @pytest.mark.slow
@@ -144,18 +144,18 @@ def test_expired_partitions_are_deleted_after_a_write(tmp_path: Path) -> None:
 
 def test_a_table_without_partitions_never_expires(tmp_path: Path) -> None:
     write_days_ago(plain_rows([0]), tmp_path, options(partition=None), FAR)
-    assert hf.HudiTable.open(tmp_path).services.ttl({DAYS: "1"}).instant == ""
+    assert hf.HudiTable.open(tmp_path).services.expire_partitions({DAYS: "1"}).instant == ""
 
 
 def test_a_missing_number_of_days_is_an_error_or_a_warning_after_a_write(tmp_path: Path) -> None:
     services = old_table(tmp_path).services
     with pytest.raises(ConfigError, match=r"days\.retain=-1: no partition would ever expire"):
-        services.ttl()
+        services.expire_partitions()
     with pytest.raises(ConfigError, match=r"days\.retain='soon' is not an integer"):
-        services.ttl({DAYS: "soon"})
+        services.expire_partitions({DAYS: "soon"})
     with pytest.raises(UnsupportedFeatureError, match=r"strategy\.class=com\.acme\.Mine is not supported"):
-        services.ttl({DAYS: "3", f"{TTL}strategy.class": "com.acme.Mine"})
+        services.expire_partitions({DAYS: "3", f"{TTL}strategy.class": "com.acme.Mine"})
     with pytest.raises(ConfigError, match=r"KEEP_BY_EVENT_TIME' is not valid"):
-        services.ttl({DAYS: "3", f"{TTL}management.strategy.type": "KEEP_BY_EVENT_TIME"})
+        services.expire_partitions({DAYS: "3", f"{TTL}management.strategy.type": "KEEP_BY_EVENT_TIME"})
     with pytest.warns(HudiWarning, match="deletes nothing without"):
         hf.write(plain_rows([0]), tmp_path, {**options(), f"{TTL}inline": "true"})

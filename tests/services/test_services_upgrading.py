@@ -20,8 +20,8 @@ from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.formats.avro.container import is_avro_container
 from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -200,7 +200,7 @@ def test_a_failed_write_is_rolled_back_and_a_planned_compaction_carried_out(tmp_
     settings = mor_options(table_version="9")
     hf.write(plain_rows(range(4)), tmp_path, settings)
     hf.write(plain_rows(range(3), ts=2), tmp_path, settings)
-    planned = services(tmp_path).plan_compact(settings)
+    planned = services(tmp_path).schedule_compact(settings)
     assert planned is not None
     hf.write(plain_rows(range(2), ts=3), tmp_path, settings)
     state = load_state(Storage(tmp_path))

@@ -433,7 +433,7 @@ def test_a_partition_whose_folder_is_gone_is_unusable(table: Path) -> None:
 def test_one_partition_alone_and_few_of_many_differences(table: Path) -> None:
     plant(table, "record_index", [], tuple(f"k{number:05d}" for number in range(20)))
     assert validate(table, "files", "bloom_filters").ok
-    result = validate(table, "record_index", most=3)
+    result = validate(table, "record_index", limit=3)
     assert result.differences.num_rows == 3
     assert result.summary.to_pylist()[0]["differences"] == 20
     with pytest.raises(hf.ConfigError, match="no partition 'nothing'"):

@@ -23,11 +23,11 @@ def table(tmp_path):
     return hf.HudiTable.open(tmp_path / "t")
 
 
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_a_clustering_by_a_column_that_is_not_there_is_not_planned(table, tmp_path, dry_run):
+@pytest.mark.parametrize("verb", ["plan_cluster", "schedule_cluster"])
+def test_a_clustering_by_a_column_that_is_not_there_is_not_planned(table, tmp_path, verb):
     before = listing(tmp_path)
     with pytest.raises(hf.ConfigError, match=r"no column 'town' to sort by; the table has .*rolled back"):
-        table.services.plan_cluster({SORT: "town"}, dry_run=dry_run)
+        getattr(table.services, verb)({SORT: "town"})
     assert listing(tmp_path) == before
 
 
@@ -44,10 +44,31 @@ def test_meta_columns_can_be_sorted_by(table):
     assert table.services.cluster({SORT: "_hoodie_record_key"}).file_groups == 2
 
 
-def test_a_clustering_that_was_only_thought_out_is_not_carried_out(table):
-    thought = table.services.plan_cluster(dry_run=True)
-    with pytest.raises(hf.ConfigError, match="made with dry_run=True and is not on the timeline"):
-        table.services.cluster(plan=thought)
+@pytest.mark.parametrize("service", ["clean", "compact", "compact_logs", "cluster", "index"])
+def test_a_look_writes_nothing_and_cannot_be_executed(tmp_path, service):
+    for ts in range(1, 7):
+        hf.write(plain_rows(range(6), ts=ts), tmp_path / "t", {**mor_options(), "hoodie.compact.inline": "false"})
+    services = hf.HudiTable.open(tmp_path / "t").services
+    if service == "clean":
+        services.compact()
+        hf.write(plain_rows(range(6), ts=7), tmp_path / "t", {**mor_options(), "hoodie.clean.automatic": "false"})
+    arguments = ("column_stats",) if service == "index" else ()
+    settings = {
+        "clean": {"hoodie.clean.commits.retained": "1"},
+        "compact_logs": {"hoodie.log.compaction.blocks.threshold": "2"},
+        "index": {"hoodie.metadata.index.column.stats.enable": "true"},
+    }
+    before = listing(tmp_path)
+    looked = getattr(services, f"plan_{service}")(*arguments, options=settings.get(service))
+    assert (looked is not None, looked.instant) == (True, "")
+    assert listing(tmp_path) == before
+    with pytest.raises(hf.ConfigError, match="This plan is not on the timeline"):
+        getattr(services, service)(plan=looked)
+    assert listing(tmp_path) == before
+    scheduled = getattr(services, f"schedule_{service}")(*arguments, options=settings.get(service))
+    assert services.pending().num_rows == 1
+    assert getattr(services, service)(plan=scheduled).instant
+    assert services.pending().num_rows == 0
 
 
 @pytest.mark.parametrize(
@@ -56,7 +77,7 @@ def test_a_clustering_that_was_only_thought_out_is_not_carried_out(table):
         ("clean", (), "ScheduledClean"),
         ("archive", (), "ArchivePlan"),
         ("compact", (), "ScheduledCompaction"),
-        ("log_compact", (), "ScheduledCompaction"),
+        ("compact_logs", (), "ScheduledCompaction"),
         ("cluster", (), "ScheduledClustering"),
         ("rollback", (), "PlannedRollback"),
         ("restore", ("20240101000000000",), "PlannedRestore"),
@@ -78,9 +99,9 @@ def test_a_plan_that_is_cut_off_is_named_with_what_to_do(tmp_path, action, rows)
         hf.write(plain_rows(range(6), ts=ts), tmp_path / "t", {**rows, "hoodie.compact.inline": "false"})
     services = hf.HudiTable.open(tmp_path / "t").services
     plan = {
-        "clean": lambda: services.plan_clean({"hoodie.clean.commits.retained": 1}),
-        "clustering": services.plan_cluster,
-        "compaction": services.plan_compact,
+        "clean": lambda: services.schedule_clean({"hoodie.clean.commits.retained": 1}),
+        "clustering": services.schedule_cluster,
+        "compaction": services.schedule_compact,
     }[action]()
     file = tmp_path / f"t/.hoodie/timeline/{plan.instant}.{action}.requested"
     file.write_bytes(file.read_bytes()[:40])
@@ -127,8 +148,8 @@ def test_a_table_that_must_not_be_written_can_be_looked_at_and_says_so_otherwise
         file.unlink()
     one = {"hoodie.clean.commits.retained": 1}
     with without_rights(path / ".hoodie/.locks"):
-        assert services.plan_clean(one, dry_run=True).files == 2
-        assert services.plan_cluster(dry_run=True).file_groups == 2
+        assert services.plan_clean(one).files == 2
+        assert services.plan_cluster().file_groups == 2
         assert services.plan_restore(saved).instants == ()
         assert table.to_arrow().num_rows == 6
         calls = [lambda: services.clean(one), services.cluster, services.savepoint, services.rollback]

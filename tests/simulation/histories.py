@@ -528,7 +528,7 @@ SERVICES: dict[str, Callable[[Any, dict[str, str]], object]] = {
     "savepoint": lambda services, options: services.savepoint(options=options),
     "pending": lambda services, options: services.run_pending(options),
     "compact": lambda services, options: services.compact({**options, **_SOON}),
-    "log_compact": lambda services, options: services.log_compact(
+    "compact_logs": lambda services, options: services.compact_logs(
         {**options, "hoodie.log.compaction.blocks.threshold": "1"}
     ),
     "cluster": lambda services, options: services.cluster(options),

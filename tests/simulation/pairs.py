@@ -60,7 +60,7 @@ _SERVICES = {
     "clean": ((COW, MOR), ""),
     "rollback": ((COW, MOR), "failed write"),
     "compact": ((MOR,), ""),
-    "log_compact": ((MOR,), ""),
+    "compact_logs": ((MOR,), ""),
     "cluster": ((COW, MOR), ""),
     "archive": ((COW, MOR), ""),
     "savepoint": ((COW, MOR), ""),

@@ -96,8 +96,8 @@ ACTIONS: dict[str, Action] = {
         lambda table, options: table.services.compact({**options, "hoodie.compact.inline.max.delta.commits": "1"}),
         kinds=("MERGE_ON_READ",),
     ),
-    "log_compact": Action(
-        lambda table, options: table.services.log_compact({**options, "hoodie.log.compaction.blocks.threshold": "1"}),
+    "compact_logs": Action(
+        lambda table, options: table.services.compact_logs({**options, "hoodie.log.compaction.blocks.threshold": "1"}),
         kinds=("MERGE_ON_READ",),
     ),
     "cluster": Action(lambda table, options: table.services.cluster(options)),

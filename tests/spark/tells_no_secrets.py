@@ -81,7 +81,7 @@ def _use(spark: Any, path: str, reach: dict[str, str], texts: dict[str, str]) ->
     table = hf.HudiTable.open(path, reach)
     table.services.compact(spark=spark)
     texts["history"] = json.dumps(table.history().to_pylist(), default=str) + repr(table.config)
-    hf.register(spark)
+    hf.register_data_source(spark)
     found = spark.read.format("hudi_fast").options(**source).load(path)
     texts["explain of source"] = _explained(found) + repr(found)
     found.count()

@@ -81,7 +81,7 @@ def test_little_work_is_done_by_the_driver(spark: Any, tmp_path: Path) -> None:
 def test_an_error_of_a_task_is_the_error_of_the_call(spark: Any, tmp_path: Path) -> None:
     make(tmp_path, options())
     services = hf.HudiTable.open(tmp_path).services
-    planned = services.plan_cluster({f"{PLAN}sort.columns": "text"})
+    planned = services.schedule_cluster({f"{PLAN}sort.columns": "text"})
     damaged = next(tmp_path.glob("*/*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-40])
     with pytest.raises(hf.CorruptTableError, match=damaged.name):

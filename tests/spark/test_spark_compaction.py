@@ -32,7 +32,7 @@ def test_each_slice_is_a_task(spark: Any, version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
     rows = table_rows(tmp_path)
     services = hf.HudiTable.open(tmp_path).services
-    logged = services.log_compact(settings, spark=spark)
+    logged = services.compact_logs(settings, spark=spark)
     assert (logged.file_groups, logged.log_files, logged.rows, logged.deletes) == (3, 4, 2, 1)
     assert table_rows(tmp_path) == rows
     result = services.compact(spark=spark)
@@ -46,7 +46,7 @@ def test_each_slice_is_a_task(spark: Any, version: str, tmp_path: Path) -> None:
 
 def test_an_error_of_a_task_is_the_error_of_the_call(spark: Any, tmp_path: Path) -> None:
     make(tmp_path, "9")
-    planned = hf.HudiTable.open(tmp_path).services.plan_compact()
+    planned = hf.HudiTable.open(tmp_path).services.schedule_compact()
     (tmp_path / log_files(tmp_path)[0].path).unlink()
     with pytest.raises(hf.CorruptTableError, match="a file of it is missing"):
         hf.HudiTable.open(tmp_path).services.compact(spark=spark, plan=planned)

@@ -3,8 +3,8 @@
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.dropin.calls import Call, Request, begin_notes, final_calls, note, notes_of, read_calls
-from hudi_fast.spark.dropin.translate import (
+from hudi_fast.spark_api.dropin.calls import Call, Request, begin_notes, final_calls, note, notes_of, read_calls
+from hudi_fast.spark_api.dropin.translate import (
     is_hudi,
     read_options,
     save_mode,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.dropin.names import Definition, define, defined, drop_names
+from hudi_fast.spark_api.dropin.names import Definition, define, defined, drop_names
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_every_plan_writes_to_s3(plan: str, kind: str, told: Any, s3_server: S3S
 @pytest.mark.long
 def test_sources_and_sinks_reach_s3(told: Any, s3_server: S3Server, tmp_path: Any) -> None:
     path = s3_server.path("sources")
-    hf.register(told)
+    hf.register_data_source(told)
     reach = {f"hudi_fast.storage.{name}": value for name, value in s3_server.options.items()}
     rows(told, 0, 1).write.format("hudi_fast").options(**options(), **reach).mode("append").save(path)
     assert told.read.format("hudi_fast").options(**reach).load(path).count() == 20

@@ -1,8 +1,8 @@
 """``format("hudi_fast")``: reads and writes, and streams from one table to another.
 
-Modules: hudi_fast.spark.source.batch_reader, hudi_fast.spark.source.data_source, hudi_fast.spark.source.entry,
-hudi_fast.spark.source.parts, hudi_fast.spark.source.queries, hudi_fast.spark.source.stream_reader,
-hudi_fast.spark.source.writer.
+Modules: hudi_fast.spark_api.source.batch_reader, hudi_fast.spark_api.source.data_source,
+hudi_fast.spark_api.source.entry, hudi_fast.spark_api.source.parts, hudi_fast.spark_api.source.queries,
+hudi_fast.spark_api.source.stream_reader, hudi_fast.spark_api.source.writer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
-from hudi_fast.spark.streaming.entry import stream_reader
+from hudi_fast.spark_api.streaming.entry import stream_reader
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.spark.stream_files import numbered
@@ -34,7 +34,7 @@ MOR = {**options(), "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 
 @pytest.fixture(scope="module")
 def session(spark):
-    hf.register(spark)
+    hf.register_data_source(spark)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     return spark
 
@@ -266,7 +266,8 @@ def test_a_stream_of_changes(session, tmp_path):
 
 def test_spark_before_version_4_is_refused_by_name(java, request):
     python = request.config.rootpath / ".venv-spark35" / "bin" / "python"
-    done = subprocess.run([python, "-c", "import hudi_fast; hudi_fast.register(None)"], capture_output=True, text=True)
+    code = "import hudi_fast; hudi_fast.register_data_source(None)"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
     said = 'UnsupportedFeatureError: format("hudi_fast") and readStream need PySpark 4; this is 3.5.'
     assert said in done.stderr

@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.sql.catalog import Entry, ViewEntry, create_entry, drop_entry, find_entry, full_name, is_taken
+from hudi_fast.spark_api.sql.catalog import (
+    Entry,
+    ViewEntry,
+    create_entry,
+    drop_entry,
+    find_entry,
+    full_name,
+    is_taken,
+)
 from tests.spark.programs import run_program
 from tests.spark.sql_sessions import fast
 

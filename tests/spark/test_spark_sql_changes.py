@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.sql.catalog import find_entry
-from hudi_fast.spark.sql.changes import write_settings
+from hudi_fast.spark_api.sql.catalog import find_entry
+from hudi_fast.spark_api.sql.changes import write_settings
 from tests.spark.sql_sessions import fast, listed
 
 __all__ = ["fast"]
@@ -122,7 +122,7 @@ def test_bad_statements_change_nothing(fast, statement, message):
 def test_a_read_optimized_entry_is_not_written(fast, tmp_path):
     from dataclasses import replace
 
-    from hudi_fast.spark.sql.catalog import create_entry
+    from hudi_fast.spark_api.sql.catalog import create_entry
 
     fast.sql(f"CREATE TABLE t {COLUMNS} USING hudi TBLPROPERTIES (type = 'mor', primaryKey = 'id')")
     fast.sql("INSERT INTO t VALUES (1, 'a', 1.5, 1, 'x')")

@@ -1,6 +1,6 @@
 """CREATE, ALTER, DROP, TRUNCATE, DESCRIBE, SHOW and indexes of Hudi tables.
 
-Modules: hudi_fast.spark.sql.definitions, hudi_fast.spark.sql.descriptions, hudi_fast.spark.sql.indexes.
+Modules: hudi_fast.spark_api.sql.definitions, hudi_fast.spark_api.sql.descriptions, hudi_fast.spark_api.sql.indexes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.sql.catalog import find_entry
+from hudi_fast.spark_api.sql.catalog import find_entry
 from tests.spark.sql_sessions import fast, listed
 
 __all__ = ["fast"]

@@ -1,6 +1,6 @@
 """SQL statements in a switched-on session: names, views, time travel, parameters, and what stays Spark's.
 
-Modules: hudi_fast.spark.sql.queries, hudi_fast.spark.sql.reading, hudi_fast.spark.java.
+Modules: hudi_fast.spark_api.sql.queries, hudi_fast.spark_api.sql.reading, hudi_fast.spark.java.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import decimal
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.sql.run import run_sql
+from hudi_fast.spark_api.sql.run import run_sql
 from tests.spark.sql_sessions import fast, listed
 
 __all__ = ["fast"]
@@ -114,7 +114,7 @@ def test_parameters(rides):
     ],
 )
 def test_values_of_parameters_keep_their_type(fast, value, expected):
-    from hudi_fast.spark.sql.run import _literal
+    from hudi_fast.spark_api.sql.run import _literal
 
     assert fast.sql(f"SELECT {_literal(value)}").collect()[0][0] == expected
 
@@ -154,7 +154,7 @@ def test_switched_off_again_names_are_sparks(rides):
 
 
 def _path(session):
-    from hudi_fast.spark.sql.catalog import find_entry
+    from hudi_fast.spark_api.sql.catalog import find_entry
 
     return find_entry(session, ("t",)).path
 

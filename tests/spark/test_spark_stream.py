@@ -1,6 +1,6 @@
 """The sink: batches of real streaming queries, and what happens when a batch cannot be written.
 
-Modules: hudi_fast.spark.streaming.background, hudi_fast.spark.streaming.sink.
+Modules: hudi_fast.spark_api.streaming.background, hudi_fast.spark_api.streaming.sink.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.spark.arrow import collect
-from hudi_fast.spark.streaming.entry import stream_writer
+from hudi_fast.spark_api.streaming.entry import stream_writer
 from hudi_fast.storage.base import Storage
 from tests.spark.programs import environment_of
 from tests.spark.stream_files import numbered, put_file, stream_of
@@ -258,7 +258,7 @@ def test_on_spark_a_write_heals_what_its_pipeline_left_and_tells_what_happened(s
     path = tmp_path / "t"
     for ts in (1, 2):
         hf.write(frame(spark, range(4), ts), path, {**calm, "hoodie.datasource.write.operation": "upsert"})
-    assert hf.HudiTable.open(path).services.plan_cluster(clusters) is not None
+    assert hf.HudiTable.open(path).services.schedule_cluster(clusters) is not None
     with pytest.raises(hf.CommitConflictError, match="pending clustering is rewriting"):
         hf.write(frame(spark, range(4), 3), path, calm)
     hf.write(frame(spark, range(4), 4), path, clusters)

@@ -1,6 +1,6 @@
 """``hf.stream_changes``: batches of a table's commits, each again the same after a failure.
 
-Modules: hudi_fast.reading.incremental.stream, hudi_fast.spark.streaming.changes.
+Modules: hudi_fast.reading.incremental.stream, hudi_fast.spark_api.streaming.changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import hudi_fast as hf
 from hudi_fast.config.read_options import EARLIEST
 from hudi_fast.reading.incremental.offsets import BatchLimits
 from hudi_fast.reading.incremental.stream import FIRST, StreamOffset, StreamQuery
-from hudi_fast.spark.streaming.entry import stream_reader
+from hudi_fast.spark_api.streaming.entry import stream_reader
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.spark.programs import environment_of, run_program
@@ -179,7 +179,7 @@ def test_a_sink_takes_the_batches_of_a_restarted_stream_as_those_of_one_query(sp
 
 
 def test_sparks_own_source_goes_on_from_the_checkpoint_and_the_other_way_round(spark, tmp_path):
-    hf.register(spark)
+    hf.register_data_source(spark)
 
     def sparks(kept):
         writer = stream_reader(spark, tmp_path / "t").writeStream.foreachBatch(kept).trigger(availableNow=True)
@@ -202,7 +202,7 @@ def test_sparks_own_source_goes_on_from_the_checkpoint_and_the_other_way_round(s
 
 
 def test_a_batch_that_sparks_own_source_left_is_delivered(spark, tmp_path):
-    hf.register(spark)
+    hf.register_data_source(spark)
     put(tmp_path / "t", 0)
     kept = Kept(fails_at=0)
     writer = stream_reader(spark, tmp_path / "t").writeStream.foreachBatch(kept).trigger(availableNow=True)

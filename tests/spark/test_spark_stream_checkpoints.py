@@ -10,14 +10,14 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.spark.streaming.checkpoints import (
+from hudi_fast.spark_api.streaming.checkpoints import (
     CHECKPOINT_KEY,
     QUERY_KEY,
     Checkpoint,
     checkpoint_metadata,
     find_checkpoint,
 )
-from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
+from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, write_exactly_once
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state

@@ -29,10 +29,10 @@ def table(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def both(spark: Any, path: Path, most: int = 1000) -> ValidationResult:
+def both(spark: Any, path: Path, limit: int = 1000) -> ValidationResult:
     """The result of a process, after it was compared with that of tasks."""
     services = hf.HudiTable.open(path).services
-    here, tasks = services.validate(most=most), services.validate(most=most, options=IN_TASKS, spark=spark)
+    here, tasks = services.validate(limit=limit), services.validate(limit=limit, options=IN_TASKS, spark=spark)
     assert tasks.differences.to_pylist() == here.differences.to_pylist()
     untimed = [one.summary.drop_columns(["seconds"]).to_pylist() for one in (here, tasks)]
     assert untimed[0] == untimed[1]
@@ -60,7 +60,7 @@ def test_planted_faults_are_found_by_both(spark: Any, table: Path) -> None:
     counts = {row["partition"]: row["differences"] for row in found.summary.to_pylist()}
     assert counts["record_index"] == 32
     assert 1 <= counts["column_stats"] <= 5
-    few = both(spark, table, most=5)
+    few = both(spark, table, limit=5)
     assert few.summary.column("differences").to_pylist() == found.summary.column("differences").to_pylist()
     assert few.differences.num_rows == 5 + counts["column_stats"]
 

@@ -253,7 +253,7 @@ def test_nothing_of_a_table_is_executed() -> None:
         ("__init__.py", "import_module"),
         ("storage/extras.py", "import_module"),
         ("formats/parquet/encryption.py", "import_module"),  # the class that an option of the caller names
-        ("spark/dropin/install.py", "import_module"),
+        ("spark_api/dropin/install.py", "import_module"),
         ("writing/backend.py", "import_module"),
     }
     found = set()
@@ -297,7 +297,12 @@ def test_json_of_tables_is_parsed_by_one_function() -> None:
     """Others parse the package's own texts and what Spark says; ``stored_json`` bounds what a text may be."""
     trusted = {"metadata_table/records_schema.py", "timeline/archive/log_writer.py", "kernels/_library.py"}
     trusted |= {"formats/lance/decoder.py"}
-    trusted |= {"storage/stored_json.py", "spark/sql/catalog.py", "spark/dropin/names.py", "storage/s3_options.py"}
+    trusted |= {
+        "storage/stored_json.py",
+        "spark_api/sql/catalog.py",
+        "spark_api/dropin/names.py",
+        "storage/s3_options.py",
+    }
     calling = {
         str(file.relative_to(PACKAGE))
         for file in PACKAGE.rglob("*.py")

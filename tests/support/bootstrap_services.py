@@ -103,7 +103,7 @@ def archive(made: Boot) -> None:
 def compact(made: Boot) -> None:
     made.upsert(["k0003", "k0055"], 10, "n10")
     made.check()
-    planned = made.services.plan_compact()
+    planned = made.services.schedule_compact()
     if not made.table.config.is_mor:
         assert planned is None
         return
@@ -114,7 +114,7 @@ def log_compact(made: Boot) -> None:
     for ts in (10, 20, 30):
         made.upsert(["k0003", "k0055"], ts, f"n{ts}")
     threshold = {"hoodie.log.compaction.blocks.threshold": "2"}
-    done = made.services.log_compact(threshold)
+    done = made.services.compact_logs(threshold)
     assert bool(done.instant) == made.table.config.is_mor
     made.check()
     made.upsert(["k0003"], 40, "n40")
@@ -189,8 +189,8 @@ def ttl(made: Boot) -> None:
     made.upsert(["k0003"], 10, "n10")
     for kind in ("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"):
         by = {DAYS: "1", "hoodie.partition.ttl.management.strategy.type": kind}
-        assert made.services.plan_ttl(by).expired == ()
-        assert made.services.ttl(by).partitions == ()
+        assert made.services.plan_expire_partitions(by).expired == ()
+        assert made.services.expire_partitions(by).partitions == ()
 
 
 def truncate(made: Boot) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 import hudi_fast as hf
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.local import LocalEngine

@@ -154,7 +154,7 @@ def make_key_logged_early(path: Path, settings: dict[str, Any]) -> None:
     hf.write(plain_rows([2, 4, 6]), path, settings)
     table = hf.HudiTable.open(path)
     table.delete(plain_rows([4], ts=2), settings)
-    table.services.plan_compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
+    table.services.schedule_compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
     hf.write(plain_rows([4], ts=3, text="again"), path, settings)
     table.services.run_pending(settings)
     assert sorted(table_rows(path)) == ["k00002", "k00004", "k00006"]

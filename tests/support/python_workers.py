@@ -24,7 +24,12 @@ def collect() -> None:
 
 
 if __name__ == "__main__":
-    for name in ("pandas", "pyspark.worker", "hudi_fast.spark.source.batch_reader", "hudi_fast.spark.writing.engine"):
+    for name in (
+        "pandas",
+        "pyspark.worker",
+        "hudi_fast.spark_api.source.batch_reader",
+        "hudi_fast.spark.writing.engine",
+    ):
         import_module(name)
     collect()
     daemon.gc = SimpleNamespace(collect=collect)  # type: ignore[attr-defined]

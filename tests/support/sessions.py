@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.writing.backend import Backend, Engine

@@ -8,7 +8,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from hudi_fast.writing.backend import BatchSource, is_from_spark, spark_adapter
+from hudi_fast.writing.backend import BatchSource, is_from_spark
 
 
 def test_values_of_this_process_are_not_from_spark() -> None:
@@ -27,9 +27,3 @@ def test_values_of_spark_are_known_by_their_module() -> None:
 def test_the_backend_is_imported_without_spark() -> None:
     code = "import sys, hudi_fast.writing.backend; print('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
-
-
-def test_the_adapter_has_what_other_folders_call() -> None:
-    pytest.importorskip("pyspark")
-    assert spark_adapter().__name__ == "hudi_fast.spark.entry"
-    assert hasattr(spark_adapter(), "SparkBackend")

@@ -261,7 +261,7 @@ def test_compaction_logs_the_difference_to_the_base_file(tmp_path: Path, version
     assert {one["ts_ms"] for one in logged(tmp_path, instant)} == {instant}
     write(tmp_path, plain_rows([1], ts=9, partitions=1), more)
     table = hf.HudiTable.open(tmp_path)
-    table.services.plan_compact({"hoodie.compact.inline.max.delta.commits": 1})
+    table.services.schedule_compact({"hoodie.compact.inline.max.delta.commits": 1})
     state = open_state(Storage(str(tmp_path)))
     (planned,) = state.timeline.pending_compactions
     (operation,) = read_compaction_plan(state.storage, state.config, planned).operations

@@ -105,7 +105,7 @@ def test_pending_replace_commits_count_if_they_came_later_or_have_a_plan(
 ) -> None:
     storage, config = make(tmp_path, version="6")
     hf.write(plain_rows(range(4), ts=2), tmp_path, options(operation="bulk_insert"))
-    plan = hf.HudiTable.open(tmp_path).services.plan_cluster({"hoodie.clustering.plan.strategy.sort.columns": "id"})
+    plan = hf.HudiTable.open(tmp_path).services.schedule_cluster({"hoodie.clustering.plan.strategy.sort.columns": "id"})
     assert plan is not None
     body = RequestedReplace("CLUSTER", plan.plan, {}) if clusters else RequestedReplace()
     one = create_requested(
@@ -129,7 +129,7 @@ def test_the_file_groups_of_a_pending_plan_are_those_that_it_names(tmp_path: Pat
     storage, config = make(tmp_path, "MOR")
     hf.write(plain_rows(range(4), ts=2), tmp_path, mor_options())
     services = hf.HudiTable.open(tmp_path).services
-    planned = services.plan_compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    planned = services.schedule_compact({"hoodie.compact.inline.max.delta.commits": "1"})
     wanted = {(one.partition_path, one.file_id) for one in planned.plan.operations}
     pending = load_timeline(storage, config).pending_compactions[0]
     assert touched_groups(storage, config, pending) == wanted
@@ -261,9 +261,6 @@ def test_a_long_timeline_is_looked_through_at_once(since: int, tmp_path: Path) -
     new = [replace(first, requested=f"2030{number:013d}") for number in range(since)]
     before, now = Timeline(tuple(old)), Timeline((*old, *new))
     own = OwnWrite(Instant(OWN, "commit", INFLIGHT), "UPSERT", frozenset({("p0", "f")}))
-    times = []
-    for _ in range(3):
-        began = time.perf_counter()
-        require_no_conflict(storage, config, own, before, now, "simple")
-        times.append(time.perf_counter() - began)
-    assert min(times) < 0.1
+    began = time.perf_counter()
+    require_no_conflict(storage, config, own, before, now, "simple")
+    assert time.perf_counter() - began < 2.0  # some 0.05; looking at all pairs takes a minute

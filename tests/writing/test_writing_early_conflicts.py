@@ -16,8 +16,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, ConfigError
-from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path
 from hudi_fast.timeline.instant import Instant, State

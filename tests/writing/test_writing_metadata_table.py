@@ -184,7 +184,7 @@ def test_before_version_8_nothing_is_built_while_a_compaction_waits(tmp_path: Pa
     hf.write(plain_rows(range(6)), tmp_path / "t", settings)
     hf.write(plain_rows(range(3), ts=2), tmp_path / "t", settings)
     opened = hf.HudiTable.open(tmp_path / "t")
-    planned = opened.services.plan_compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    planned = opened.services.schedule_compact({"hoodie.compact.inline.max.delta.commits": "1"})
     assert planned is not None
     with_metadata = {**settings, "hoodie.metadata.enable": "true"}
     hf.write(plain_rows(range(3), ts=3), tmp_path / "t", with_metadata)
@@ -200,7 +200,7 @@ def test_from_version_8_on_it_is_built_around_a_waiting_compaction(tmp_path: Pat
     hf.write(plain_rows(range(6)), tmp_path / "t", settings)
     hf.write(plain_rows(range(3), ts=2), tmp_path / "t", settings)
     opened = hf.HudiTable.open(tmp_path / "t")
-    planned = opened.services.plan_compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    planned = opened.services.schedule_compact({"hoodie.compact.inline.max.delta.commits": "1"})
     assert planned is not None
     hf.write(plain_rows(range(3), ts=3), tmp_path / "t", {**settings, "hoodie.metadata.enable": "true"})
     opened.services.compact({"hoodie.metadata.enable": "true"}, plan=planned)

@@ -9,8 +9,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, CorruptTableError, TableExistsError, TableNotFoundError
+from hudi_fast.sessions import open_session
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.open_session import open_session
 from hudi_fast.writing.open_table import create_table, find_target, known_mode, remove_if_unused, table_exists
 from hudi_fast.writing.settings import Settings
 from tests.support.small_tables import options, plain_rows

@@ -120,7 +120,7 @@ def test_columns_of_a_table_with_a_schema_history_are_replaced(table: Path) -> N
 
 @pytest.mark.slow
 def test_a_pending_clustering_is_rolled_back(table: Path) -> None:
-    hf.HudiTable.open(table).services.plan_cluster()
+    hf.HudiTable.open(table).services.schedule_cluster()
     assert load_state(Storage(table)).pending_services
     assert rows_of(overwrite(NEW, table, options()).to_arrow()) == rows_of(NEW)
 
@@ -153,7 +153,7 @@ def test_a_compaction_is_finished_before_the_table_type_changes(tmp_path: Path) 
     hf.write(OLD, tmp_path, mor)
     hf.write(NEW, tmp_path, mor)
     found = hf.HudiTable.open(tmp_path)
-    found.services.plan_compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    found.services.schedule_compact({"hoodie.compact.inline.max.delta.commits": "1"})
     with pytest.raises(hf.ConfigError, match="is pending"):
         hf.write(NEW, tmp_path, options(), mode="overwrite")
     found.services.run_pending()

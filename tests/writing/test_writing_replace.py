@@ -55,7 +55,7 @@ def test_partitions_to_delete_are_named_with_stars(table: Path, patterns: str, e
 
 
 def test_groups_that_a_pending_clustering_rewrites_are_not_ended(table: Path) -> None:
-    hf.HudiTable.open(table).services.plan_cluster(
+    hf.HudiTable.open(table).services.schedule_cluster(
         options={"hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true"}
     )
     with pytest.raises(CommitConflictError, match="pending"):

@@ -97,20 +97,35 @@ def run_clean(session: TableSession, scheduled: ScheduledClean) -> FinishedClean
     return done
 
 
-def clean(session: TableSession, if_due: bool, pending_only: bool = False) -> list[FinishedClean]:
-    """Execute pending cleans, oldest first, then plan one and execute it.
+def clean(session: TableSession, plan: ScheduledClean | None = None, pending_only: bool = False) -> CleanResult:
+    """Execute pending cleans, oldest first, then plan another one, if that is due, and execute it.
 
     A file of a pending plan that must stay now is skipped with a warning.
 
     Args:
         session: the call.
-        if_due: ask the trigger before planning.
+        plan: execute only this plan, exactly as planned.
         pending_only: plan nothing.
 
     Raises:
-        LockTimeoutError: another clean is running.
-        ServiceTakenError: another clean is running, and the settings do not wait for it.
-        HudiError: as :func:`run_clean`.
+        HudiError: as :func:`run_clean`; if another clean is running, LockTimeoutError or, if the settings do not wait
+            for it, ServiceTakenError.
+    """
+    started = time.monotonic()
+    if plan is not None:
+        done = [run_clean(session, plan)]
+    else:
+        done = _clean_all(session, session.settings.clean.has_trigger, pending_only)
+    return combined_result(done, time.monotonic() - started)
+
+
+def _clean_all(session: TableSession, if_due: bool, pending_only: bool = False) -> list[FinishedClean]:
+    """As :func:`clean`.
+
+    Args:
+        session: the call.
+        if_due: ask the trigger before planning.
+        pending_only: plan nothing.
     """
     done: list[FinishedClean | None] = []
     with session.service_lock(service_lock_path(_ACTION)):
@@ -184,7 +199,7 @@ def _clean_beside_write(session: TableSession) -> CleanResult | None:
         return None
     try:
         with without_waiting(session):
-            done = clean(session, if_due=True)
+            done = _clean_all(session, if_due=True)
     except ServiceTakenError:
         return None
     return combined_result(done, time.monotonic() - started) if done else None

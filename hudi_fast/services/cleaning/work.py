@@ -21,10 +21,10 @@ __all__ = ["CleanResult", "FinishedClean", "ScheduledClean", "combined_result"]
 
 @dataclass(frozen=True, slots=True)
 class ScheduledClean:
-    """A pending clean.
+    """A planned clean.
 
     Attributes:
-        instant: its requested time; empty after a dry run.
+        instant: its requested time; empty for a plan that is not on the timeline.
         plan: the files that it deletes.
         sizes: bytes of its existing files, by absolute path.
     """

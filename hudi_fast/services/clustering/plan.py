@@ -62,10 +62,10 @@ _Groups = tuple[tuple[FileSlice, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class ScheduledClustering:
-    """A pending clustering.
+    """A planned clustering.
 
     Attributes:
-        instant: its requested time; empty after a dry run.
+        instant: its requested time; empty for a plan that is not on the timeline.
         plan: the groups.
     """
 

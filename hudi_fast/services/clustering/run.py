@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,6 @@ from functools import partial
 from hudi_fast.errors import (
     CommitConflictError,
     CommitStateUnknownError,
-    ConfigError,
     LockError,
     ServiceTakenError,
     UnsupportedFeatureError,
@@ -50,7 +50,14 @@ from hudi_fast.services.clustering.plan import (
 from hudi_fast.services.clustering.rewrite import rewrite_group
 from hudi_fast.services.clustering.simple_buckets import are_buckets, require_buckets
 from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of, plan_strategy_of
-from hudi_fast.services.clustering.work import ClusteringWork, Finished, Ordering, slices_of
+from hudi_fast.services.clustering.work import (
+    ClusteringResult,
+    ClusteringWork,
+    Finished,
+    Ordering,
+    combined_result,
+    slices_of,
+)
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
@@ -89,7 +96,7 @@ def run_clustering(session: TableSession, scheduled: ScheduledClustering) -> Fin
         CommitConflictError: another process runs it, or writers changed its file groups: then it is rolled back with
             its plan.
         CommitError: it failed, and is pending again.
-        ConfigError: it was planned with ``dry_run``, or an option does not fit the table.
+        ConfigError: an option does not fit the table.
         CorruptTableError: a file of the plan is missing or damaged.
         ServiceTakenError: it is no longer pending.
         UnsupportedFeatureError: the plan has an unknown execution strategy, or the table merges its rows in a way that
@@ -188,22 +195,37 @@ def cluster_after_write(session: TableSession) -> list[Finished]:
         return []
     if pending is None and not is_due:
         return []
-    return cluster(session, pending_only=False, withdraws=True)
+    return _cluster_all(session, pending_only=False, withdraws=True)
 
 
-def cluster(session: TableSession, pending_only: bool, withdraws: bool = False) -> list[Finished]:
+def cluster(
+    session: TableSession, plan: ScheduledClustering | None = None, pending_only: bool = False
+) -> ClusteringResult:
     """Execute pending clusterings, then plan another one, if that is due, and execute it.
 
     Buckets of consistent hashing are not planned for: those that are too large or too small are resized immediately.
 
     Args:
         session: the call.
+        plan: execute only this plan.
         pending_only: plan nothing new.
-        withdraws: whether one that fails is rolled back with its plan.
 
     Raises:
         UnsupportedFeatureError: an unknown strategy; nothing was executed.
         HudiError: as :func:`run_clustering`.
+    """
+    started = time.monotonic()
+    done = _cluster_all(session, pending_only) if plan is None else [run_clustering(session, plan)]
+    return combined_result(done, time.monotonic() - started)
+
+
+def _cluster_all(session: TableSession, pending_only: bool, withdraws: bool = False) -> list[Finished]:
+    """As :func:`cluster`.
+
+    Args:
+        session: the call.
+        pending_only: plan nothing new.
+        withdraws: whether one that fails is rolled back with its plan.
     """
     if not pending_only:
         plan_strategy_of(session.settings.clustering)
@@ -252,11 +274,6 @@ def _pending(state: TableState, scheduled: ScheduledClustering) -> tuple[Instant
         plan = read_clustering_plan(state.storage, state.config, instant)
         if plan is not None:
             return instant, plan
-    if not scheduled.instant:
-        raise ConfigError(
-            f"The plan of a clustering of {state.storage.uri} was made with dry_run=True and is not on the timeline. "
-            "Plan it without, and execute that."
-        )
     raise ServiceTakenError(
         f"The clustering {scheduled.instant} of {state.storage.uri} is not pending: it was "
         f"{'removed from the timeline' if instant is None else 'completed'}. Plan another one."

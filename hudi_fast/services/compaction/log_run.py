@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
+from dataclasses import replace
 
 from hudi_fast.errors import ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import scan_log_blocks
@@ -29,7 +31,7 @@ from hudi_fast.services.compaction.plan import (
 )
 from hudi_fast.services.compaction.run import Operations, merge_slices, service_metadata, service_work
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
-from hudi_fast.services.compaction.work import CompactionWork
+from hudi_fast.services.compaction.work import CompactionResult, CompactionWork, combined_result
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import begin_service, commit_service, figures_of, file_plan
 from hudi_fast.storage.base import Storage
@@ -56,12 +58,13 @@ _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _MAKES_SLICES = frozenset({"compaction", "commit", "replacecommit"})
 
 
-def schedule_log_compaction(session: TableSession, if_due: bool) -> ScheduledCompaction | None:
+def schedule_log_compaction(session: TableSession, if_due: bool, dry_run: bool = False) -> ScheduledCompaction | None:
     """Put a log compaction on the timeline.
 
     Args:
         session: the call; its settings have the threshold.
         if_due: plan only if enough delta commits were made.
+        dry_run: only return the plan, without an instant; nothing is written.
 
     Returns:
         The plan; None when it is not due, or no slice has enough log files or blocks, and then nothing is written.
@@ -69,29 +72,66 @@ def schedule_log_compaction(session: TableSession, if_due: bool) -> ScheduledCom
     Raises:
         ConfigError: the table is not MERGE_ON_READ.
     """
-    settings = session.settings
+    if dry_run:
+        state = session.latest()
+        _require_log_compaction(state)
+        looked = _due_plan(session, state, if_due)
+        return None if looked is None else replace(looked, instant="")
     with session.locked() as state:
-        require_merge_on_read(state)
-        if state.config.version < _FIRST_VERSION:
-            raise UnsupportedFeatureError(
-                f"Log compaction of {session.storage.uri}, a table of version {state.config.version}: release 0.12 "
-                "does not know it. Compact the table, or upgrade it with services.upgrade()."
-            )
+        _require_log_compaction(state)
         recovered_state(session)
         state = _without_abandoned(session)
-        threshold = settings.compaction.log_blocks_threshold
-        if if_due and not log_compaction_is_due(session.storage, state.config, state.timeline, threshold):
-            return None
-        now = session.next_time()
-        plan = plan_log_compaction(state, now, settings)
-        if not plan.operations:
+        planned = _due_plan(session, state, if_due)
+        if planned is None:
             return None
         file_plan(session)  # refuses unsupported tables
         session.require_lock()  # planning may outlast the lock
-        instant = Instant(now, _ACTION, State.REQUESTED)
-        create_requested(session.storage, state.config, instant, encode_compaction_plan(plan))
+        instant = Instant(planned.instant, _ACTION, State.REQUESTED)
+        create_requested(session.storage, state.config, instant, encode_compaction_plan(planned.plan))
         session.changed()
-        return ScheduledCompaction(now, plan, _ACTION)
+        return planned
+
+
+def _require_log_compaction(state: TableState) -> None:
+    require_merge_on_read(state)
+    if state.config.version < _FIRST_VERSION:
+        raise UnsupportedFeatureError(
+            f"Log compaction of {state.storage.uri}, a table of version {state.config.version}: release 0.12 "
+            "does not know it. Compact the table, or upgrade it with services.upgrade()."
+        )
+
+
+def _due_plan(session: TableSession, state: TableState, if_due: bool) -> ScheduledCompaction | None:
+    """The plan of a log compaction that begins now; None when it is not due, or no slice has enough log files."""
+    settings = session.settings
+    threshold = settings.compaction.log_blocks_threshold
+    if if_due and not log_compaction_is_due(session.storage, state.config, state.timeline, threshold):
+        return None
+    now = session.next_time()
+    plan = plan_log_compaction(state, now, settings)
+    return ScheduledCompaction(now, plan, _ACTION) if plan.operations else None
+
+
+def compact_logs(session: TableSession, plan: ScheduledCompaction | None = None) -> CompactionResult:
+    """Execute pending log compactions, then plan another one, if that is due, and execute it.
+
+    Args:
+        session: the call.
+        plan: execute only this plan.
+
+    Raises:
+        HudiError: as :func:`run_log_compaction`.
+    """
+    started = time.monotonic()
+    if plan is not None:
+        done = [(plan.instant, run_log_compaction(session, plan))]
+    else:
+        done = run_pending_log_compactions(session)
+        planned = schedule_log_compaction(session, session.settings.compaction.has_log_trigger)
+        if planned is not None:
+            with contextlib.suppress(ServiceTakenError):  # another process completed it first
+                done.append((planned.instant, run_log_compaction(session, planned)))
+    return combined_result("compact_logs", done, time.monotonic() - started)
 
 
 def plan_log_compaction(state: TableState, now: str, settings: Settings) -> CompactionPlan:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
@@ -50,10 +52,10 @@ _LONGEST_WRITE_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class ScheduledCompaction:
-    """A pending compaction or log compaction.
+    """A compaction or log compaction that is planned.
 
     Attributes:
-        instant: its requested time.
+        instant: its requested time; empty for a plan that is not on the timeline.
         plan: the slices.
         action: ``compaction`` or ``logcompaction``.
     """
@@ -67,13 +69,37 @@ class ScheduledCompaction:
         """Number of file groups that it merges."""
         return len(self.plan.operations)
 
+    def to_arrow(self) -> pa.Table:
+        """One row for each file slice: partition, file_id, base_file (null without one), log_files."""
+        rows = [
+            {
+                "partition": one.partition_path,
+                "file_id": one.file_id,
+                "base_file": one.base_file,
+                "log_files": list(one.log_files),
+            }
+            for one in self.plan.operations
+        ]
+        return pa.Table.from_pylist(rows, schema=_PLAN_SCHEMA)
 
-def schedule_compaction(session: TableSession, if_due: bool) -> ScheduledCompaction | None:
+
+_PLAN_SCHEMA = pa.schema(
+    {
+        "partition": pa.string(),
+        "file_id": pa.string(),
+        "base_file": pa.string(),
+        "log_files": pa.list_(pa.string()),
+    }
+)
+
+
+def schedule_compaction(session: TableSession, if_due: bool, dry_run: bool = False) -> ScheduledCompaction | None:
     """Put a compaction on the timeline.
 
     Args:
         session: the call; its settings have the strategies, their bounds and the trigger.
         if_due: ask the trigger first.
+        dry_run: only return the plan, without an instant; nothing is written.
 
     Returns:
         The plan; None when it is not due, or there is nothing to compact, and then nothing is written.
@@ -82,22 +108,31 @@ def schedule_compaction(session: TableSession, if_due: bool) -> ScheduledCompact
         ConfigError: the table is not MERGE_ON_READ, or the strategy does not fit its partitions.
         UnsupportedFeatureError: an unknown strategy.
     """
-    settings = session.settings
+    if dry_run:
+        looked = _due_plan(session, session.latest(), if_due)
+        return None if looked is None else replace(looked, instant="")
     with session.locked() as state:
         require_merge_on_read(state)
         state = recovered_state(session)
-        now = session.next_time()
-        if if_due and not compaction_is_due(state.config, state.timeline, now, settings.compaction):
-            return None
-        plan = plan_compaction(state, now, settings)
-        if not plan.operations:
+        planned = _due_plan(session, state, if_due)
+        if planned is None:
             return None
         file_plan(session)  # refuses unsupported tables
-        body = encode_compaction_plan(plan)
+        body = encode_compaction_plan(planned.plan)
         session.require_lock()  # planning may outlast the lock
-        create_requested(session.storage, state.config, Instant(now, "compaction", State.REQUESTED), body)
+        create_requested(session.storage, state.config, Instant(planned.instant, "compaction", State.REQUESTED), body)
         session.changed()
-        return ScheduledCompaction(now, plan)
+        return planned
+
+
+def _due_plan(session: TableSession, state: TableState, if_due: bool) -> ScheduledCompaction | None:
+    """The plan of a compaction that begins now; None when it is not due, or there is nothing to compact."""
+    require_merge_on_read(state)
+    now, settings = session.next_time(), session.settings
+    if if_due and not compaction_is_due(state.config, state.timeline, now, settings.compaction):
+        return None
+    plan = plan_compaction(state, now, settings)
+    return ScheduledCompaction(now, plan) if plan.operations else None
 
 
 def plan_compaction(state: TableState, now: str, settings: Settings) -> CompactionPlan:

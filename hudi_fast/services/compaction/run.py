@@ -15,16 +15,23 @@ Sources: ``RunCompactionActionExecutor``, ``HoodieCompactor``, ``CompactHelpers`
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import time
 from dataclasses import replace
 from functools import partial
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.services.compaction.log_slices import compact_log
-from hudi_fast.services.compaction.plan import ScheduledCompaction, pending_compactions, require_merge_on_read
+from hudi_fast.services.compaction.plan import (
+    ScheduledCompaction,
+    pending_compactions,
+    require_merge_on_read,
+    schedule_compaction,
+)
 from hudi_fast.services.compaction.slices import compact_slice
-from hudi_fast.services.compaction.work import CompactionWork
+from hudi_fast.services.compaction.work import CompactionResult, CompactionWork, combined_result
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
@@ -45,9 +52,32 @@ from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, rolled_back_on_failure
 
-__all__ = ["merge_slices", "run_compaction", "run_pending_compactions", "service_metadata", "service_work"]
+__all__ = ["compact", "merge_slices", "run_compaction", "run_pending_compactions", "service_metadata", "service_work"]
 
 _ACTION = "compaction"
+
+
+def compact(
+    session: TableSession, plan: ScheduledCompaction | None = None, pending_only: bool = False
+) -> CompactionResult:
+    """Execute pending compactions, then plan another one, if that is due, and execute it.
+
+    Args:
+        session: the call.
+        plan: execute only this plan.
+        pending_only: plan nothing new.
+
+    Raises:
+        HudiError: as :func:`run_compaction`.
+    """
+    started = time.monotonic()
+    done = run_pending_compactions(session) if plan is None else [(plan.instant, run_compaction(session, plan))]
+    if plan is None and not pending_only:
+        planned = schedule_compaction(session, session.settings.compaction.has_trigger)
+        if planned is not None:
+            with contextlib.suppress(ServiceTakenError):  # another process completed it first
+                done.append((planned.instant, run_compaction(session, planned)))
+    return combined_result("compact", done, time.monotonic() - started)
 
 
 def run_compaction(session: TableSession, scheduled: ScheduledCompaction) -> list[WriteStat]:

@@ -48,7 +48,7 @@ class CompactionResult(HtmlResult):
 
     Attributes:
         instant: requested time of the newest completed instant; empty when there was nothing to do.
-        operation: ``compact``, ``log_compact`` or ``cluster``.
+        operation: ``compact``, ``compact_logs`` or ``cluster``.
         file_groups: number of written slices.
         log_files: number of merged log files.
         rows: number of rows in the written files.
@@ -79,7 +79,7 @@ def combined_result(operation: str, results: Iterable[tuple[str, list[WriteStat]
     """The result of a call that completed several instants, or none.
 
     Args:
-        operation: ``compact``, ``log_compact`` or ``cluster``.
+        operation: ``compact``, ``compact_logs`` or ``cluster``.
         results: (instant, stats of its files), oldest first.
         seconds: duration of the call.
     """

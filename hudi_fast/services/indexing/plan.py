@@ -64,10 +64,10 @@ _AT_ONCE = "hudi_fast.index.at.once"
 
 @dataclass(frozen=True, slots=True)
 class ScheduledIndex:
-    """A pending indexing.
+    """A planned indexing.
 
     Attributes:
-        instant: its requested time.
+        instant: its requested time; empty for a plan that is not on the timeline.
         parts: the metadata partitions to build; the requested one is the last.
         waited: whether it was pending before this call, and stays pending if its execution fails.
     """
@@ -116,12 +116,13 @@ class IndexWork:
         return self.parts[-1].partition
 
 
-def schedule_index(session: TableSession, request: IndexRequest) -> ScheduledIndex | None:
+def schedule_index(session: TableSession, request: IndexRequest, dry_run: bool = False) -> ScheduledIndex | None:
     """Put an indexing on the timeline for another call to execute.
 
     Args:
         session: the call.
         request: which index.
+        dry_run: only return the plan, without an instant; nothing is written.
 
     Returns:
         The plan; None when the index exists.
@@ -130,6 +131,9 @@ def schedule_index(session: TableSession, request: IndexRequest) -> ScheduledInd
         CommitConflictError: it is already planned or being built.
         ConfigError: the table cannot have it.
     """
+    if dry_run:
+        session.latest()
+        return _planned(session, request)
     with session.locked():
         recover(session)
         planned = schedule_in(session, request)
@@ -148,6 +152,19 @@ def schedule_in(session: TableSession, request: IndexRequest, at_once: bool = Fa
     Returns:
         As :func:`schedule_index`.
     """
+    planned, state = _planned(session, request, at_once), session.state
+    if planned is None:
+        return None
+    metadata = metadata_of(state)
+    newest = None if metadata is None else metadata.timeline.newest_time
+    now = session.clock.next_time(state.timeline.newest_time, newest)
+    body = encode_index_plan(planned.parts)
+    create_requested(state.storage, state.config, Instant(now, _ACTION, State.REQUESTED), body)
+    return replace(planned, instant=now)
+
+
+def _planned(session: TableSession, request: IndexRequest, at_once: bool = False) -> ScheduledIndex | None:
+    """The plan of an indexing, without an instant; None when the index exists."""
     state, settings = session.state, session.settings
     storage, config = state.storage, state.config
     wanted = wanted_indexes(request, config, settings.write.metadata)
@@ -164,11 +181,7 @@ def schedule_in(session: TableSession, request: IndexRequest, at_once: bool = Fa
     upto = last_write(state)
     executed = {_AT_ONCE: "true"} if at_once else {}
     parts = tuple(IndexPart(one, upto, _extra(one, wanted) | executed) for one in missing)
-    metadata = metadata_of(state)
-    newest = None if metadata is None else metadata.timeline.newest_time
-    now = session.clock.next_time(state.timeline.newest_time, newest)
-    create_requested(storage, config, Instant(now, _ACTION, State.REQUESTED), encode_index_plan(parts))
-    return ScheduledIndex(now, parts)
+    return ScheduledIndex("", parts)
 
 
 def waiting_for(state: TableState, request: IndexRequest, settings: Settings) -> ScheduledIndex | None:

@@ -29,7 +29,7 @@ __all__ = ["PendingService", "pending_services", "pending_table"]
 
 _LOCKS = {
     "compact": service_lock_path("compaction"),
-    "log_compact": service_lock_path("logcompaction"),
+    "compact_logs": service_lock_path("logcompaction"),
     "cluster": service_lock_path("clustering"),
     "clean": service_lock_path("clean"),
     "index": INDEX_LOCK_PATH,
@@ -38,7 +38,7 @@ _LOCKS = {
 }
 _SERVICES = {
     "compaction": "compact",
-    "logcompaction": "log_compact",
+    "logcompaction": "compact_logs",
     "clustering": "cluster",
     "replacecommit": "cluster",
     "clean": "clean",
@@ -65,7 +65,7 @@ class PendingService:
 
     Attributes:
         instant: on the timeline.
-        service: the verb that executes it: ``compact``, ``log_compact``, ``cluster``, ``clean``, ``index``,
+        service: the verb that executes it: ``compact``, ``compact_logs``, ``cluster``, ``clean``, ``index``,
             ``rollback`` or ``restore``.
         file_groups: number of file groups in its plan; None for plans without file groups.
         alive: whether a live process runs it.

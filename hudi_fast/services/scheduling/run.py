@@ -12,7 +12,6 @@ after its savepoint.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import TypeVar
@@ -20,22 +19,19 @@ from typing import TypeVar
 from hudi_fast.errors import CommitConflictError, ConfigError, CorruptTableError, HudiError, ServiceTakenError
 from hudi_fast.services.cleaning.run import clean
 from hudi_fast.services.cleaning.work import CleanResult
-from hudi_fast.services.cleaning.work import combined_result as combined_cleans
 from hudi_fast.services.clustering.plan import ScheduledClustering
-from hudi_fast.services.clustering.run import run_clustering
+from hudi_fast.services.clustering.run import cluster
 from hudi_fast.services.clustering.work import ClusteringResult
-from hudi_fast.services.clustering.work import combined_result as combined_clusterings
-from hudi_fast.services.compaction.log_run import run_log_compaction
+from hudi_fast.services.compaction.log_run import compact_logs
 from hudi_fast.services.compaction.plan import ScheduledCompaction
-from hudi_fast.services.compaction.run import run_compaction
-from hudi_fast.services.compaction.work import CompactionResult, combined_result
+from hudi_fast.services.compaction.run import compact
+from hudi_fast.services.compaction.work import CompactionResult
 from hudi_fast.services.indexing.plan import ScheduledIndex, read_index_plan
 from hudi_fast.services.indexing.run import IndexResult, run_scheduled_index
 from hudi_fast.services.recovery.restore import run_restore
 from hudi_fast.services.recovery.restore_plan import plan_of_pending
 from hudi_fast.services.recovery.values import RestoreResult
 from hudi_fast.services.scheduling.pending import PendingService, pending_services
-from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
 from hudi_fast.writing.session import TableSession, without_waiting
 
@@ -101,39 +97,33 @@ def _is_resolved(session: TableSession, one: PendingService, error: HudiError) -
 
 
 def _compact(session: TableSession, one: PendingService) -> CompactionResult:
-    return _merge_logs(session, one, run_compaction)
+    return compact(session, _planned_merge(session, one))
 
 
 def _compact_logs(session: TableSession, one: PendingService) -> CompactionResult:
-    return _merge_logs(session, one, run_log_compaction)
+    return compact_logs(session, _planned_merge(session, one))
 
 
-def _merge_logs(
-    session: TableSession, one: PendingService, run: Callable[[TableSession, ScheduledCompaction], list[WriteStat]]
-) -> CompactionResult:
-    started, state = time.monotonic(), session.state
+def _planned_merge(session: TableSession, one: PendingService) -> ScheduledCompaction:
+    state = session.state
     plan = _plan(one, lambda: read_compaction_plan(state.storage, state.config, one.instant))
-    planned = ScheduledCompaction(one.instant.requested, plan, one.instant.action)
-    stats = run(session, planned)
-    return combined_result(one.service, [(planned.instant, stats)], time.monotonic() - started)
+    return ScheduledCompaction(one.instant.requested, plan, one.instant.action)
 
 
 def _cluster(session: TableSession, one: PendingService) -> ClusteringResult:
-    started, state = time.monotonic(), session.state
+    state = session.state
     plan = _plan(one, lambda: read_clustering_plan(state.storage, state.config, one.instant))
     if plan is None:
         raise ServiceTakenError(f"The clustering {one.instant.requested} is no longer pending.")
-    done = run_clustering(session, ScheduledClustering(one.instant.requested, plan))
-    return combined_clusterings([done], time.monotonic() - started)
+    return cluster(session, ScheduledClustering(one.instant.requested, plan))
 
 
 def _clean(session: TableSession, one: PendingService) -> CleanResult:
     """Executes all pending cleans."""
-    started = time.monotonic()
-    done = clean(session, if_due=False, pending_only=True)
-    if not done:
+    done = clean(session, pending_only=True)
+    if not done.instants:
         raise ServiceTakenError(f"The clean {one.instant.requested} is no longer pending.")
-    return combined_cleans(done, time.monotonic() - started)
+    return done
 
 
 def _index(session: TableSession, one: PendingService) -> IndexResult:
@@ -152,5 +142,5 @@ def _plan(one: PendingService, read: Callable[[], _Plan]) -> _Plan:
 
 
 _RUNS: Mapping[str, Callable[[TableSession, PendingService], PendingResult]] = MappingProxyType(
-    {"compact": _compact, "log_compact": _compact_logs, "cluster": _cluster, "clean": _clean, "index": _index}
+    {"compact": _compact, "compact_logs": _compact_logs, "cluster": _cluster, "clean": _clean, "index": _index}
 )

@@ -110,7 +110,7 @@ class GroupComparison:
 
     Attributes:
         types: of values in statistics, by column.
-        most: maximum number of listed differences of a group.
+        limit: maximum number of listed differences of a group.
     """
 
     validation: Validation
@@ -118,10 +118,10 @@ class GroupComparison:
     kind: PartitionKind
     writer: GroupWriter
     types: Mapping[str, pa.DataType]
-    most: int
+    limit: int
 
     @classmethod
-    def of(cls, validation: Validation, partition: str, most: int) -> Self:
+    def of(cls, validation: Validation, partition: str, limit: int) -> Self:
         """The comparison of a partition.
 
         Raises:
@@ -130,7 +130,7 @@ class GroupComparison:
         """
         kind = record_kind(validation.table, partition)
         writer = log_writer(validation.table, ANY_INSTANT, [partition])
-        return cls(validation, partition, kind, writer, _types(validation.context, partition), most)
+        return cls(validation, partition, kind, writer, _types(validation.context, partition), limit)
 
     @property
     def schema(self) -> str:
@@ -153,10 +153,10 @@ class GroupComparison:
         if partition == _PROBLEMS:
             found = [pa.ipc.open_stream(value).read_all() for _, values in entries for value in values.to_pylist()]
             rows = pa.concat_tables(found).sort_by([("what", "ascending"), ("found", "ascending")])
-            return GroupDifferences(differences=rows.num_rows, rows=rows.slice(0, self.most))
+            return GroupDifferences(differences=rows.num_rows, rows=rows.slice(0, self.limit))
         seen, shown, error = StatsSeen(), [ROWS.empty_table()], None
         records = found_records = differences = 0
-        left = self.most
+        left = self.limit
         try:
             expected, found = self._expected(entries), scan(self.validation.table, self.partition, [group])
             records, found_records = expected.num_rows, found.num_rows

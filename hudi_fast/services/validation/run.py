@@ -91,13 +91,13 @@ class ValidationResult(HtmlResult):
         return not any(self.summary.column("differences").to_pylist())
 
 
-def validate_metadata(session: TableSession, partitions: Sequence[str] = (), most: int = 1000) -> ValidationResult:
+def validate_metadata(session: TableSession, partitions: Sequence[str] = (), limit: int = 1000) -> ValidationResult:
     """Compare the metadata table with the table.
 
     Args:
         session: the call.
         partitions: metadata partitions to compare; empty for all.
-        most: maximum number of listed differences per metadata partition.
+        limit: maximum number of listed differences per metadata partition.
 
     Raises:
         ConfigError: the table's metadata table has no such partition.
@@ -123,7 +123,7 @@ def validate_metadata(session: TableSession, partitions: Sequence[str] = (), mos
     if table is not None:
         validation = _prepared(state, table, session.settings)
         chosen = partitions or table.partitions
-        found += [_validated(validation, session.backend, name, most) for name in chosen]
+        found += [_validated(validation, session.backend, name, limit) for name in chosen]
     return _result(found)
 
 
@@ -191,7 +191,7 @@ class _Counts:
 
 
 def _validated(
-    validation: Validation, backend: Backend, partition: str, most: int
+    validation: Validation, backend: Backend, partition: str, limit: int
 ) -> tuple[pa.Table, dict[str, object]]:
     """The first differences of one metadata partition, and its row of the summary."""
     started = time.monotonic()
@@ -199,9 +199,9 @@ def _validated(
     if reason is not None:
         return _named(partition, [difference("unusable", found=reason)]), {"partition": partition, "differences": 1}
     counts, shown, note = _Counts(), [DIFFERENCES.empty_table()], None
-    left = most
+    left = limit
     try:
-        for rows in _differences(validation, backend, partition, counts, most):
+        for rows in _differences(validation, backend, partition, counts, limit):
             shown.append(_named(partition, [rows.slice(0, left)]))
             left -= shown[-1].num_rows
     except UnsupportedFeatureError as error:
@@ -218,12 +218,12 @@ def _validated(
 
 
 def _differences(
-    validation: Validation, backend: Backend, partition: str, counts: _Counts, most: int
+    validation: Validation, backend: Backend, partition: str, counts: _Counts, limit: int
 ) -> Iterator[pa.Table]:
     """The first differences of a metadata partition, including unreadable records, by group; all are counted."""
     seen = StatsSeen()
     try:
-        comparison = GroupComparison.of(validation, partition, most)
+        comparison = GroupComparison.of(validation, partition, limit)
         sources = sources_of_table(validation.context, partition, ANY_INSTANT)
         readable = [ReadableSource(source, comparison.writer) for source in sources]
         for one in backend.visit_groups(readable, comparison):

@@ -1,0 +1,39 @@
+"""Registers the data source ``hudi_fast`` with a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+
+__all__ = ["SOURCE_NAME", "register_data_source"]
+
+SOURCE_NAME = "hudi_fast"
+"""The name in ``format(...)``."""
+
+
+def register_data_source(spark: Any) -> None:
+    """Register ``format("hudi_fast")`` for ``spark.read``, ``df.write``, ``spark.readStream`` and ``df.writeStream``.
+
+    Filter pushdown (``hudi_fast.source.pushdown``) needs ``spark.sql.python.filterPushdown.enabled=true`` in the
+    session, and PySpark 4.1.
+
+    Args:
+        spark: the session.
+
+    Raises:
+        ConfigError: ``spark`` is not a session.
+        UnsupportedFeatureError: PySpark before 4, which has no data sources in Python.
+    """
+    import pyspark
+
+    if int(pyspark.__version__.split(".")[0]) < 4:
+        raise UnsupportedFeatureError(
+            f'format("{SOURCE_NAME}") and readStream need PySpark 4; this is {pyspark.__version__}. '
+            "hudi_fast.read, hudi_fast.write, hudi_fast.sink and hudi_fast.stream_changes work here."
+        )
+    if not hasattr(spark, "readStream"):
+        raise ConfigError(f"register_data_source needs a SparkSession, got {type(spark).__name__}.")
+    from hudi_fast.spark_api.source.data_source import HudiDataSource
+
+    spark.dataSource.register(HudiDataSource)

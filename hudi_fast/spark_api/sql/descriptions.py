@@ -1,0 +1,130 @@
+"""``DESCRIBE``, ``SHOW CREATE TABLE``, ``SHOW TBLPROPERTIES`` and ``spark.catalog``, in the form of Spark 3.5.
+
+Spark 4 describes a table only if it can load the table's source, which needs Apache Hudi's bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hudi_fast.spark_api.sql.catalog import SPARK_CATALOG, Entry
+from hudi_fast.spark_api.sql.reading import read_entry
+from hudi_fast.sql_text.statements import DescribeTable, ShowCreateTable, ShowProperties
+
+__all__ = ["DESCRIPTIONS", "describe_table", "has_table", "list_columns"]
+
+_DESCRIBED = "col_name string, data_type string, comment string"
+_HIDDEN = ("path", "provider", "serialization.format")
+
+
+def has_table(spark: Any, entry: Entry) -> bool:
+    """``spark.catalog.tableExists``."""
+    return True
+
+
+def describe_table(spark: Any, entry: Entry) -> Any:
+    """``spark.catalog.getTable``."""
+    from pyspark.sql.catalog import Table
+
+    kind = "MANAGED" if entry.managed else "EXTERNAL"
+    return Table(entry.name[1], SPARK_CATALOG, [entry.name[0]], entry.comment, kind, isTemporary=False)
+
+
+def list_columns(spark: Any, entry: Entry) -> list[Any]:
+    """``spark.catalog.listColumns``."""
+    from pyspark.sql.catalog import Column
+
+    rest = {"isBucket": False, "isCluster": False}
+    rest = {name: value for name, value in rest.items() if name in Column._fields}
+    return [
+        Column(
+            name=one.name,
+            description=one.metadata.get("comment"),
+            dataType=one.dataType.simpleString(),
+            nullable=one.nullable,
+            isPartition=one.name in entry.partition_columns,
+            **rest,
+        )
+        for one in _columns(spark, entry)
+    ]
+
+
+def _columns(spark: Any, entry: Entry) -> list[Any]:
+    """Columns of the catalog; on Spark Connect those of the table."""
+    if entry.schema is not None:
+        return list(entry.schema.fields)
+    return list(read_entry(spark, entry).schema.fields)
+
+
+def _describe(spark: Any, entry: Entry, statement: DescribeTable) -> Any:
+    fields = {one.name: one for one in _columns(spark, entry)}
+    rows: list[tuple[str, str, str | None]] = [
+        (name, one.dataType.simpleString(), one.metadata.get("comment")) for name, one in fields.items()
+    ]
+    if entry.partition_columns:
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += [
+            (name, fields[name].dataType.simpleString(), fields[name].metadata.get("comment"))
+            for name in entry.partition_columns
+        ]
+    if statement.extended:
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows += [(key, value, "") for key, value in _details(entry).items()]
+    return spark.createDataFrame(rows, _DESCRIBED)
+
+
+def _details(entry: Entry) -> dict[str, str]:
+    listed = ", ".join(f"{key}={value}" for key, value in sorted(entry.properties.items()))
+    details = {
+        "Catalog": SPARK_CATALOG,
+        "Database": entry.name[0],
+        "Table": entry.name[1],
+        "Type": "MANAGED" if entry.managed else "EXTERNAL",
+        "Provider": "hudi",
+        "Comment": entry.comment or "",
+        "Table Properties": f"[{listed}]",
+        "Location": entry.path,
+    }
+    return {key: value for key, value in details.items() if value}
+
+
+def _show_create(spark: Any, entry: Entry, statement: ShowCreateTable) -> Any:
+    columns = [f"  {one.name} {one.dataType.simpleString().upper()}{_comment(one)}" for one in _columns(spark, entry)]
+    parts = [f"CREATE TABLE {SPARK_CATALOG}.{entry} (", ",\n".join(columns) + ")", "USING hudi"]
+    if entry.partition_columns:
+        parts.append(f"PARTITIONED BY ({', '.join(entry.partition_columns)})")
+    if not entry.managed:
+        parts.append(f"LOCATION {_text(entry.path)}")
+    if entry.comment:
+        parts.append(f"COMMENT {_text(entry.comment)}")
+    shown = {key: value for key, value in sorted(entry.properties.items()) if key not in _HIDDEN}
+    if shown:
+        pairs = ",\n".join(f"  {_text(key)} = {_text(value)}" for key, value in shown.items())
+        parts.append(f"TBLPROPERTIES (\n{pairs})")
+    return spark.createDataFrame([("\n".join(parts) + "\n",)], "createtab_stmt string")
+
+
+def _comment(column: Any) -> str:
+    comment = column.metadata.get("comment")
+    return f" COMMENT {_text(comment)}" if comment else ""
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _show_properties(spark: Any, entry: Entry, statement: ShowProperties) -> Any:
+    shown = sorted(entry.properties.items())
+    if statement.key is not None:
+        missing = f"Table {entry} does not have property: {statement.key}"
+        shown = [(statement.key, entry.properties.get(statement.key, missing))]
+    return spark.createDataFrame(shown, "key string, value string")
+
+
+DESCRIPTIONS: Mapping[type, Callable[[Any, Entry, Any], Any]] = {
+    DescribeTable: _describe,
+    ShowCreateTable: _show_create,
+    ShowProperties: _show_properties,
+}
+"""By type of the statement: (session, table, statement) -> a DataFrame."""

@@ -1,0 +1,158 @@
+"""Queries over Hudi tables by name.
+
+::
+
+    text ─► references ─► catalog: Hudi? ─► hudi_fast.read ─► temporary view ─┐
+              └──────────── everything else stays as written ────────────────┴─► text ─► Spark's own sql()
+
+Spark resolves the temporary views while it analyzes the statement; on classic Spark they are dropped afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hudi_fast.api import read
+from hudi_fast.errors import ConfigError
+from hudi_fast.spark.session import is_classic
+from hudi_fast.spark_api.dropin.names import defined
+from hudi_fast.spark_api.sql.catalog import Entry, ViewEntry, find_entry, is_taken
+from hudi_fast.spark_api.sql.reading import original_sql, read_entry, session_options
+from hudi_fast.spark_api.sql.table_functions import TABLE_FUNCTIONS
+from hudi_fast.sql_text.cursor import Cursor
+from hudi_fast.sql_text.references import Edit, Reference, edited, references_in
+
+__all__ = ["Tables", "is_query", "query", "read_named", "tables_of"]
+
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "(")
+_NUMBERS = itertools.count()
+
+
+def is_query(text: str) -> bool:
+    """Whether a statement is a query, or ``EXPLAIN`` of one."""
+    cursor = Cursor(text)
+    return any(cursor.sees(word) for word in _QUERIES)
+
+
+def query(spark: Any, text: str, args: Any = None) -> Any:
+    """The rows of a query whose names may be those of Hudi tables: a DataFrame."""
+    with tables_of(spark) as tables:
+        return original_sql(spark, tables.rewritten(text), args)
+
+
+def read_named(spark: Any, parts: Sequence[str]) -> Any | None:
+    """The rows of a Hudi table, or of a view over some, by its name; None where Spark alone knows the name."""
+    with tables_of(spark) as tables:
+        return tables.frame_of(tuple(parts))
+
+
+@contextmanager
+def tables_of(spark: Any) -> Iterator[Tables]:
+    """The Hudi tables of one statement."""
+    tables = Tables(spark)
+    try:
+        yield tables
+    finally:
+        tables.close()
+
+
+class Tables:
+    """Replaces names of Hudi tables in texts by temporary views; see :func:`tables_of`."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._views: dict[tuple[Any, ...], str | None] = {}
+
+    def rewritten(self, text: str, database: str | None = None) -> str:
+        """The text with temporary views in place of Hudi tables.
+
+        Args:
+            text: a query, or an expression with subqueries.
+            database: that of unqualified names; None for the session's.
+        """
+        edits: list[Edit] = []
+        for one in references_in(text):
+            parts = one.name.parts
+            bare = database is not None and one.arguments is None and len(parts) == 1
+            if bare and defined(self._spark, parts[0]) is None:
+                parts = (str(database), *parts)
+            view = self._view(parts, one)
+            if view is None and len(parts) > len(one.name.parts) and is_taken(self._spark, parts):
+                edits.append(Edit(one.name.start, one.name.start, f"`{database}`."))
+            if view is None:
+                continue
+            sampled = text[one.end :].lstrip()[:11].upper() == "TABLESAMPLE"
+            alias = "" if one.alias or sampled else f" AS `{one.name.parts[-1]}`"
+            edits.append(Edit(one.name.start, one.end, f"{view}{alias}"))
+            edits += [Edit(start, end, "") for start, end in one.prefixes]
+        return edited(text, edits)
+
+    def frame_of(self, parts: tuple[str, ...], moment: tuple[str, str] | None = None) -> Any | None:
+        """The rows of a Hudi table, or of a view over some; None for other names.
+
+        Args:
+            parts: of the name.
+            moment: of time travel, as in :class:`~hudi_fast.sql_text.references.Reference`.
+        """
+        said = defined(self._spark, parts[0]) if len(parts) == 1 else None
+        if said is not None and not said.query:
+            return read(self._spark, said.path, self._options(moment))
+        if said is not None:
+            return original_sql(self._spark, self.rewritten(said.query, said.database))
+        found = find_entry(self._spark, parts)
+        if isinstance(found, Entry):
+            return read_entry(self._spark, found, self._options(moment, defaults=False))
+        if isinstance(found, ViewEntry) and self.has_tables(found.text, found.database):
+            frame = original_sql(self._spark, self.rewritten(found.text, found.database))
+            return frame.toDF(*found.columns) if len(found.columns) == len(frame.columns) else frame
+        return None
+
+    def has_tables(self, text: str, database: str | None = None) -> bool:
+        """Whether a query reads a Hudi table, directly or through views."""
+        return self.rewritten(text, database) != text and any(self._views.values())
+
+    def close(self) -> None:
+        """Drop the temporary views. On Spark Connect they stay, because a DataFrame is analyzed with each action."""
+        if is_classic(self._spark):
+            for view in filter(None, self._views.values()):
+                self._spark.catalog.dropTempView(view)
+        self._views.clear()
+
+    def _view(self, parts: tuple[str, ...], one: Reference) -> str | None:
+        key = (tuple(part.lower() for part in parts), one.moment, one.arguments)
+        if key not in self._views:
+            if one.arguments is not None:
+                function = TABLE_FUNCTIONS.get(parts[0].lower())
+                frame = None if function is None else function(self._spark, one.arguments)
+            else:
+                frame = self.frame_of(parts, one.moment)
+            self._views[key] = None if frame is None else self._show(frame, key)
+        return self._views[key]
+
+    def _show(self, frame: Any, key: tuple[Any, ...]) -> str:
+        if is_classic(self._spark):
+            name = f"__hudi_fast_{next(_NUMBERS)}"
+        else:
+            name = f"__hudi_fast_{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"
+        frame.createOrReplaceTempView(name)
+        return name
+
+    def _options(self, moment: tuple[str, str] | None, defaults: bool = True) -> dict[str, str]:
+        settings = session_options(self._spark) if defaults else {}
+        return settings if moment is None else {**settings, "as.of.instant": self._instant(*moment)}
+
+    def _instant(self, kind: str, expression: str) -> str:
+        """The instant of ``AS OF``: a text or a number as it is, another expression by Spark."""
+        tokens = Cursor(expression).tokens
+        if len(tokens) == 1 and tokens[0].kind in ("string", "number"):
+            return tokens[0].text
+        if kind == "VERSION":
+            raise ConfigError(f"VERSION AS OF {expression}: expected an instant, as a number or a text.")
+        row = original_sql(self._spark, f"SELECT date_format({expression}, 'yyyy-MM-dd HH:mm:ss.SSS')").first()
+        if row[0] is None:
+            raise ConfigError(f"TIMESTAMP AS OF {expression}: the expression is null.")
+        return str(row[0])
