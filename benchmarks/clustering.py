@@ -17,8 +17,8 @@ from hudi_fast.kernels import warm_up
 
 from hudi_fast import write
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.rows import group_input
+from hudi_fast.services.clustering.run import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice

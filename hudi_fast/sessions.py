@@ -55,7 +55,7 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
     if spark is None:
         return TableSession(storage, settings, ThreadBackend(settings.write.threads, storage.is_local))
     from hudi_fast.spark.backend import SparkBackend
-    from hudi_fast.spark.catalogs import sync_defaults
+    from hudi_fast.spark.session import sync_defaults
 
     limit = settings.write.driver_max_bytes
     backend = SparkBackend(

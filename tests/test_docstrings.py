@@ -115,4 +115,4 @@ def test_examples_run(name: str) -> None:
 
 
 def test_the_table_object_has_examples() -> None:
-    assert doctest.testmod(importlib.import_module("hudi_fast.table")).attempted >= 6
+    assert doctest.testmod(importlib.import_module("hudi_fast.table.hudi_table")).attempted >= 6

@@ -29,6 +29,7 @@ OUTSIDE = {
     "locking": {"numpy", "kazoo"},
     "hive": {"thriftpy2"},
     "reading": {"pyarrow", "numpy", "pandas", "polars", "duckdb"},
+    "table": {"pyarrow", "pandas", "polars", "duckdb"},
     "sql_text": {"pyarrow", "sqlglot"},
     "local_sql": {"pyarrow", "sqlglot", "duckdb"},
 }

@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from hudi_fast.catalogs.described import PATH_KEY, catalog_tables, is_old
 from hudi_fast.catalogs.entries import Catalog, CatalogColumn, CatalogPartition, CatalogTable
 from hudi_fast.catalogs.partition_values import default_extractor, partition_values
-from hudi_fast.catalogs.written_partitions import SyncPoint, current_point, partitions_since
 from hudi_fast.config.sync_options import SyncOptions
 from hudi_fast.errors import CatalogError
-from hudi_fast.view.table_state import TableState
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.table_state import TableState, read_commit
 
 __all__ = ["SyncedTable", "sync_table"]
 
@@ -89,7 +89,7 @@ def sync_table(catalog: Catalog, state: TableState, options: SyncOptions) -> lis
 
 
 def _sync_one(catalog: Catalog, state: TableState, wanted: CatalogTable, options: SyncOptions) -> SyncedTable:
-    name, newest = f"{wanted.database}.{wanted.name}", current_point(state)
+    name, newest = f"{wanted.database}.{wanted.name}", _current_point(state)
     stored = catalog.table(wanted.database, wanted.name)
     known, has_changed = None, True
     if stored is None:
@@ -180,12 +180,12 @@ def _required(catalog: Catalog, wanted: CatalogTable) -> CatalogTable:
     return found
 
 
-def _point_of(table: CatalogTable) -> SyncPoint | None:
+def _point_of(table: CatalogTable) -> _SyncPoint | None:
     requested = table.properties.get(_REQUESTED_KEY)
-    return None if requested is None else SyncPoint(requested, table.properties.get(_COMPLETION_KEY))
+    return None if requested is None else _SyncPoint(requested, table.properties.get(_COMPLETION_KEY))
 
 
-def _recorded(table: CatalogTable, location: str, newest: SyncPoint, old: bool) -> CatalogTable:
+def _recorded(table: CatalogTable, location: str, newest: _SyncPoint, old: bool) -> CatalogTable:
     times = {_REQUESTED_KEY: newest.requested} if old else {_REQUESTED_KEY: newest.requested, **_WRITER}
     if newest.completion is not None:
         times[_COMPLETION_KEY] = newest.completion
@@ -201,12 +201,12 @@ def _recorded(table: CatalogTable, location: str, newest: SyncPoint, old: bool) 
 
 
 def _partition_changes(
-    catalog: Catalog, table: CatalogTable, state: TableState, known: SyncPoint | None, options: SyncOptions
+    catalog: Catalog, table: CatalogTable, state: TableState, known: _SyncPoint | None, options: SyncOptions
 ) -> _PartitionChanges:
     """The differences between the partitions of the table and those of the catalog."""
     if options.without_partitions or not table.partition_columns:
         return _PartitionChanges()
-    since = partitions_since(state, known)
+    since = _partitions_since(state, known)
     if since is None:
         here = _with_values(state.view.lister.partitions(), table, state, options)
         there = catalog.partitions(table, None)
@@ -246,3 +246,66 @@ def _folder(location: str) -> str:
     """A location without its scheme, which catalogs change."""
     _, has_host, rest = location.partition("://")
     return (rest if has_host else location.removeprefix("file:")).rstrip("/")
+
+
+# ---- which partitions were written or dropped since a catalog was synced, by the commits on the active timeline
+#
+# Sources: ``TimelineUtils#getCommitsTimelineAfter``, ``#getWrittenPartitions``, ``#getDroppedPartitions`` (Apache Hudi
+# 1.2.0).
+
+
+@dataclass(frozen=True, slots=True)
+class _SyncPoint:
+    """How far a catalog knows the timeline.
+
+    Attributes:
+        requested: requested time of the newest completed write.
+        completion: newest completion time of a write; None before table version 8.
+    """
+
+    requested: str
+    completion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenPartitions:
+    """Partition paths: ``written`` has all that a commit names, ``dropped`` those of them that were deleted last."""
+
+    written: Sequence[str]
+    dropped: frozenset[str]
+
+
+def _current_point(state: TableState) -> _SyncPoint | None:
+    """The point of the table itself; None without a completed write."""
+    writes = state.timeline.writes()
+    if not writes:
+        return None
+    return _SyncPoint(writes[-1].requested, max((one.completion or "" for one in writes), default="") or None)
+
+
+def _partitions_since(state: TableState, point: _SyncPoint | None) -> _WrittenPartitions | None:
+    """The partitions of commits after a point; None if these are not all on the active timeline."""
+    first = state.timeline.first_write_requested
+    if point is None or first is None or point.requested < first:
+        return None
+    written: dict[str, str] = {}
+    deleted: dict[str, str] = {}
+    for instant in state.timeline.writes():
+        if not _is_after(instant, point):
+            continue
+        commit = read_commit(state.storage, state.config, instant)
+        replaced = commit.partition_to_replace_file_ids or {}
+        if commit.operation_type == "DELETE_PARTITION":
+            deleted.update(dict.fromkeys(replaced, instant.requested))
+        for partition in (*replaced, *commit.partition_to_write_stats):
+            written.setdefault(partition, "")
+        written.update(dict.fromkeys(commit.partition_to_write_stats, instant.requested))
+    dropped = frozenset(path for path, time in deleted.items() if time > written.get(path, ""))
+    return _WrittenPartitions(list(written), dropped)
+
+
+def _is_after(instant: Instant, point: _SyncPoint) -> bool:
+    """Whether a write was requested, or completed, after the point: a slow write may complete after a later one."""
+    if instant.requested > point.requested:
+        return True
+    return bool(point.completion and instant.completion and instant.completion > point.completion)

@@ -5,7 +5,7 @@
     literal, expression or text ─► parse_value ─► an expression ─► evaluate ─► a column in the requested type
 
 Text is a column (``source.fare``), or a literal as SQL writes it: ``'text'`` (a quote in it doubled), a number,
-``true``, ``false``, ``null``. Other SQL text is an expression before it comes here (:mod:`hudi_fast.dml.text`).
+``true``, ``false``, ``null``. Other SQL text is an expression before it comes here (:mod:`hudi_fast.dml.run`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,7 +22,6 @@ import pyarrow.compute as pc
 from hudi_fast.dml.assignments import assigned, is_upsert, order_values, values_of
 from hudi_fast.dml.engine import pinned_state
 from hudi_fast.dml.expressions import check_condition, mentioned, parse_value, true_of
-from hudi_fast.dml.matching import Pairs, beside, match_rows
 from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import PLACES, check_columns, identity_columns, key_filter, names_rows, read_rows, roots
 from hudi_fast.errors import ConfigError, InvalidDataError
@@ -35,7 +35,7 @@ from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["merged_rows", "updated_rows"]
+__all__ = ["Pairs", "beside", "match_rows", "merged_rows", "updated_rows"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -323,3 +323,81 @@ def _together(plan: WritePlan, change: _Change, parts: Sequence[pa.Table], check
     if checked:
         rows = rows.append_column(CHECK, pa.nulls(rows.num_rows))
     return pa.table({name: single_chunk(rows.column(name)) for name in rows.column_names}) if rows.num_rows else rows
+
+
+# ---- matches rows of the table and of the source: a hash join of row numbers, then the remaining condition
+
+
+_CROSSED = 1 << 20
+"""Pairs evaluated together in a merge without equal columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of matched rows.
+
+    Attributes:
+        target: int64[m], rows of the table.
+        source: int64[m], rows of the source.
+    """
+
+    target: Rows
+    source: Rows
+
+
+def match_rows(target: pa.Table, source: pa.Table, spec: MergeSpec, condition: pc.Expression | None) -> Pairs:
+    """The matching pairs of rows, in the order of the table's rows.
+
+    Args:
+        target: rows of the table.
+        source: rows of the source; its join columns have the table's types.
+        spec: the merge.
+        condition: condition in addition to the equal columns.
+
+    Raises:
+        ConfigError: the condition does not fit the columns.
+    """
+    found = []
+    for pairs in _joined(target, source, spec) if spec.pairs else _crossed(target.num_rows, source.num_rows):
+        if condition is not None and len(pairs.target):
+            kept = true_of(condition, beside(target, source, pairs, spec), "on")
+            pairs = Pairs(pairs.target[kept], pairs.source[kept])
+        found.append(pairs)
+    rows = np.concatenate([one.target for one in found] or [np.zeros(0, dtype=np.int64)])
+    sources = np.concatenate([one.source for one in found] or [np.zeros(0, dtype=np.int64)])
+    order = np.lexsort((sources, rows))
+    return Pairs(rows[order], sources[order])
+
+
+def beside(target: pa.Table, source: pa.Table, pairs: Pairs, spec: MergeSpec) -> pa.Table:
+    """The columns of both rows of each pair, with the prefixes used in conditions and values."""
+    left, right = gather(target, pairs.target), gather(source, pairs.source)
+    names = [
+        f"{alias}.{name}" for alias, one in zip(spec.aliases, (left, right), strict=True) for name in one.column_names
+    ]
+    return pa.table([*left.columns, *right.columns], names=names)
+
+
+def _joined(target: pa.Table, source: pa.Table, spec: MergeSpec) -> Iterator[Pairs]:
+    keys = [f"key{number}" for number in range(len(spec.pairs))]
+    left = pa.table([_as_compared(target.column(one)) for one, _ in spec.pairs], names=keys)
+    right = pa.table([_as_compared(source.column(one)) for _, one in spec.pairs], names=keys)
+    left = left.append_column("target", pa.array(np.arange(target.num_rows)))
+    right = right.append_column("source", pa.array(np.arange(source.num_rows)))
+    found = left.join(right, keys, join_type="inner")
+    yield Pairs(found.column("target").to_numpy(), found.column("source").to_numpy())
+
+
+def _as_compared(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column whose equal values have equal bits, by which Arrow joins: zero has two signs, and NaN many forms."""
+    if not pa.types.is_floating(column.type):
+        return column
+    numbers = pc.add(column.cast(pa.float64()), 0.0)  # a negative zero becomes zero
+    return pc.if_else(pc.is_nan(numbers), math.nan, numbers)
+
+
+def _crossed(targets: int, sources: int) -> Iterator[Pairs]:
+    step = max(1, _CROSSED // max(1, sources))
+    for first in range(0, targets, step):
+        rows = np.arange(first, min(first + step, targets), dtype=np.int64)
+        yield Pairs(np.repeat(rows, sources), np.tile(np.arange(sources, dtype=np.int64), len(rows)))

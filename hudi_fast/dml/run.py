@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.assignments import partial_columns_of, unset_columns
 from hudi_fast.dml.engine import DmlEngine
-from hudi_fast.dml.expressions import check_condition
+from hudi_fast.dml.expressions import check_condition, is_literal
 from hudi_fast.dml.local import merged_rows, updated_rows
-from hudi_fast.dml.matching_columns import resolved_spec
+from hudi_fast.dml.matching_columns import column_of, resolved_spec
 from hudi_fast.dml.statement import MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import roots
-from hudi_fast.dml.text import in_expressions
 from hudi_fast.errors import ConfigError
 from hudi_fast.merging.rules import merge_rules_of
 from hudi_fast.reading.scan import filter_of
 from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.services.inline import check_inline, write_with_services
+from hudi_fast.sql_text.filters import sql_filter, sql_value
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import Engine
@@ -111,7 +111,7 @@ def merge_locally(session: TableSession, source: pa.Table, spec: MergeSpec) -> W
     source = storable_rows(source)
 
     def engine(plan: WritePlan, resolved: MergeSpec) -> Engine:
-        understood = in_expressions(resolved, plan.schema, source.schema)
+        understood = _in_expressions(resolved, plan.schema, source.schema)
         return LocalEngine(merged_rows(plan, understood, source), "local", _REASON)
 
     return run_dml(session, spec, source.column_names, engine)
@@ -157,7 +157,7 @@ _REASON = "the rows were computed in this process"
 
 def _select(session: TableSession, clause: Clause, where: pc.Expression | None, alias: str) -> WriteResult:
     def engine(plan: WritePlan, spec: MergeSpec) -> Engine:
-        (understood,) = in_expressions(spec, plan.schema, alias=alias).clauses
+        (understood,) = _in_expressions(spec, plan.schema, alias=alias).clauses
         return LocalEngine(updated_rows(plan, understood, where), "local", _REASON)
 
     return run_dml(session, MergeSpec(clauses=(clause,)), (), engine)
@@ -188,3 +188,59 @@ def _with_identity(state: TableState, schema: pa.Schema, partial: Sequence[str])
     partitioned = config.partition_fields if config.is_partitioned else ()
     named = {*partial, *roots([*config.record_key_fields, *partitioned, *config.ordering_fields])}
     return pa.schema([field for field in schema if field.name in named])
+
+
+# ---- SQL text in a DML statement without Spark: conditions and values become pyarrow.compute expressions
+#
+# ::
+#
+#     Merge | update | delete, with text ─► columns that clauses see, with types ─► the same, with expressions
+#
+# Text that is the name of a column stays text: by that, a merge is known to copy a column.
+
+
+def _in_expressions(spec: MergeSpec, target: pa.Schema, source: pa.Schema | None = None, alias: str = "") -> MergeSpec:
+    """A statement whose texts are expressions.
+
+    Args:
+        spec: the statement.
+        target: columns of the table.
+        source: columns of the source; None for an update or a delete.
+        alias: of the table in an update or a delete; empty without one.
+
+    Raises:
+        ConfigError: a text is wrong, or does not fit the columns.
+        UnsupportedFeatureError: a function that only Spark has.
+    """
+    columns = target
+    if source is not None:
+        sides = zip(spec.aliases, (target, source), strict=True)
+        columns = pa.schema([(f"{name}.{one.name}", one.type) for name, schema in sides for one in schema])
+    names = columns.names
+    clauses = tuple(_clause(clause, names, columns, alias) for clause in spec.clauses)
+    return replace(spec, condition=_condition(spec.condition, columns, alias), clauses=clauses)
+
+
+def _clause(clause: Clause, names: Sequence[str], columns: pa.Schema, alias: str) -> Clause:
+    values = clause.values
+    if values is not None:
+        values = {column: _value(column, value, names, columns, alias) for column, value in values.items()}
+    return replace(clause, condition=_condition(clause.condition, columns, alias), values=values)
+
+
+def _condition(condition: Any, columns: pa.Schema, alias: str) -> Any:
+    return sql_filter(condition, columns, alias) if isinstance(condition, str) else condition
+
+
+def _value(column: str, value: Any, names: Sequence[str], columns: pa.Schema, alias: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    plain = text.replace("`", "")
+    if alias and plain.lower().startswith(f"{alias.lower()}."):
+        plain = plain.partition(".")[2]
+    if (found := column_of(plain, names, f"column {column!r}")) is not None:
+        return found
+    if is_literal(text):
+        return text
+    return sql_value(text, columns, alias)

@@ -28,23 +28,24 @@ lock since. An owner of this machine that has ended without a release is not wai
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.errors import LockError
+from hudi_fast.errors import ConfigError, LockError
 from hudi_fast.events import note
-from hudi_fast.locking.audit import Audit, is_audited
-from hudi_fast.locking.azure_credentials import lock_storage
 from hudi_fast.locking.lock_record import DRIFT_MS, STORAGE_LOCK_PATH, LockRecord, decode_record, is_taken, put_record
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import Versioned
+from hudi_fast.storage.stored_json import stored_json
 
-__all__ = ["StorageLock", "open_storage_lock"]
+__all__ = ["AUDIT_FOLDER", "AUDIT_SWITCH", "StorageLock", "azure_sign_in", "lock_storage", "open_storage_lock"]
 
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.05, 1.0
 _RELEASE_PAUSES = (0.0, 1.0, 2.0, 4.0)
@@ -247,7 +248,7 @@ class StorageLock:
         """Body of the lease's thread: renews the lease and writes audit records."""
         audit = None
         if self._is_audited():
-            audit = Audit(self._storage, self._owner, started_ms, round(self._validity * 1000))
+            audit = _Audit(self._storage, self._owner, started_ms, round(self._validity * 1000))
             audit.record("START", started_ms)
         while not lease.stop.wait(self._renew):
             with self._guard:
@@ -360,3 +361,137 @@ class StorageLock:
 
     def _trusted_until(self, started: float) -> float:
         return started + self._validity - 2 * self._renew
+
+
+# ---- audit log of locks in storage: one file per acquisition, if auditing is enabled for the table
+#
+# ::
+#
+#     .hoodie/.locks/audit_enabled.json: true ─► .hoodie/.locks/audit/<acquired>_<owner>.jsonl: START RENEW... END
+#
+# Apache Hudi reads and writes the same files. A failure to write a record is ignored: locks do not depend on the log.
+#
+# Source: ``AuditServiceFactory``, ``StorageLockProviderAuditService``, Hudi 1.2.0.
+
+
+AUDIT_SWITCH = ".hoodie/.locks/audit_enabled.json"
+AUDIT_FOLDER = ".hoodie/.locks/audit"
+"""Path of the file that switches the audit on, and the folder of its files."""
+
+_FIELD = "STORAGE_LOCK_AUDIT_SERVICE_ENABLED"
+
+
+def is_audited(storage: Storage) -> bool:
+    """Whether the table's locks are audited: the switch file is readable and enables it."""
+    try:
+        found = storage.conditional().read(AUDIT_SWITCH)
+        return found is not None and _is_on(stored_json(found.data))
+    except (OSError, ValueError):
+        return False
+
+
+def _is_on(switch: Any) -> bool:
+    """Jackson's ``asBoolean``: true, the text ``true``, or an integer other than zero."""
+    value = switch.get(_FIELD) if isinstance(switch, dict) else None
+    return value.strip() == "true" if isinstance(value, str) else isinstance(value, int) and value != 0
+
+
+@dataclass(slots=True)
+class _Audit:
+    """The records of one acquisition.
+
+    Attributes:
+        storage: the table's storage.
+        owner: UUID of the provider.
+        started_ms: time of the acquisition in milliseconds since the epoch.
+        validity_ms: length of the lease.
+    """
+
+    storage: Storage
+    owner: str
+    started_ms: int
+    validity_ms: int
+    _lines: list[str] = field(default_factory=list)
+
+    def record(self, state: str, timestamp_ms: int, held: bool = True) -> None:
+        """Add a record and write all records; failures are ignored.
+
+        Args:
+            state: ``START``, ``RENEW`` or ``END``.
+            timestamp_ms: time of the event in milliseconds since the epoch.
+            held: whether the lease was valid at that time.
+        """
+        record = {
+            "ownerId": self.owner,
+            "transactionStartTime": self.started_ms,
+            "timestamp": timestamp_ms,
+            "state": state,
+            "lockExpiration": timestamp_ms + self.validity_ms,
+            "lockHeld": held,
+        }
+        self._lines.append(json.dumps(record, separators=(",", ":")) + "\n")
+        with contextlib.suppress(OSError):
+            path = f"{AUDIT_FOLDER}/{self.started_ms}_{self.owner}.jsonl"
+            self.storage.write_bytes(path, "".join(self._lines).encode())
+
+
+# ---- separate credentials for a lock in Azure Blob Storage
+#
+# ::
+#
+#     hoodie.write.lock.azure... ─► first credentials given, in Apache Hudi's order ─► storage for the lock
+#
+# Source: ``AzureStorageLockClient``, Hudi 1.2.0.
+
+
+_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "az")
+_SECRET = ("key", "sas", "token", "tenant", "client", "secret")
+_L = "hoodie.write.lock.azure."
+
+
+def lock_storage(storage: Storage, options: LockOptions) -> Storage:
+    """The storage for the lock: the table's storage, or one with the lock's own credentials in Azure.
+
+    Raises:
+        ConfigError: the credentials are incomplete; the message does not contain them.
+    """
+    own = azure_sign_in(options)
+    if not own or storage.uri.partition("://")[0] not in _SCHEMES:
+        return storage
+    kept = {name: value for name, value in storage.options.items() if not any(part in name.lower() for part in _SECRET)}
+    return Storage(storage.uri, {**kept, **own})
+
+
+def azure_sign_in(options: LockOptions) -> dict[str, str]:
+    """Storage options of the first credentials given; empty without credentials.
+
+    Raises:
+        ConfigError: a connection string without credentials, or an incomplete client secret.
+    """
+    if options.azure_connection_string:
+        return _of_connection(options.azure_connection_string)
+    if options.azure_sas_token:
+        return {"sas_token": options.azure_sas_token.removeprefix("?")}
+    if options.azure_managed_identity:
+        return {"client_id": options.azure_managed_identity}
+    client = {
+        "tenant_id": options.azure_tenant,
+        "client_id": options.azure_client,
+        "client_secret": options.azure_client_secret,
+    }
+    given = {name: value for name, value in client.items() if value}
+    if given and len(given) < len(client):
+        raise ConfigError(f"Give all of {_L}client.tenant.id, {_L}client.id and {_L}client.secret, or none.")
+    return given
+
+
+def _of_connection(text: str) -> dict[str, str]:
+    parts = dict(part.strip().partition("=")[::2] for part in text.split(";") if part.strip())
+    key, signature = parts.get("AccountKey"), parts.get("SharedAccessSignature")
+    if not key and not signature:
+        raise ConfigError(f"{_L}connection.string has neither AccountKey nor SharedAccessSignature.")
+    found = {"account_key": key} if key else {"sas_token": str(signature).removeprefix("?")}
+    account, endpoint = parts.get("AccountName", ""), parts.get("BlobEndpoint", "").rstrip("/")
+    if account and endpoint.endswith(f"/{account}"):  # an emulator, where the account is a folder
+        found["endpoint_url"] = endpoint.removesuffix(f"/{account}")
+    return found

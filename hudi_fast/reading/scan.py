@@ -16,7 +16,7 @@ block while the queue of batches is full.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.config.read_options import ReadOptions
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, FileGoneError
 from hudi_fast.events import phase
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, with_meta
 from hudi_fast.index.tagging import BucketSettings
@@ -32,7 +32,6 @@ from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.conditions import Anything, Condition, RowFilter
 from hudi_fast.reading.in_threads import in_threads
-from hudi_fast.reading.pinned_commits import require_files_present
 from hudi_fast.reading.prune import path_columns
 from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
 from hudi_fast.reading.skipping.buckets import bucket_settings
@@ -41,6 +40,8 @@ from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.concurrency import reads_at_once
 from hudi_fast.storage.failures import told_while_read
 from hudi_fast.storage.thread_pool import ThreadPool
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.view.cleaned_files import cleaned_since
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
@@ -55,6 +56,7 @@ __all__ = [
     "output_schema",
     "plan_scan",
     "readable_schema",
+    "require_files_present",
     "scan_batches",
     "scan_table",
 ]
@@ -356,3 +358,46 @@ def check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[st
         if reason.startswith("No match for"):  # the rest of the message is the whole schema
             reason = f"{reason.partition(' in ')[0]}; the table has {list(columns)}."
         raise ConfigError(f"The filter {filter_} does not fit the table: {reason}") from error
+
+
+# ---- check that a pinned state is still complete, after the files of a query have been listed
+#
+# ::
+#
+#     timeline now ─► writes of the state that were rolled back meanwhile        ─► read again
+#                 ─► newest slices of the state that cleans deleted meanwhile    ─► read again
+#
+# A rollback makes a commit invisible before it deletes files. So if the commit is still visible, all its files
+# existed when they were listed. Otherwise some folders may have been listed before the deletion and others after it,
+# and the files that the commit replaced would be missing as well. Files that are deleted later cause an error when
+# they are opened.
+
+
+def require_files_present(state: TableState, listed: Set[str]) -> None:
+    """Check that the listed files are those of the state.
+
+    ``listed`` are the partition paths whose files were listed.
+
+    Raises:
+        FileGoneError: a write of the state was rolled back, or a clean deleted a file of it, before all was listed.
+    """
+    now = load_timeline(state.storage, state.config)
+    as_of = state.view.as_of
+    for one in state.timeline.writes():
+        if one.requested == state.uncommitted:
+            continue
+        if (as_of is None or one.requested <= as_of) and not now.is_completed_or_archived(one.requested):
+            raise FileGoneError(
+                f"The {one.action} {one.requested} of {state.storage.uri} was rolled back after the query was "
+                "planned. Read again.",
+                f"{state.config.timeline_folder}/{one.file_name}",
+            )
+    removed = tuple(cleaned_since(state, now))
+    pruned = {*state.view.lister.partitions()} - listed if removed else set()
+    for file in removed:
+        if file.partition not in pruned:
+            raise FileGoneError(
+                f"The clean {file.clean.requested} deleted a file of {state.storage.uri} after the query was planned. "
+                "Read again.",
+                file.path,
+            )

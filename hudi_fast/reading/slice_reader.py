@@ -6,7 +6,7 @@
     with log files ───── merged_slice: log merged into the base ────┼─► columns from the path ─► filter ─► batches
     unmerged, optional ─ base file's rows, then those of the log ───┘
 
-An incremental query whose log files hold partial rows reads the whole slice (:mod:`hudi_fast.reading.whole_slice`).
+An incremental query whose log files hold partial rows reads the whole slice (:mod:`hudi_fast.reading.slice_reader`).
 
 Callers that read base files themselves request only the rows from the log, and the numbers of the base rows that these
 replace (:func:`log_rows_of_slice`, :func:`hidden_rows`). One of the two reads keys of the base file, not both.
@@ -17,7 +17,7 @@ filter skips row groups by their statistics; log rows that replace rows of a ski
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -28,23 +28,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.base_file import BaseFileReader
-from hudi_fast.formats.log.blocks import LogBlock
+from hudi_fast.formats.log.blocks import HeaderKey, LogBlock
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import folded_log_rows, log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.merging.stored_columns import plan_stored
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.conditions import RowFilter
 from hudi_fast.reading.prune import known_partition_values, matching_row_groups, typed_partition_values
-from hudi_fast.reading.whole_slice import has_partial_rows, whole_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.renamed_base import RenamedBase
-from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.slices import FileSlice, latest_slices
 
-__all__ = ["HiddenRows", "SliceScan", "hidden_rows", "log_rows_of_slice", "read_slice"]
+__all__ = ["HiddenRows", "SliceScan", "has_partial_rows", "hidden_rows", "log_rows_of_slice", "read_slice"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -94,7 +94,7 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         and not scan.unmerged
         and has_partial_rows(blocks)
     ):
-        merge, slice_ = whole_slice(scan.merge, slice_)
+        merge, slice_ = _whole_slice(scan.merge, slice_)
         scan, blocks = replace(scan, merge=merge), visible_blocks(merge, slice_)
     base = slice_.base_file
     with nullcontext() if base is None else open_base(scan.storage, base) as reader:
@@ -305,3 +305,34 @@ def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> di
             f"{partition!r} of key generator {scan.config.key_generator} does not give their values."
         )
     return fill | {name: known.get(name, pa.scalar(None, scan.schema.field(name).type)) for name in missing}
+
+
+# ---- complete the file slice of an incremental query that has partial rows
+#
+# A partial update logs some columns; earlier commits, which may be outside the query's range, wrote the others. The
+# rows at the end of the range are computed from all files of the slice, and the query keeps the rows that the range
+# wrote. This lists the files of the partition; no other incremental query does.
+
+
+def has_partial_rows(blocks: Sequence[LogBlock]) -> bool:
+    """Whether rows of these blocks lack columns."""
+    return any(block.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true" for block in blocks)
+
+
+def _whole_slice(merge: SliceMerge, part: FileSlice) -> tuple[SliceMerge, FileSlice]:
+    """The merge settings and the complete slice, with files from before the range.
+
+    ``part`` has the files of the slice that are in the query's range.
+
+    Raises:
+        ConfigError: earlier files are missing.
+    """
+    view = open_state(merge.storage, merge.as_of).view
+    found = next((one for one in latest_slices(view, part.partition) if one.file_id == part.file_id), None)
+    if found is None or not {log.path for log in part.log_files} <= {log.path for log in found.log_files}:
+        raise ConfigError(
+            f"Commits in the range updated only some columns of rows of {merge.storage.uri}, and a clean has deleted "
+            f"the files of file group {part.file_id} with the other columns. Begin later, use a change query, or "
+            "write whole rows in updates (hoodie.spark.sql.merge.into.partial.updates=false)."
+        )
+    return replace(merge, commit_times=None), found

@@ -11,7 +11,7 @@ Source: ``BaseHoodieTableServiceClient`` (Hudi 1.2.0).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -27,7 +27,15 @@ from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, publish, recover, require_not_undone, undone_on_failure
 
-__all__ = ["begin_service", "commit_service", "figures_of", "file_plan", "recover_with_metadata", "stats_by_partition"]
+__all__ = [
+    "begin_service",
+    "bytes_read",
+    "commit_service",
+    "figures_of",
+    "file_plan",
+    "recover_with_metadata",
+    "stats_by_partition",
+]
 
 
 def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
@@ -125,3 +133,11 @@ def figures_of(stats: Iterable[WriteStat]) -> dict[str, int]:
         "files": len(some),
         "bytes": sum(stat.file_size for stat in some),
     }
+
+
+# ---- the cost of the units of a service plan
+
+
+def bytes_read(metrics: Mapping[str, float]) -> float:
+    """Bytes that a unit reads, as its plan estimates them (``CompactionStrategy``, Hudi 1.2.0)."""
+    return metrics.get("TOTAL_IO_READ_MB", 0.0) * (1 << 20) + metrics.get("TOTAL_LOG_FILES_SIZE", 0.0)

@@ -15,8 +15,10 @@ A Spark job takes a tenth of a second or two. Threads of the driver execute work
 from __future__ import annotations
 
 import pickle
+import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -24,12 +26,11 @@ from pyspark.errors import PySparkException
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError
-from hudi_fast.events import Listener
+from hudi_fast.events import Completed, Listener, Phase, without_secrets
 from hudi_fast.metadata_table.updates.produce_base import RecordSource
 from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
 from hudi_fast.reading.scan import plan_scan, readable_schema
 from hudi_fast.spark.arrow import collect, is_local, parallelism
-from hudi_fast.spark.job_descriptions import JobDescriptions
 from hudi_fast.spark.reading.reader import frame_of
 from hudi_fast.spark.services.metadata import visit_groups, write_records
 from hudi_fast.spark.services.tasks import in_tasks
@@ -83,7 +84,7 @@ class SparkBackend:
         files_are_local: bool = False,
     ) -> None:
         self.spark = spark
-        self.listeners: tuple[Listener, ...] = (JobDescriptions(spark),)
+        self.listeners: tuple[Listener, ...] = (_JobDescriptions(spark),)
         self._driver = ThreadBackend(is_local=files_are_local)
         self._unit_bytes = unit_bytes
         self._record_bytes = record_bytes * (_LOCAL_FACTOR if is_local(spark) else 1)
@@ -196,3 +197,58 @@ def _deleting(storage: Storage, sent: Any) -> Callable[[Batches], Batches]:
                 yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["answer"])
 
     return run
+
+
+# ---- descriptions of Spark jobs: the Spark UI shows which phase of which table and instant a job belongs to
+#
+# On classic Spark a phase sets ``spark.job.description`` of its thread. The caller's job group stays, because the
+# group is what the caller or a streaming query cancels; the caller's own description returns when the call ends.
+# Spark Connect has no descriptions of jobs, but tags, which its UI lists.
+
+
+_PROPERTY = "spark.job.description"
+_NOT_IN_TAGS = re.compile(r"[,\s]+")
+
+
+class _JobDescriptions:
+    """A listener that describes the jobs of each phase.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._context = getattr(spark, "_sc", None)
+        self._thread = threading.local()
+
+    def begun(self, phase: Phase) -> None:
+        """Describe the jobs of a phase."""
+        text = f"hudi_fast: {phase.name} {without_secrets(phase.table)} {phase.instant}".strip()
+        texts = self._thread.__dict__.setdefault("texts", [])
+        if not texts and self._context is not None:
+            self._thread.callers = self._context.getLocalProperty(_PROPERTY)
+        texts.append(text)
+        if self._context is None:
+            self._tag("addTag", text)
+        else:
+            self._context.setLocalProperty(_PROPERTY, text)
+
+    def advanced(self, phase: Phase) -> None:
+        """Nothing to do."""
+
+    def ended(self, phase: Phase) -> None:
+        """Return to the description of the phase around it, or to the caller's."""
+        texts = self._thread.texts
+        text = texts.pop()
+        if self._context is None:
+            self._tag("removeTag", text)
+        else:
+            self._context.setLocalProperty(_PROPERTY, texts[-1] if texts else self._thread.callers)
+
+    def completed(self, done: Completed) -> None:
+        """Nothing to do."""
+
+    def _tag(self, method: str, text: str) -> None:
+        with suppress(AttributeError):  # a session without tags
+            getattr(self._spark, method)(_NOT_IN_TAGS.sub(" ", text).replace(" ", "_"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from hudi_fast.spark.java import text_map
+from hudi_fast.config.sync_options import SyncOptions
 
-__all__ = ["ORIGINAL", "as_it_was", "is_classic", "session_settings"]
+__all__ = ["ORIGINAL", "as_it_was", "is_classic", "session_settings", "sync_defaults", "text_map"]
 
 ORIGINAL = "_hudi_fast_wraps"
 """Attribute of a wrapped method: the original method."""
@@ -31,3 +32,35 @@ def is_classic(spark: Any) -> bool:
 def as_it_was(method: Any) -> Any:
     """A PySpark method without hudi_fast's wrapper."""
     return getattr(method, ORIGINAL, method)
+
+
+# ---- what syncing a catalog takes from a session: its metastore and its version
+
+
+_URIS_KEY = "hive.metastore.uris"
+
+
+def sync_defaults(spark: Any, options: SyncOptions) -> SyncOptions:
+    """The options, with the session's metastore and version where they name none."""
+    context = getattr(spark, "_jsc", None)
+    if context is None:
+        uris = spark.conf.get(f"spark.hadoop.{_URIS_KEY}", None)
+    else:
+        uris = context.hadoopConfiguration().get(_URIS_KEY)
+    return replace(
+        options,
+        metastore_uris=options.metastore_uris or uris or None,
+        spark_version=options.spark_version or spark.version,
+    )
+
+
+# ---- values of Java and Scala objects, each in one call to Java
+
+
+_SEPARATOR = "\u0001"
+
+
+def text_map(scala_map: Any) -> dict[str, str]:
+    """A Scala map from text to text."""
+    entries = filter(None, str(scala_map.mkString(_SEPARATOR)).split(_SEPARATOR))
+    return dict(entry.split(" -> " if " -> " in entry else ",", 1) for entry in entries)

@@ -17,7 +17,7 @@ from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
-from hudi_fast.formats.lance.package import lance_files
+from hudi_fast.formats.lance.read import lance_files
 from hudi_fast.formats.lance.types import map_columns
 from hudi_fast.formats.lance.write import LanceSettings
 from hudi_fast.formats.log.cdc_records import check_cdc_mode

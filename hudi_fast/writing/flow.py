@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.write_options import WriteOptions
@@ -47,19 +48,20 @@ from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.schema.changes import SchemaChange
 from hudi_fast.timeline.announced_changes import announce, apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.view.slices import TableView, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine, PlannedEngine
 from hudi_fast.writing.bucket_ranges import change_counts, confirm_ranges, renewed_ranges, save_ranges
 from hudi_fast.writing.conflicts.checks import (
     Pinned,
     check_mode,
+    conflict_of_missing_file,
     pin,
     plan_with_merged_schema,
     require_no_conflicts,
     require_no_other_commit,
 )
 from hudi_fast.writing.conflicts.early import early_detection
-from hudi_fast.writing.conflicts.missing_files import conflict_of_missing_file
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.located import refuse_large_scan
 from hudi_fast.writing.metadata_commit import (
@@ -75,7 +77,6 @@ from hudi_fast.writing.overwrite_in_place import changed_properties, require_sam
 from hudi_fast.writing.pending_clusterings import release_all, release_groups
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.preview import WritePreview
-from hudi_fast.writing.replace import REPLACING, replaced_groups
 from hudi_fast.writing.schema_commit import overwritten_ids, record_schema, schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import (
@@ -90,7 +91,7 @@ from hudi_fast.writing.transaction import (
     withdraw,
 )
 
-__all__ = ["WriteResult", "preview_write", "run_write", "write_at"]
+__all__ = ["WriteResult", "preview_write", "replaced_groups", "run_write", "write_at"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds
 _RANDOM = random.SystemRandom()  # leaves the caller's seeded `random` untouched
@@ -301,7 +302,7 @@ def _write_in(
         state = ensure_metadata(session, plan)
         refuse_large_scan(plan, state, options.index_fallback_max_bytes)
         pinned = pin(state, options)
-        transaction = begin(session, plan.committed_as.upper(), plan.committed_as in REPLACING, requested)
+        transaction = begin(session, plan.committed_as.upper(), plan.committed_as in _REPLACING, requested)
     step.instant = transaction.instant.requested
     with rolled_back_on_failure(transaction):
         if state.timeline == drafted.timeline:
@@ -380,7 +381,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
 
 def _new_ranges(session: TableSession, plan: WritePlan, metadata: CommitMetadata) -> list[HashingMetadata]:
     """Consistent hashing: the ranges of partitions whose rows the write replaces."""
-    if plan.committed_as not in REPLACING:
+    if plan.committed_as not in _REPLACING:
         return []
     bucket, written = plan.index.bucket, {}
     if bucket is not None and bucket.engine != "SIMPLE":
@@ -475,7 +476,7 @@ def _metadata(
         by_partition,
         {**options.extra_metadata, **schema_metadata(plan)},
         plan.committed_as.upper(),
-        partition_to_replace_file_ids=dict(replaced) if plan.committed_as in REPLACING else None,
+        partition_to_replace_file_ids=dict(replaced) if plan.committed_as in _REPLACING else None,
     )
 
 
@@ -492,3 +493,65 @@ def _result(instant: str, operation: str, stats: list[WriteStat], started: float
         plan=outcome.plan,
         reason=outcome.reason,
     )
+
+
+# ---- the file groups that a replace commit replaces (insert_overwrite, insert_overwrite_table,
+#
+# ``delete_partition``).
+
+
+_STAR, _ANY = re.compile(r"\*|%2A"), "(?s:.*)"
+
+_REPLACING = frozenset({"insert_overwrite", "insert_overwrite_table", "delete_partition"})
+"""Operations that replace file groups."""
+
+
+def replaced_groups(
+    plan: WritePlan, view: TableView, options: WriteOptions, written: Iterable[str]
+) -> dict[str, list[str]]:
+    """Replaced file ids by partition path; empty for operations that do not replace file groups.
+
+    Args:
+        plan: the write.
+        view: the pinned view of the table, which lacks file groups of the write itself.
+        options: names partitions to delete.
+        written: partition paths that received rows (or, for ``delete_partition``, that rows named).
+
+    Raises:
+        CommitConflictError: a pending service is about to rewrite a file group: a clustering, or for
+            ``delete_partition`` a compaction too.
+    """
+    if plan.committed_as not in _REPLACING:
+        return {}
+    existing = view.lister.partitions()
+    if plan.committed_as == "insert_overwrite_table":
+        wanted = list(existing)
+    elif plan.operation == "delete_partition" and options.partitions_to_delete:
+        wanted = [name for name in existing if _matches(name, options.partitions_to_delete)]
+    else:
+        static = options.static_overwrite_partitions if plan.operation == "insert_overwrite" else ()
+        named = set(static or written)
+        wanted = [name for name in existing if name in named]
+    replaced = {name: [one.file_id for one in latest_slices(view, name)] for name in wanted}
+    _refuse_planned(plan, view, replaced)
+    return {name: ids for name, ids in replaced.items() if ids}
+
+
+def _refuse_planned(plan: WritePlan, view: TableView, replaced: Mapping[str, Iterable[str]]) -> None:
+    planned = dict.fromkeys(view.pending_groups, "clustering")
+    if plan.operation == "delete_partition":
+        planned |= {group: f"compaction {instant}" for group, instant in view.pending_compactions.items()}
+        planned |= {group: f"log compaction {instant}" for group, instant in view.pending_log_compactions.items()}
+    blocked = [
+        (name, one, planned[name, one]) for name, ids in replaced.items() for one in ids if (name, one) in planned
+    ]
+    if blocked:
+        raise CommitConflictError(
+            f"{plan.committed_as} on {plan.storage.uri} would replace file groups that a pending clustering or "
+            f"compaction is going to rewrite: {blocked}. Run or roll back the service first."
+        )
+
+
+def _matches(partition: str, patterns: Iterable[str]) -> bool:
+    """A pattern from a partition path: a star, plain or url-encoded, matches any text; other characters are literal."""
+    return any(re.fullmatch(_ANY.join(map(re.escape, _STAR.split(each))), partition) for each in patterns)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.bootstrapping.plan import BootstrapPlan, bootstrap_plan
-from hudi_fast.bootstrapping.rows import copied_batches, copied_rows
+from hudi_fast.bootstrapping.run import copied_batches, copied_rows
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.storage.base import Storage
 

@@ -1,6 +1,6 @@
 """Bootstraps: what becomes of a folder, what is refused, and everything else that is done to such tables.
 
-Modules: hudi_fast.bootstrapping.skeletons.
+Modules: hudi_fast.bootstrapping.run.
 """
 
 from __future__ import annotations

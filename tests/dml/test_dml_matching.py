@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyarrow.compute import field
 
 from hudi_fast.dml import matching
-from hudi_fast.dml.matching import Pairs, beside, match_rows
+from hudi_fast.dml.local import Pairs, beside, match_rows
 from hudi_fast.dml.statement import MergeSpec
 
 KEYS = st.lists(st.one_of(st.none(), st.integers(0, 4)), max_size=12)

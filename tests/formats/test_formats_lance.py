@@ -1,6 +1,6 @@
 """Lance base files: rows, ranges of rows, Hudi's keys, types, files on other storage, damage.
 
-Modules: hudi_fast.formats.lance.package, hudi_fast.formats.lance.types, hudi_fast.formats.lance.local_file,
+Modules: hudi_fast.formats.lance.read, hudi_fast.formats.lance.types, hudi_fast.formats.lance.local_file,
 hudi_fast.formats.lance.decoder, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.read,
 hudi_fast.formats.lance.write.
 """
@@ -25,8 +25,7 @@ from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError, Hudi
 from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.lance import decoding
-from hudi_fast.formats.lance.package import lance_files
-from hudi_fast.formats.lance.read import open_lance_file
+from hudi_fast.formats.lance.read import lance_files, open_lance_file
 from hudi_fast.formats.lance.types import table_schema
 from hudi_fast.formats.lance.write import LanceSettings, LanceWriter
 from hudi_fast.formats.vectors import vector_type

@@ -1,7 +1,7 @@
 """ORC base files: rows, stripes, Hudi's keys, time zones of writers, damage.
 
 Modules: hudi_fast.formats.orc.timestamps, hudi_fast.formats.orc.stripe, hudi_fast.formats.orc.sections,
-hudi_fast.formats.orc.checks.
+hudi_fast.formats.orc.read.
 """
 
 from __future__ import annotations

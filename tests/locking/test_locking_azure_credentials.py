@@ -8,7 +8,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.locking.azure_credentials import azure_sign_in, lock_storage
+from hudi_fast.locking.in_storage import azure_sign_in, lock_storage
 from hudi_fast.storage.base import Storage
 
 CONNECTION = "connection__string"

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.locking import in_storage
-from hudi_fast.locking.audit import AUDIT_FOLDER, AUDIT_SWITCH
-from hudi_fast.locking.in_storage import StorageLock
+from hudi_fast.locking.in_storage import AUDIT_FOLDER, AUDIT_SWITCH, StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, decode_record, encode_record, is_taken
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.storage.base import Storage

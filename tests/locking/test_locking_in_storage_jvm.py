@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.locking.audit import AUDIT_FOLDER, AUDIT_SWITCH
-from hudi_fast.locking.in_storage import StorageLock
+from hudi_fast.locking.in_storage import AUDIT_FOLDER, AUDIT_SWITCH, StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, encode_record
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import LinePeer, contend, python_lock

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.merging.fold_rounds import fold_by_merger
+from hudi_fast.merging.fold import fold_by_merger
 from hudi_fast.merging.log_entries import LogEntries
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_fast.metadata_table.updates import late_file as module
-from hudi_fast.metadata_table.updates.late_file import late_file
+from hudi_fast.metadata_table.updates.groups import late_file
 from hudi_fast.storage.base import Storage
 
 

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.records import decode_records
-from hudi_fast.metadata_table.stat_decimals import decimals_of_bytes, minimal_bytes
 from hudi_fast.metadata_table.stat_values import (
     STAT_VALUE,
     ValueType,
+    decimals_of_bytes,
     indexed_columns,
     is_indexable,
+    minimal_bytes,
     unwrap_values,
     wrap_values,
 )

@@ -61,7 +61,7 @@ WRITING = (
     ),
     Mutant(
         name="writing-torn-command-block-counts",
-        file="hudi_fast/writing/rollback_logs.py",
+        file="hudi_fast/writing/rollback.py",
         before="if log.path in marked and log.size >= len(block)}",
         after="if log.path in marked}",
         harm="On a table of version 6 an interrupted rollback is complete although its command block is not.",

@@ -1,6 +1,6 @@
 """Change queries: the answers of real Hudi, and a model's over tables that are written here.
 
-Modules: hudi_fast.reading.incremental.cdc_replay.
+Modules: hudi_fast.reading.incremental.cdc.
 """
 
 from __future__ import annotations

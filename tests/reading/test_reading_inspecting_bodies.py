@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.reading.inspecting.bodies import describe_completed, describe_pending
+from hudi_fast.reading.inspecting.history import describe_completed, describe_pending
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
 from hudi_fast.timeline.plans import CleanMetadata, encode_clean_metadata
 

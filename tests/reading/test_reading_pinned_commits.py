@@ -9,8 +9,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.errors import FileGoneError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock
-from hudi_fast.reading.pinned_commits import require_files_present
-from hudi_fast.reading.whole_slice import has_partial_rows
+from hudi_fast.reading.scan import require_files_present
+from hudi_fast.reading.slice_reader import has_partial_rows
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows

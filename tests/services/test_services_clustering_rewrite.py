@@ -29,8 +29,8 @@ from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.parquet.row_groups import read_footer
 from hudi_fast.services.clustering.ahead import ahead
 from hudi_fast.services.clustering.ordering import order_rows
-from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.rows import group_input
+from hudi_fast.services.clustering.run import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
 from hudi_fast.services.clustering.work import Ordering
 from hudi_fast.storage.base import Storage

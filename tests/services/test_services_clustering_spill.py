@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.services.clustering import spill
-from hudi_fast.services.clustering.spill import SpilledRows
+from hudi_fast.services.clustering.ordered_rows import SpilledRows
 
 SCHEMA = pa.schema({"n": pa.int64(), "text": pa.string()})
 

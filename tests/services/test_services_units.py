@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.services.units import bytes_read
+from hudi_fast.services.running import bytes_read
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Tables of every version and kind in the other versions: same rows, same history, and what is refused.
 
-Modules: hudi_fast.services.upgrading.plan, hudi_fast.services.upgrading.run, hudi_fast.services.upgrading.history,
+Modules: hudi_fast.services.upgrading.plan, hudi_fast.services.upgrading.run, hudi_fast.services.upgrading.move,
 hudi_fast.services.upgrading.metadata, hudi_fast.services.upgrading.timeline.
 """
 

@@ -13,7 +13,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.table_config import other_layout
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.services.upgrading.halfway import put_back
+from hudi_fast.services.upgrading.run import put_back
 from hudi_fast.services.upgrading.timeline import copy_timeline
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices

@@ -38,7 +38,7 @@ import hudi_fast.storage.object_store as object_store_module
 import hudi_fast.storage.thread_pool as thread_pool_module
 import hudi_fast.timeline.heartbeat as heartbeat_module
 import hudi_fast.writing.flow as flow_module
-import hudi_fast.writing.last_states as last_states_module
+import hudi_fast.writing.session as last_states_module
 import hudi_fast.writing.write_memory as write_memory_module
 from hudi_fast.storage.local_store import LocalStore
 from hudi_fast.storage.places import Place

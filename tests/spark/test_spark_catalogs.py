@@ -1,6 +1,6 @@
 """A write on Spark syncs the metastore of the session.
 
-Module: hudi_fast.spark.catalogs.
+Module: hudi_fast.spark.session.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import hudi_fast as hf
 from hudi_fast.config.sync_options import SyncOptions
-from hudi_fast.spark.catalogs import sync_defaults
+from hudi_fast.spark.session import sync_defaults
 from tests.catalogs.conftest import HIVE, rides, trip_options
 from tests.servers.hive_entries import entries_at
 from tests.support.sessions import hadoop_settings

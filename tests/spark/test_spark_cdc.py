@@ -1,6 +1,6 @@
 """Change queries with Spark: what the local reader gives, columns and filters applied.
 
-Modules: hudi_fast.spark.reading.source_scan.
+Modules: hudi_fast.spark.reading.scan.
 """
 
 import pyarrow.compute as pc
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.reading.incremental.cdc import change_options, plan_query
-from hudi_fast.spark.reading.incremental import incremental_frame
+from hudi_fast.spark.reading.reader import incremental_frame
 from hudi_fast.storage.base import Storage
 from tests.spark.programs import run_program
 

@@ -6,8 +6,7 @@ import zlib
 import pyarrow as pa
 
 from hudi_fast.formats.parquet.column_ranges import ranges_of_rows
-from hudi_fast.spark.writing.packed_ranges import PackedRanges
-from hudi_fast.spark.writing.tasks import Answer, answers
+from hudi_fast.spark.writing.tasks import Answer, PackedRanges, answers
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 RANGES = ranges_of_rows(pa.table({"id": [3, 1, None], "text": ["b", "a", "c"], "empty": pa.nulls(3, pa.string())}))

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark.session_settings import file_system_options
-from hudi_fast.spark.storage import prefixed, split_options, storage_of, storage_settings
+from hudi_fast.spark.storage import file_system_options, prefixed, split_options, storage_of, storage_settings
 from tests.servers.s3 import S3Server
 from tests.support.sessions import hadoop_settings
 from tests.support.small_tables import options

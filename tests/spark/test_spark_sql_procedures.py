@@ -1,6 +1,6 @@
 """CALL: parameters, services, and what they show; table functions.
 
-Modules: hudi_fast.spark_api.sql.procedures, hudi_fast.spark_api.sql.table_functions, hudi_fast.procedures.call,
+Modules: hudi_fast.spark_api.sql.run, hudi_fast.spark_api.sql.queries, hudi_fast.procedures.call,
 hudi_fast.procedures.timeline, hudi_fast.procedures.values, hudi_fast.sql_text.procedures.
 """
 
@@ -13,7 +13,7 @@ from hudi_fast.procedures.call import _PROCEDURES
 from hudi_fast.procedures.files import FILE_PROCEDURES
 from hudi_fast.procedures.timeline import TIMELINE_PROCEDURES
 from hudi_fast.spark_api.sql.catalog import find_entry
-from hudi_fast.spark_api.sql.table_functions import TABLE_FUNCTIONS
+from hudi_fast.spark_api.sql.queries import TABLE_FUNCTIONS
 from hudi_fast.sql_text.coverage import REFUSED_FUNCTIONS
 from hudi_fast.sql_text.procedures import SIGNATURES, SUPPORTED
 from tests.spark.sql_sessions import fast, listed

@@ -1,6 +1,6 @@
 """SQL statements in a switched-on session: names, views, time travel, parameters, and what stays Spark's.
 
-Modules: hudi_fast.spark_api.sql.queries, hudi_fast.spark_api.sql.reading, hudi_fast.spark.java.
+Modules: hudi_fast.spark_api.sql.queries, hudi_fast.spark_api.sql.reading, hudi_fast.spark.session.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view import table_state
 from hudi_fast.view.table_state import commits_newest_first
 from hudi_fast.writing import last_states
-from hudi_fast.writing.last_states import keep_state, last_state
+from hudi_fast.writing.session import keep_state, last_state
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.small_tables import options, plain_rows
 

@@ -9,7 +9,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError
-from hudi_fast.writing.replace import replaced_groups
+from hudi_fast.writing.flow import replaced_groups
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import drafted
 

@@ -8,7 +8,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, scan_log_blocks
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import log_file_name
 from hudi_fast.writing.markers import make_marker_folder, marked_files
-from hudi_fast.writing.rollback_logs import take_back
+from hudi_fast.writing.rollback import take_back
 
 ID = "11111111-1111-1111-1111-111111111111-0"
 

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,11 +28,11 @@ from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.base_file import BaseFileFooter, BaseFileReader, file_errors, footer_of, rows_without_columns
 from hudi_fast.formats.lance.decoding import describe_file, read_rows
 from hudi_fast.formats.lance.local_file import LocalInput
-from hudi_fast.formats.lance.package import require_lance
 from hudi_fast.formats.lance.types import SCHEMA_KEY, table_schema, table_values
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.extras import import_extra
 
-__all__ = ["LanceReader", "open_lance_file"]
+__all__ = ["LanceReader", "lance_files", "open_lance_file"]
 
 _GROUP_BYTES = 16 << 20
 """Bytes of rows that are read at once, about."""
@@ -171,7 +173,7 @@ def open_lance_file(storage: Storage, path: str, size: int | None = None) -> Lan
         CorruptTableError: it is cut off, or not Lance.
         UnsupportedFeatureError: it has columns of a type that no table has.
     """
-    require_lance()
+    _require_lance()
     with file_errors(path, storage, "Lance"):
         local = LocalInput(storage, path, size)
         try:
@@ -220,3 +222,28 @@ def _least_width(kind: pa.DataType) -> int:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
         return _TEXT_WIDTH
+
+
+# ---- the package pylance, which tables with Lance files need
+
+
+_WHAT = "A table with Lance base files"
+
+
+def lance_files() -> Any:
+    """The module of single Lance files.
+
+    Raises:
+        ConfigError: pylance is not installed.
+    """
+    return import_extra("lance.file", "lance", _WHAT)
+
+
+def _require_lance() -> None:
+    """Check that pylance is installed, without loading it.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if find_spec("lance") is None:
+        lance_files()

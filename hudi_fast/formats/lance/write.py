@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from hudi_fast.formats.base_file import BaseFileFooter, key_pairs
 from hudi_fast.formats.lance.local_file import LocalOutput
-from hudi_fast.formats.lance.package import lance_files
+from hudi_fast.formats.lance.read import lance_files
 from hudi_fast.formats.lance.types import SCHEMA_KEY, lance_schema, lance_values
 from hudi_fast.formats.varlen import compact
 from hudi_fast.formats.vectors import VECTORS_KEY, vectors_text

@@ -20,8 +20,10 @@ Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieDeleteBlock, HoodieAvro
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +39,6 @@ from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_bloc
 from hudi_fast.formats.log.writer import Part, encode_block
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
-from hudi_fast.metadata_table.updates.late_file import late_file, views_of
 from hudi_fast.metadata_table.updates.produce import EncodedRecords
 from hudi_fast.metadata_table.updates.record_bins import Entries
 from hudi_fast.storage.base import Storage
@@ -45,7 +46,17 @@ from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.file_names import LogFile, base_file_name, log_file_name
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "put_new", "target_of"]
+__all__ = [
+    "GroupTarget",
+    "GroupWriter",
+    "LateFile",
+    "base_bloom",
+    "empty_group_log",
+    "late_file",
+    "put_new",
+    "target_of",
+    "views_of",
+]
 
 _LOG_BLOCK_BYTES = 64 << 20
 """Bytes of keys and values that a block of a log file gets, unless one piece has more."""
@@ -316,3 +327,59 @@ def _joined(pieces: Sequence[Entries]) -> Entries:
 
 def _both(keys: pa.Array, values: pa.Array, chosen: pa.Array) -> Entries:
     return keys.filter(chosen), values.filter(chosen)
+
+
+# ---- A file that is written in one call if it is small, and as a stream if it is large
+
+
+_WHOLE_BYTES = 64 << 20
+"""Files up to this size are written in one call: an object store needs one request for it."""
+
+
+class LateFile:
+    """A sink that holds its parts until they are too many for one call.
+
+    Attributes:
+        size: bytes so far.
+    """
+
+    def __init__(self, storage: Storage, path: str, stack: contextlib.ExitStack) -> None:
+        self.size = 0
+        self._storage, self._path, self._stack = storage, path, stack
+        self._parts: list[Part] = []
+        self._sink: Any = None
+
+    def write(self, part: Part, /) -> None:
+        """Accept the next bytes: contiguous, with the buffer protocol, not modified later."""
+        self.size += memoryview(part).nbytes  # type: ignore[arg-type]  # an Arrow buffer supports the buffer protocol
+        if self._sink is not None:
+            self._sink.write(part)
+            return
+        self._parts.append(part)
+        if self.size > _WHOLE_BYTES:
+            self._sink = self._stack.enter_context(self._storage.replacing(self._path))
+            for each in self._parts:
+                self._sink.write(each)
+            self._parts.clear()
+
+    def finish(self) -> None:
+        """Write what is held."""
+        if self._sink is None:
+            self._storage.write_bytes(self._path, b"".join(views_of(self._parts)))
+
+
+@contextlib.contextmanager
+def late_file(storage: Storage, path: str) -> Iterator[LateFile]:
+    """A sink whose content becomes the file when the block ends, replacing one of an earlier attempt.
+
+    After an error in the block the file is as before on local disk, and undefined in an object store.
+    """
+    with contextlib.ExitStack() as stack:
+        file = LateFile(storage, path, stack)
+        yield file
+        file.finish()
+
+
+def views_of(parts: list[Part]) -> list[memoryview]:
+    """Views of parts, for joining."""
+    return [memoryview(part) for part in parts]  # type: ignore[arg-type]  # an Arrow buffer supports the buffer protocol

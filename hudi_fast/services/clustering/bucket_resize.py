@@ -8,7 +8,7 @@
       rewrite  slices, merged ─► a base file for each new range, in threads or Spark tasks; rows keep their commit time
       commit   the new ranges ─► the metadata table ─► completed instant (visible) ─► marks: ranges are valid
 
-Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.bucket_plans`. This replace commit
+Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.run`. This replace commit
 has no plan: if its writer fails, the next one rolls it back like any write, and ranges without a completed instant are
 invalid. Groups keep their range unless they are rewritten.
 

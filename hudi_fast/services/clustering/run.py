@@ -22,23 +22,29 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
 from hudi_fast.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    CorruptTableError,
     LockError,
     ServiceTakenError,
     UnsupportedFeatureError,
 )
 from hudi_fast.events import warn
-from hudi_fast.index.consistent import has_hashing
+from hudi_fast.index.consistent import HashingNode, has_hashing, load_hashing
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.services.clustering.bucket_plans import planned_resizes
+from hudi_fast.services.clustering.ahead import ahead
+from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeGroup
 from hudi_fast.services.clustering.bucket_resize import execute_resizes, resize_buckets
 from hudi_fast.services.clustering.conflicts import changed_groups, require_no_active_writer, require_unchanged
+from hudi_fast.services.clustering.copying import copy_row_groups
+from hudi_fast.services.clustering.new_files import NewFiles
+from hudi_fast.services.clustering.ordered_rows import ordered_rows
 from hudi_fast.services.clustering.parameters import options_of_plan
 from hudi_fast.services.clustering.plan import (
     ScheduledClustering,
@@ -47,7 +53,7 @@ from hudi_fast.services.clustering.plan import (
     schedule_clustering,
     waiting_clusterings,
 )
-from hudi_fast.services.clustering.rewrite import rewrite_group
+from hudi_fast.services.clustering.rows import GroupInput, group_input, known_keys
 from hudi_fast.services.clustering.simple_buckets import are_buckets, require_buckets
 from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of, plan_strategy_of
 from hudi_fast.services.clustering.work import (
@@ -61,26 +67,36 @@ from hudi_fast.services.clustering.work import (
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
+    bytes_read,
     commit_service,
     figures_of,
     file_plan,
     recover_with_metadata,
     stats_by_partition,
 )
-from hudi_fast.services.units import bytes_read
+from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.heartbeat import is_alive
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.service_plans import ClusteringPlan
+from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.pending_clusterings import withdraw_clustering, withdraw_failed
+from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, noted_on, rolled_back_on_failure
 
-__all__ = ["cluster", "cluster_after_write", "finish_or_withdraw", "run_clustering", "run_pending_clusterings"]
+__all__ = [
+    "cluster",
+    "cluster_after_write",
+    "finish_or_withdraw",
+    "rewrite_group",
+    "rewrite_rows",
+    "run_clustering",
+    "run_pending_clusterings",
+]
 
 _OPERATION = "CLUSTER"
 
@@ -254,7 +270,7 @@ def _begin(
     state = recover_with_metadata(session)
     instant, plan = _pending(state, scheduled)
     how = execution_of(plan.strategy_class or session.settings.clustering.execution_class)
-    resizes = planned_resizes(state, instant, plan) if how == CONSISTENT else []
+    resizes = _planned_resizes(state, instant, plan) if how == CONSISTENT else []
     work = _work(session, instant, plan, how)
     require_unchanged(state, instant, plan)
     require_no_active_writer(session, instant, plan)
@@ -333,3 +349,162 @@ def _withdraw_outdated(session: TableSession, scheduled: ScheduledClustering) ->
     plan = read_clustering_plan(session.storage, state.config, instant)
     if plan is not None and changed_groups(state, instant, plan):
         withdraw_clustering(session, instant)
+
+
+# ---- rewrites one group of a clustering into new file groups: the unit of work
+#
+# ::
+#
+#     nothing to sort or merge, files can be copied ── row groups, as bytes ────────────────────┐
+#     else: slices ─► merged rows ─► sorted, if required (in memory, or with local disk) ───────┴─► new file groups
+#
+# Rows keep commit time, sequence number, key and partition path; only their file name changes. Old file groups are
+# not modified. Buckets of a simple bucket index are rewritten one by one.
+#
+# Source: ``MultipleSparkJobExecutionStrategy``, ``SparkStreamCopyClusteringExecutionStrategy`` (Hudi 1.2.0).
+
+
+_ROWS_MEMORY = 1 << 30
+"""Arrow bytes of rows that all groups together hold while they are sorted."""
+
+
+def rewrite_group(work: ClusteringWork, group: ClusteringGroup, token: TaskToken) -> list[WriteStat]:
+    """Rewrite the file slices of one group.
+
+    Args:
+        work: the clustering.
+        group: of its plan.
+        token: the task that writes.
+
+    Returns:
+        One stat for each new file group; ``copied_row_groups`` counts row groups copied as bytes, or
+        ``decoded_because`` says why none could be.
+
+    Raises:
+        CommitError: the clustering has ended, and this task is outdated.
+        ConfigError: a sort column does not exist.
+        CorruptTableError: a file of the group is missing or damaged.
+        UnsupportedFeatureError: the type of a sort column is not sortable, or the group has several partitions.
+    """
+    if work.keeps_buckets and (len(group.slices) > 1 or group.output_groups > 1):
+        buckets = [replace(group, slices=(one,), output_groups=1) for one in group.slices]
+        return [stat for one in buckets for stat in rewrite_group(work, one, token)]
+    source = group_input(work, group)
+    copied = copy_row_groups(source, token)
+    if not isinstance(copied, str):
+        return copied
+    at_once = min(work.plan.files.threads, work.group_count)
+    stats = rewrite_rows(source, token, _ROWS_MEMORY // max(at_once, 1))
+    return [replace(stat, decoded_because=copied) for stat in stats]
+
+
+def rewrite_rows(source: GroupInput, token: TaskToken, memory: int) -> list[WriteStat]:
+    """Read the rows of a group, and write them into new file groups.
+
+    Args:
+        source: the group.
+        token: the task that writes.
+        memory: Arrow bytes of rows that may be held for sorting.
+    """
+    known = known_keys(source)
+    rows = ordered_rows(source, known.rows, memory)
+    with (
+        closing(ahead(rows.tables, source.threads)) as tables,
+        NewFiles(source, token, rows.count, known.filter) as files,
+    ):
+        for table in tables:
+            files.write(table)
+        return files.finish()
+
+
+# ---- reads plans of Apache Hudi that split, merge or rewrite buckets of consistent hashing
+#
+# ::
+#
+#     per group of the plan: old slices, their new ranges   (as the plan strategy stores them)
+#         ─► per partition: its ranges now ─► with the new ranges in place ─► groups to rewrite
+#
+# While such a plan is pending, Apache Hudi's writers write to the old groups and to the new ones. Only Apache Hudi
+# can execute it after such a write.
+#
+# Sources: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``HoodieSparkConsistentBucketIndex.updateLocation``,
+# ``ConsistentBucketIdentifier`` (1.2.0).
+
+
+_PARTITION = "clustering.group.partition"
+_NODES = "clustering.group.child.node"
+_SEQUENCE = "clustering.group.sequence.no"
+_SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
+
+
+def _planned_resizes(state: TableState, instant: Instant, plan: ClusteringPlan) -> list[PartitionResize]:
+    """The changes of a plan, by partition.
+
+    Args:
+        state: the table now, under its lock.
+        instant: the pending clustering.
+        plan: its plan.
+
+    Raises:
+        CommitConflictError: the ranges have changed since it was planned.
+        CorruptTableError: the plan is damaged, or a file of it is missing.
+        UnsupportedFeatureError: rows were written since it was planned, or the plan sorts rows.
+    """
+    what = f"The clustering {instant.requested} of {state.storage.uri} splits and merges buckets of consistent hashing"
+    if plan.strategy_params.get(_SORT_COLUMNS):
+        raise UnsupportedFeatureError(f"{what}, and sorts their rows, which is not supported. Use Apache Hudi for it.")
+    if changed_groups(state, instant, plan):
+        raise UnsupportedFeatureError(
+            f"{what}, and Apache Hudi has written rows to the old and to the new buckets since it was planned. Use "
+            "Apache Hudi to execute it."
+        )
+    by_partition: dict[str, list[tuple[ClusteringGroup, dict[int, HashingNode | None]]]] = {}
+    sequences: dict[str, int] = {}
+    for group in plan.groups:
+        partition, sequence, nodes = _noted(group, instant)
+        by_partition.setdefault(partition, []).append((group, nodes))
+        sequences[partition] = sequence
+    return [_resize(state, name, sequences[name], groups, what) for name, groups in sorted(by_partition.items())]
+
+
+def _resize(
+    state: TableState,
+    partition: str,
+    sequence: int,
+    groups: list[tuple[ClusteringGroup, dict[int, HashingNode | None]]],
+    what: str,
+) -> PartitionResize:
+    before = load_hashing(state.storage, state.timeline, partition)
+    if before is None or before.sequence != sequence:
+        raise CommitConflictError(
+            f"{what}, and expects that those of partition {partition!r} have changed {sequence} times; they have "
+            "changed since. Roll it back."
+        )
+    ring = {node.value: node for node in before.nodes}
+    resized: list[ResizeGroup] = []
+    for group, nodes in groups:
+        for value, node in nodes.items():
+            if node is None:
+                ring.pop(value, None)
+            else:
+                ring[value] = node
+        made = tuple(node for _, node in sorted(nodes.items()) if node is not None)
+        resized.append(ResizeGroup(tuple(slices_of(state.storage, group, state.view.history)), made))
+    return PartitionResize(before, tuple(node for _, node in sorted(ring.items())), tuple(resized))
+
+
+def _noted(group: ClusteringGroup, instant: Instant) -> tuple[str, int, dict[int, HashingNode | None]]:
+    """Partition, how often its ranges had changed, and the new range for each value; None for a removed range."""
+    noted: Mapping[str, str] = group.extra_metadata or {}
+    try:
+        nodes = {
+            int(one["value"]): None if one["tag"] == "DELETE" else HashingNode(int(one["value"]), one["fileIdPrefix"])
+            for one in stored_json(noted[_NODES])
+        }
+        if any(nodes.values()):
+            return noted[_PARTITION], int(noted[_SEQUENCE]), nodes
+        raise ValueError("no range is left")
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptTableError(
+            f"The plan of the clustering {instant.requested} does not say which buckets become which: {error!r}."
+        ) from error

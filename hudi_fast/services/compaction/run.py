@@ -35,13 +35,13 @@ from hudi_fast.services.compaction.work import CompactionResult, CompactionWork,
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
+    bytes_read,
     commit_service,
     figures_of,
     file_plan,
     recover_with_metadata,
     stats_by_partition,
 )
-from hudi_fast.services.units import bytes_read
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import CompactionOperation

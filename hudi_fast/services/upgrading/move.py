@@ -13,17 +13,19 @@ deletes them. Versions of one layout need the switch alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.properties_file import UPDATED_PATH, load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig, other_layout
+from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder
-from hudi_fast.services.upgrading.history import archive_files, copy_archive, holds_archive, remove_archive
 from hudi_fast.services.upgrading.properties import PropertyHints, changed_properties
 from hudi_fast.services.upgrading.timeline import SCHEMA_FOLDER, copy_timeline, remove_timeline
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
+from hudi_fast.timeline.archive.writer import append_archive
 from hudi_fast.timeline.instant import parse_instant_file
 
 __all__ = ["both_tables", "leftovers", "move_table", "sweep", "target_config"]
@@ -79,11 +81,11 @@ def move_table(storage: Storage, version: int, hints: PropertyHints, archive: Ar
     if moves:
         _make_room(storage, target)
         copy_timeline(storage, source, target)
-        copy_archive(storage, source, target, archive)
+        _copy_archive(storage, source, target, archive)
     changes: dict[str, str | None] = {**dict.fromkeys(props), **target.raw}
     update_properties(storage, {key: value for key, value in changes.items() if value != props.get(key)})
     if moves:
-        remove_archive(storage, source)
+        _remove_archive(storage, source)
     sweep(storage, target)
     return target
 
@@ -106,8 +108,8 @@ def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
     updated = storage.stat(UPDATED_PATH)
     if updated is not None:
         found.append(updated)
-    archive = archive_files(storage, other)
-    return found + archive if archive and holds_archive(storage, config, other) else found
+    archive = _archive_files(storage, other)
+    return found + archive if archive and _holds_archive(storage, config, other) else found
 
 
 def sweep(storage: Storage, config: TableConfig) -> int:
@@ -131,3 +133,113 @@ def _make_room(storage: Storage, target: TableConfig) -> None:
 
 def _is_instant(entry: FileStat, layout: int) -> bool:
     return not entry.is_dir and parse_instant_file(entry.name, layout) is not None
+
+
+# ---- copies the archived timeline to another layout: reads all instants and appends them in the other format
+#
+# ::
+#
+#     layout 1: .hoodie/<archivelog.folder>, a log   ◄──────►   layout 2: .hoodie/timeline/history, an LSM tree
+#
+# The copy first deletes files of an earlier attempt at the target. It compares the new archive with the old one,
+# instant by instant, before the switch, and deletes the old one after the switch. (Apache Hudi keeps the old one, and
+# for version 6 it always writes to ``archived``, even if the table's properties name another folder.)
+#
+# Source: LegacyArchivedMetaEntryReader, SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.
+
+
+_BATCH = 200
+_OLD_FILES = (".commits_.archive", "mergeArchivePlan")
+
+
+def _copy_archive(storage: Storage, source: TableConfig, target: TableConfig, options: ArchiveOptions) -> int:
+    """Write the archived timeline in the format of another layout.
+
+    Args:
+        storage: of the table.
+        source: its configuration now.
+        target: its configuration in the other layout.
+        options: how archives are written.
+
+    Returns:
+        Number of instants in the archive.
+
+    Raises:
+        ConfigError: both archives would be in one folder.
+        CorruptTableError: the archive cannot be read, or reads back differently; the old one is unchanged.
+    """
+    if source.history_folder == target.history_folder:
+        raise ConfigError(
+            f"The archived timeline of {storage.uri} is in {source.history_folder} in both layouts; set "
+            "hoodie.archivelog.folder or hoodie.timeline.history.path to another folder first."
+        )
+    _remove_archive(storage, target)
+    before = ArchivedTimeline(storage, source)
+    for batch in _batches(before.read()):
+        append_archive(storage, target, batch, options)
+    wanted, found = _instants(storage, source), _instants(storage, target)
+    if found != wanted:
+        lost = ", ".join(f"{action} {requested}" for requested, action in sorted(wanted - found)[:3])
+        raise CorruptTableError(
+            f"The archived timeline of {storage.uri} has {len(wanted)} instants and {len(found)} after it was "
+            f"rewritten{f'; the first missing: {lost}' if lost else ''}. The old one stays as it was.",
+            target.history_folder,
+        )
+    return len(wanted)
+
+
+def _archive_files(storage: Storage, config: TableConfig) -> list[FileStat]:
+    """The files of an archived timeline, in the order in which they are deleted.
+
+    In layout 2 the pointer and the manifests go before the files that they name: what a crash leaves is an archive of
+    fewer instants, which the next attempt recognises.
+
+    Args:
+        storage: of the table.
+        config: with the layout and folder of the archive.
+    """
+    entries = [one for one in storage.list_dir(config.history_folder) if not one.is_dir]
+    if config.layout_version < 2:
+        return [one for one in entries if one.name.startswith(_OLD_FILES)]
+    return sorted(entries, key=lambda one: (one.name != "_version_", not one.name.startswith("manifest_")))
+
+
+def _holds_archive(storage: Storage, config: TableConfig, other: TableConfig) -> bool:
+    """Whether the table's archived timeline has all instants of the other one, which can then be deleted.
+
+    Args:
+        storage: of the table.
+        config: its configuration.
+        other: with the layout and folder of the other archive.
+    """
+    try:
+        return _instants(storage, other) <= _instants(storage, config)
+    except CorruptTableError:
+        return False
+
+
+def _remove_archive(storage: Storage, config: TableConfig) -> None:
+    """Delete an archived timeline.
+
+    Args:
+        storage: of the table.
+        config: with the layout and folder of the archive.
+    """
+    storage.delete_files([entry.path for entry in _archive_files(storage, config)])
+    if config.layout_version > 1:
+        storage.delete_dir(config.history_folder)
+
+
+def _instants(storage: Storage, config: TableConfig) -> set[tuple[str, str]]:
+    return {(one.requested, one.action) for one in ArchivedTimeline(storage, config).instants()}
+
+
+def _batches(rows: Iterable[ArchivedInstant]) -> Iterator[list[ArchivedInstant]]:
+    batch: list[ArchivedInstant] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -17,7 +17,7 @@ metadata table         2 to 3: deleted. 3 to 4: named in the properties if it ca
                        2 are dropped. 8 to 6: all but files, column_stats, bloom_filters and a record index whose keys
                        are unique in the table are dropped. The others are compacted and moved
 active timeline        6 to 8 and back: :mod:`hudi_fast.services.upgrading.timeline`
-archived timeline      6 to 8 and back: :mod:`hudi_fast.services.upgrading.history`
+archived timeline      6 to 8 and back: :mod:`hudi_fast.services.upgrading.move`
 index definitions      8 to 9: those without a version get version 1
 compaction plans       5 to 6: their copies in ``.hoodie/.aux`` are deleted
 properties             :mod:`hudi_fast.services.upgrading.properties`

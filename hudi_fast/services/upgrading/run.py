@@ -25,7 +25,7 @@ import time
 from dataclasses import replace
 
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.table_config import TableConfig, other_layout
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.services.compaction.log_run import run_pending_log_compactions
@@ -33,7 +33,6 @@ from hudi_fast.services.compaction.plan import schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.upgrading.halfway import put_back
 from hudi_fast.services.upgrading.metadata import (
     as_it_is,
     check_metadata,
@@ -55,6 +54,9 @@ from hudi_fast.services.upgrading.plan import (
     refuse,
 )
 from hudi_fast.services.upgrading.properties import path_between
+from hudi_fast.services.upgrading.timeline import copy_timeline
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.moved_instants import moved_away
 from hudi_fast.view.table_state import TableState
@@ -63,7 +65,7 @@ from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.transaction import recover
 
-__all__ = ["plan_upgrade", "run_upgrade"]
+__all__ = ["plan_upgrade", "put_back", "run_upgrade"]
 
 _ROUNDS = 3
 _MIDDLE = 6
@@ -228,3 +230,28 @@ def _switch(session: TableSession, version: int) -> bool:
 
 def _has_failed(state: TableState) -> bool:
     return bool(failed_writes(state)) or any(one.action == "rollback" for one in state.timeline.pending())
+
+
+# ---- undoes a change of the table version that Apache Hudi began, and that failed while it moved the timeline
+#
+# :mod:`hudi_fast.view.moved_instants` finds such tables. hudi_fast copies the timeline when it upgrades, so its own
+# failed upgrades never leave a table in this state.
+
+
+def put_back(storage: Storage, config: TableConfig) -> int:
+    """Put the instants that :func:`moved_away` finds back into the table's timeline; returns their number.
+
+    Under the table's lock. The files in the other folder stay: they are copies from then on. After a crash the next
+    call goes on: completed files are written last, and :func:`moved_away` finds the instants without them.
+
+    Args:
+        storage: of the table.
+        config: its configuration.
+    """
+    lost = moved_away(storage, config)
+    if lost:
+        other = other_layout(config, storage.uri)
+        own = {one.requested for one in load_timeline(storage, config).instants}
+        here = {one.requested for one in load_timeline(storage, other).instants if one.requested in own}
+        copy_timeline(storage, other, config, here | {one.requested for one in lost})
+    return len(lost)

@@ -1,7 +1,7 @@
 """Switches a session's ``format("hudi")`` to hudi_fast.
 
 ``accelerate(spark)`` wraps the methods of PySpark's readers and writers once (``install``). If a session is switched
-on (``switch``) and a call names a Hudi source, the calls of the reader or writer (``calls``) are translated
+on and a call names a Hudi source, the calls of the reader or writer (``calls``) are translated
 (``translate``) and executed (``actions``). All other calls reach the original method.
 """
 
@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.spark_api.dropin.install import install
+from hudi_fast.spark_api.dropin.install import FALLBACK, ON, install, set_mark
 from hudi_fast.spark_api.dropin.names import drop_names
-from hudi_fast.spark_api.dropin.switch import FALLBACK, ON, set_mark
 
 __all__ = ["accelerate"]
 

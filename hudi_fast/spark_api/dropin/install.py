@@ -36,14 +36,13 @@ from hudi_fast.spark_api.dropin.calls import (
     notes_of,
     read_calls,
 )
-from hudi_fast.spark_api.dropin.switch import FALLBACK, mark_of, source_of
 from hudi_fast.spark_api.dropin.tables import insert_into, read_table, save_table, stream_to, table_entry, write_to
 from hudi_fast.spark_api.dropin.translate import is_hudi
 from hudi_fast.spark_api.sql.catalog import Entry
 from hudi_fast.spark_api.sql.descriptions import describe_table, has_table, list_columns
 from hudi_fast.spark_api.sql.run import run_sql
 
-__all__ = ["install"]
+__all__ = ["FALLBACK", "ON", "install", "set_mark"]
 
 Act = Callable[[Parts, Request], Any]
 
@@ -131,7 +130,7 @@ def _noting(name: str, original: Any) -> Any:
 
 def _sql(original: Any) -> Any:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
-        if mark_of(self) is None:
+        if _mark_of(self) is None:
             return original(self, sqlQuery, args, **kwargs) if args is not None else original(self, sqlQuery, **kwargs)
         if not kwargs:
             return run_sql(self, sqlQuery, args)
@@ -152,7 +151,7 @@ def _table(original: Any) -> Any:
             self if notes is None and hasattr(self, "readStream") else None if notes is None else session_of(notes[0])
         )
         found = None
-        if spark is not None and mark_of(spark) is not None:
+        if spark is not None and _mark_of(spark) is not None:
             found = read_table(spark, tableName, None if notes is None else read_calls(notes[1]))
         return original(self, tableName) if found is None else found
 
@@ -163,7 +162,7 @@ def _of_catalog(answer: Callable[[Any, Entry], Any], original: Any) -> Any:
     def method(self: Any, tableName: str, dbName: str | None = None) -> Any:
         spark = self._sparkSession
         entry = None
-        if mark_of(spark) is not None:
+        if _mark_of(spark) is not None:
             entry = table_entry(spark, tableName if dbName is None else f"`{dbName}`.`{tableName}`")
         if entry is not None:
             return answer(spark, entry)
@@ -191,7 +190,7 @@ def _write_to(method: str, original: Any) -> Any:
         found = _named(self, name)
         if found is not None:
             write_to(found[0], method, found[1], found[2])
-        elif notes is not None and mark_of(session_of(notes[0])) and is_hudi(str(read_calls(notes[1]).source or "")):
+        elif notes is not None and _mark_of(session_of(notes[0])) and is_hudi(str(read_calls(notes[1]).source or "")):
             write_to(notes[0], method, None, read_calls(notes[1]))
         else:
             original(self, *args)
@@ -215,7 +214,7 @@ def _named(target: Any, name: Any) -> tuple[Parts, Entry, Request] | None:
     """The Hudi table that a writer names, in a switched-on session; None where the original method applies."""
     notes = notes_of(target)
     spark = None if notes is None else session_of(notes[0])
-    if notes is None or mark_of(spark) is None:
+    if notes is None or _mark_of(spark) is None:
         return None
     entry = table_entry(spark, name)
     return None if entry is None else (notes[0], entry, read_calls(notes[1]))
@@ -255,8 +254,8 @@ def _asked_of_us(
     if request.elsewhere or (request.source is not None and not is_hudi(str(request.source))):
         return None
     spark = session_of(made_of)
-    mark = mark_of(spark)
-    if mark is None or not is_hudi(source_of(spark, request.source)):
+    mark = _mark_of(spark)
+    if mark is None or not is_hudi(_source_of(spark, request.source)):
         return None
     return made_of, request, mark == FALLBACK
 
@@ -277,3 +276,35 @@ def _by_spark(error: UnsupportedFeatureError, call: Callable[[], Any]) -> Any:
 
 def _left(error: UnsupportedFeatureError) -> str:
     return f"Falling back to Apache Hudi's own data source, because hudi_fast does not support this call: {error}"
+
+
+# ---- the switch of a session, stored in one session setting
+#
+# The setting is shared by every Python object of the session, by the clone in which a stream runs its batches and, on
+# Spark Connect, by the server; it ends with the session. Other sessions have their own settings.
+
+
+ON = "on"
+"""hudi_fast serves the session's Hudi tables."""
+FALLBACK = "fallback"
+"""The same; calls that hudi_fast does not support reach Apache Hudi's own data source."""
+_MARK = "hudi_fast.accelerate"
+
+
+def set_mark(spark: Any, mark: str | None) -> None:
+    """Switch a session on (:data:`ON` or :data:`FALLBACK`), or off with None."""
+    if mark is None:
+        spark.conf.unset(_MARK)
+    else:
+        spark.conf.set(_MARK, mark)
+
+
+def _mark_of(spark: Any) -> str | None:
+    """:data:`ON`, :data:`FALLBACK`, or None when switched off."""
+    mark: str | None = spark.conf.get(_MARK, None)
+    return mark
+
+
+def _source_of(spark: Any, named: str | None) -> str:
+    """The named data source, or the session's default."""
+    return named if named is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))

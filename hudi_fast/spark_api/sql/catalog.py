@@ -19,8 +19,7 @@ from weakref import WeakKeyDictionary
 
 from hudi_fast.config.catalog.write import DELETE_OTHER_FILES
 from hudi_fast.errors import CatalogError, ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.spark.java import text_map
-from hudi_fast.spark.session import as_it_was, is_classic
+from hudi_fast.spark.session import as_it_was, is_classic, text_map
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.sql_text.statements import CreateView
 from hudi_fast.storage.places import normal_uri

@@ -6,7 +6,7 @@
         before   hoodie.prewrite.cleaner.policy
         write    write_exactly_once, retried after transient errors          the commit stores the batch number
         after    clean, archive; plan compaction and clustering; catalogs    a failure is a warning
-        async    a thread executes the plans (Background)
+        async    a thread executes the plans (_Background)
 
 A sink holds path and options: Spark Connect pickles it and calls it in a process of the server.
 
@@ -17,9 +17,12 @@ fails the query, and the stream continues after failed services.
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_fast.config.defaults_file import with_new_table
@@ -27,18 +30,20 @@ from hudi_fast.config.option_values import written_options
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitError, ConfigError, HudiError, LockError, PostCommitError
-from hudi_fast.events import warn
+from hudi_fast.errors import CommitError, ConfigError, HudiError, LockError, PostCommitError, ServiceTakenError
+from hudi_fast.events import note, warn
+from hudi_fast.services.clustering.run import run_pending_clusterings
 from hudi_fast.services.inline import check_inline, write_with_services
+from hudi_fast.services.scheduling.run import run_pending_services
 from hudi_fast.sessions import open_session
-from hudi_fast.spark_api.streaming.background import Background, has_work, with_half_of_the_threads
 from hudi_fast.spark_api.streaming.checkpoints import Checkpoint
 from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, write_exactly_once
 from hudi_fast.spark_api.streaming.output_modes import STATEFUL_MODES, save_mode_of, with_output_mode
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.session import TableSession, without_waiting
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["Sink", "sink"]
@@ -72,7 +77,7 @@ class Sink:
         self._stream = SinkOptions.of(written_options(written))
         self._settings = Settings.for_stream(written, self._stream)
         check_inline(self._settings)
-        self._background = Background(self._storage, with_half_of_the_threads(self._settings))
+        self._background = _Background(self._storage, _with_half_of_the_threads(self._settings))
         self._known: Checkpoint | None = None
         self._after: str | None = None
 
@@ -122,7 +127,7 @@ class Sink:
         try:
             if result is not None:
                 self._remember(batch, result.instant)
-            if self._works_beside and has_work(self._timeline()):
+            if self._works_beside and _has_work(self._timeline()):
                 self._background.wake(session.backend)
         except (HudiError, OSError) as error:  # the batch is written; the next one looks again
             warn(f"Batch {batch_id} is written to {self.path}; reading the timeline after it failed: {error}")
@@ -212,3 +217,102 @@ def _query_of(spark: Any) -> str | None:
     context = getattr(spark, "_sc", None)
     found = None if context is None else context.getLocalProperty(_QUERY_PROPERTY)
     return None if found is None else str(found)
+
+
+# ---- asynchronous table services of a stream: a thread that executes pending plans and ends when none is left
+#
+# ::
+#
+#     batch ─► plan on the timeline ─► Background.wake ─► thread: pending compactions, clusterings, oldest first
+#     batch ─► ...                  ─► wake: the running thread checks the timeline again before it ends
+#
+# The stream does not wait for the thread and does not fail with it: an error becomes a warning, and the next batch
+# wakes the thread again. The plan of a compaction stays pending; that of a clustering is withdrawn, because later
+# batches could not change the rows of its file groups. Only batches wake it, so it ends with the query. If the driver
+# fails, the plan stays on the timeline and the next driver executes it. The thread uses half of the processors;
+# batches use the other half.
+
+
+_SERVICES = frozenset({"compact"})
+_THREADS_KEY = "hudi_fast.threads"
+
+
+def _has_work(timeline: Timeline) -> bool:
+    """Whether a compaction or clustering may be pending; in layout 1 a pending replace commit may be one."""
+    return any(one.action in ("compaction", "clustering", "replacecommit") for one in timeline.pending())
+
+
+def _with_half_of_the_threads(settings: Settings) -> Settings:
+    """The settings with half of the parallelism, unless the options set it."""
+    if _THREADS_KEY in settings.write.explicit:
+        return settings
+    threads = max(1, (os.cpu_count() or 2) // 2)
+    return replace(settings, write=replace(settings.write, threads=threads))
+
+
+@dataclass(slots=True)
+class _Background:
+    """Starts and owns the thread.
+
+    Attributes:
+        storage: the table's storage.
+        settings: of the services.
+    """
+
+    storage: Storage
+    settings: Settings
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _thread: threading.Thread | None = field(default=None, repr=False)
+    _again: bool = field(default=False, repr=False)
+
+    def wake(self, backend: Backend) -> None:
+        """Execute pending plans in the thread; returns immediately.
+
+        Args:
+            backend: executes them.
+        """
+        with self._lock:
+            self._again = True
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, args=(backend,), name="hudi_fast-services", daemon=True
+                )
+                self._thread.start()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until no service is running; returns whether that is the case.
+
+        Args:
+            seconds: timeout; None for no limit.
+        """
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        return thread is None or not thread.is_alive()
+
+    def _work(self, backend: Backend) -> None:
+        while self._goes_on():
+            note("streaming", logging.DEBUG, "Asynchronous services begin", table=self.storage.uri)
+            self._try(backend, lambda session: run_pending_services(session, _SERVICES))
+            self._try(backend, lambda session: run_pending_clusterings(session, withdraws=True))
+
+    def _try(self, backend: Backend, run: Callable[[TableSession], object]) -> None:
+        session, uri = TableSession(self.storage, self.settings, backend), self.storage.uri
+        try:
+            with without_waiting(session):
+                run(session)
+        except ServiceTakenError as error:
+            note("streaming", logging.INFO, "An asynchronous service was left to others: %s", error, table=uri)
+        except Exception as error:  # Spark's own among them
+            note("streaming", logging.ERROR, "An asynchronous service failed: %s", repr(error), table=uri)
+            warn(
+                f"An asynchronous service of the stream into {uri} failed: {type(error).__name__}: {error} The stream "
+                "continues; the service is retried after a later batch."
+            )
+
+    def _goes_on(self) -> bool:
+        with self._lock:
+            goes_on, self._again = self._again, False
+            if not goes_on:
+                self._thread = None
+            return goes_on

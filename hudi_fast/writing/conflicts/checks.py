@@ -21,21 +21,31 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitConflictError, ConfigError
+from hudi_fast.errors import CommitConflictError, ConfigError, FileGoneError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.cleaned_files import cleaned_since
-from hudi_fast.view.table_state import TableState, table_schema
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
-from hudi_fast.writing.conflicts.schemas import merged_schema
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.rollback_plan import log_of, pending_rollback_of, rollback_of
 from hudi_fast.writing.schema_commit import stored_columns
 
-__all__ = ["Pinned", "check_mode", "pin", "plan_with_merged_schema", "require_no_conflicts", "require_no_other_commit"]
+__all__ = [
+    "Pinned",
+    "check_mode",
+    "conflict_of_missing_file",
+    "merged_schema",
+    "pin",
+    "plan_with_merged_schema",
+    "require_no_conflicts",
+    "require_no_other_commit",
+]
 
 _NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 _FIRST_NON_BLOCKING = 8
@@ -221,3 +231,76 @@ def require_no_other_commit(instant: Instant, pinned: TableState) -> None:
 def _writes(timeline: Timeline, is_mor: bool) -> frozenset[str]:
     """Completed writes that change rows; on merge-on-read tables ``commit`` is a compaction."""
     return frozenset(one.requested for one in timeline.writes() if not (is_mor and one.action == "commit"))
+
+
+# ---- the schema of a commit when other writers evolved the table since it began
+#
+# With S0 the table's columns when the write began, S1 its current columns and W those of the write:
+#
+# =========================================  ================================================================ S1 = S0,
+# or W = S1                         the commit records W W = S0, S1 ≠ S0                            the commit records
+# S1: the write changed no columns W ≠ S1, and a write that began later       the write is refused: the newest commit
+# by requested time defines has completed                              the columns of the table, and this one is not
+# the newest otherwise                                  both changed the columns: the write is refused
+# =========================================  ================================================================
+#
+# Source: ``SimpleSchemaConflictResolutionStrategy`` (Hudi 1.2.0).
+
+
+def merged_schema(then: pa.Schema | None, before: Timeline, now: TableState, own: pa.Schema, instant: str) -> pa.Schema:
+    """The data columns of the table after a write completes; called under the table's lock.
+
+    Args:
+        then: data columns of the table that the write was pinned to; None for none yet.
+        before: its timeline.
+        now: the current table state.
+        own: data columns after the write.
+        instant: requested time of the write.
+
+    Raises:
+        CommitConflictError: the write and another one both changed the columns, or its changes would not be visible.
+    """
+    seen = {one.requested for one in before.writes()}
+    others = [one for one in now.timeline.writes() if one.requested not in seen]
+    current = table_schema(now) if others else None
+    if current is None or current.equals(own):
+        return own
+    if then is not None and own.equals(then):
+        return current
+    later = [one.requested for one in others if one.requested > instant]
+    if (then is None or current.equals(then)) and not later:
+        return own
+    added = ", ".join(sorted(set(current.names) ^ set(own.names))) or "types differ"
+    raise CommitConflictError(
+        f"Detected incompatible concurrent schema evolution of {now.storage.uri}: {instant} changed its columns, and "
+        f"another writer has committed its own since it began ({added}). Nothing of it is visible; run it again.",
+        instant,
+        max(later, default=others[-1].requested),
+    )
+
+
+# ---- turns a missing file into a conflict: another process's service removed a file that a write had to read
+#
+# Apache Hudi raises the storage error instead. A rerun of the whole write reads the current files.
+
+
+_REMOVING = ("clean", "restore")
+
+
+def conflict_of_missing_file(storage: Storage, error: FileGoneError) -> CommitConflictError:
+    """The conflict error for a missing file; names the last instant that removed files.
+
+    Args:
+        storage: the table.
+        error: raised by the write.
+    """
+    removing = load_state(storage).timeline.of_action(*_REMOVING)
+    other = max((one.requested for one in removing if one.is_completed), default=None)
+    gone = FileStat(error.path or "", 0, 0, False)
+    file = parse_base_file(gone) or parse_log_file(gone)
+    return CommitConflictError(
+        f"Another process removed a file that this write had to read; the last instant that removed "
+        f"files is {other or 'not on the timeline'}. The table is as before; run the operation again. {error}",
+        other=other,
+        file_groups=() if file is None else ((gone.path.rpartition("/")[0], file.file_id),),
+    )
