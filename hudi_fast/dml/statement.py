@@ -110,7 +110,7 @@ class Merge:
             ConfigError: ``on`` was called before, or without columns.
         """
         if self.spec.pairs or self.spec.condition is not None:
-            raise ConfigError("The merge has a condition already: `on` is said once.")
+            raise ConfigError("The merge has a condition already; call `on` once.")
         pairs, whole = _pairs(columns)
         if whole is not None and condition is not None:
             raise ConfigError("`on` takes one condition; join the two by `and`.")

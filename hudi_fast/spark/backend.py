@@ -95,9 +95,7 @@ class SparkBackend:
         if isinstance(rows, BatchSource):
             rows = self._read(rows)
         if not hasattr(rows, "sparkSession"):
-            raise InvalidDataError(
-                f"Of PySpark only a DataFrame can be written; make one of this {type(rows).__name__}."
-            )
+            raise InvalidDataError(f"Cannot write a PySpark {type(rows).__name__}; pass a DataFrame.")
         return SparkEngine(rows, options)
 
     def map_units(

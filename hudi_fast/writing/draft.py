@@ -393,7 +393,7 @@ def _check_columns(
             )
     if not keys.record_key_fields and operation not in _KEYLESS and not changes:
         raise ConfigError(
-            f"Table {config.name} generates its record keys, so {operation} has no keys to go by. Use insert or "
+            f"Table {config.name} generates its record keys, so {operation} cannot match rows by key. Use insert or "
             "bulk_insert; or read the rows from the table, change them, and leave _hoodie_record_key and "
             "_hoodie_partition_path in them; or name hoodie.datasource.write.recordkey.field when the table is created."
         )

@@ -55,7 +55,7 @@ def test_options_say_when_compaction_is_due(run, table):
 def test_contradicting_flags_are_wrong_usage(run, table):
     code, _, err = run("compact", table, "--plan-only", "--run-pending")
     assert code == 2
-    assert "--plan-only or --run-pending" in err
+    assert "--plan-only and --run-pending" in err
 
 
 def test_a_copy_on_write_table_is_an_error_in_one_line(run, tmp_path):

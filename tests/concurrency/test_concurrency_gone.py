@@ -187,7 +187,7 @@ def test_no_plan_names_what_is_logged_on_a_slice_that_was_rolled_back(tmp_path: 
             super().create_exclusive(path, data, *more)
 
     write = InterleavedEngine(
-        plain_rows([2], text="mine"), lambda: planned.append(getattr(services(path), f"plan_{service}")(settings))
+        plain_rows([2], text="mine"), lambda: planned.append(getattr(services(path), f"schedule_{service}")(settings))
     )
     with pytest.raises(CommitConflictError, match="was rolled back in the meantime"):
         write_engine(write, Late(path), settings, "append")
@@ -224,7 +224,7 @@ def test_no_plan_names_what_a_rollback_is_about_to_delete(
     with session.locked():
         rollback = request_rollback(session, plan_rollback(state.storage, state.config, undone))
     state.storage.write_bytes(heartbeat_path(rollback.requested), b"")
-    planned = getattr(services(path), f"plan_{service}")(settings)
+    planned = getattr(services(path), f"schedule_{service}")(settings)
     assert planned is not None
     assert planned.file_groups == 1  # that of the other partition
     (path / heartbeat_path(rollback.requested)).unlink()

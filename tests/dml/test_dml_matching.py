@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.compute import field
 
-from hudi_fast.dml import matching
+from hudi_fast.dml import local
 from hudi_fast.dml.local import Pairs, beside, match_rows
 from hudi_fast.dml.statement import MergeSpec
 
@@ -43,7 +43,7 @@ def test_a_condition_narrows_equal_columns() -> None:
 
 @pytest.mark.parametrize("step", [1, 5, 1 << 20])
 def test_without_equal_columns_every_pair_is_tried(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "_CROSSED", step)
+    monkeypatch.setattr(local, "_CROSSED", step)
     left, right = numbers([1, 5, 3]), numbers([2, 4])
     pairs = match_rows(left, right, MergeSpec(), field("target.k") > field("source.k"))
     assert as_list(pairs) == [(1, 0), (1, 1), (2, 0)]

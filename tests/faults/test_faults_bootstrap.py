@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.bootstrapping.run import BootstrapResult, run_bootstrap
+from hudi_fast.bootstrapping.run import BootstrapResult
 from hudi_fast.storage.base import Storage
 from tests.faults.calls import interesting
-from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, data, make_source
+from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, bootstrapped, data, make_source
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 
 PLAIN = {"hoodie.metadata.enable": "false", "hudi_fast.threads": 1}
 
 
 def run(source: Path, storage: Storage, options: dict[str, Any], mode: str = "errorifexists") -> BootstrapResult:
-    return run_bootstrap(Storage(source), storage, bootstrap_options(**options), mode)
+    return bootstrapped(source, storage, bootstrap_options(**options), mode)
 
 
 @pytest.mark.slow

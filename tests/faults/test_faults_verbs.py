@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.bootstrapping.run import run_bootstrap
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
 from tests.faults.calls import interesting
-from tests.support.bootstrap_tables import bootstrap_options, make_source
+from tests.support.bootstrap_tables import bootstrap_options, bootstrapped, make_source
 from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
 from tests.support.rollback_tables import COW, MOR, services, settings_of
 from tests.support.small_tables import plain_rows, table_rows
@@ -194,7 +193,7 @@ def test_what_storage_fails_to_do_is_told_by_a_bootstrap(tmp_path: Path) -> None
     settings = bootstrap_options(**PLAIN, **{"hudi_fast.threads": 1})
 
     def act(storage: Storage) -> None:
-        run_bootstrap(Storage(tmp_path / "source"), storage, settings, "errorifexists")
+        bootstrapped(tmp_path / "source", storage, settings)
 
     recorder = RecordingStorage(tmp_path / "whole" / "t")
     act(recorder)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.metadata_table.updates import late_file as module
+from hudi_fast.metadata_table.updates import groups as module
 from hudi_fast.metadata_table.updates.groups import late_file
 from hudi_fast.storage.base import Storage
 

@@ -230,7 +230,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule(verb=st.sampled_from(["compact", "compact_logs", "cluster", "clean"]))
     def plan(self, verb: str) -> None:
         if self.is_mor or "compact" not in verb:
-            self.unless_refused(lambda: getattr(self.services, f"plan_{verb}")(options={**self.options, **NOW}))
+            self.unless_refused(lambda: getattr(self.services, f"schedule_{verb}")(options={**self.options, **NOW}))
 
     @rule(verb=st.sampled_from(["compact", "compact_logs", "cluster", "clean", "archive", "repair"]))
     def serve(self, verb: str) -> None:

@@ -87,7 +87,7 @@ def services(path: Path) -> TableServices:
 
 
 def plan(path: Path, case: Case) -> Any:
-    return getattr(services(path), f"plan_{case.verb}")(*case.arguments, options=case.table)
+    return getattr(services(path), f"schedule_{case.verb}")(*case.arguments, options=case.table)
 
 
 def run(path: Path, case: Case, **more: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_fast.services.clustering import spill
+from hudi_fast.services.clustering import ordered_rows
 from hudi_fast.services.clustering.ordered_rows import SpilledRows
 
 SCHEMA = pa.schema({"n": pa.int64(), "text": pa.string()})
@@ -22,7 +22,7 @@ def rows(*numbers: int) -> pa.Table:
 def test_each_part_has_its_rows_in_the_order_in_which_they_came(
     tmp_path: Path, waiting: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spill, "_WAITING", waiting)
+    monkeypatch.setattr(ordered_rows, "_WAITING", waiting)
     with SpilledRows(SCHEMA, 3, str(tmp_path)) as spilled:
         for number in range(6):
             spilled.add(number % 2, rows(number, number + 10))
@@ -35,7 +35,7 @@ def test_each_part_has_its_rows_in_the_order_in_which_they_came(
 
 
 def test_files_are_deleted_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spill, "_WAITING", 1)
+    monkeypatch.setattr(ordered_rows, "_WAITING", 1)
 
     def fail() -> None:
         with SpilledRows(SCHEMA, 1, str(tmp_path)) as spilled:

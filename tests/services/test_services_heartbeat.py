@@ -166,7 +166,7 @@ def test_the_option_says_how_long_a_service_of_others_is_left_alone(service: str
     for ts in (1, 2):
         hf.write(plain_rows(range(4), ts=ts), tmp_path, settings)
     services = hf.HudiTable.open(tmp_path).services
-    planned = getattr(services, f"plan_{service}")(settings)
+    planned = getattr(services, f"schedule_{service}")(settings)
     storage = Storage(tmp_path)
     to_inflight(storage, load_state(storage).config, Instant(planned.instant, planned.action, State.REQUESTED))
     storage.write_bytes(heartbeat_path(planned.instant), b"")

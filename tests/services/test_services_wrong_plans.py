@@ -52,11 +52,10 @@ def test_a_look_writes_nothing_and_cannot_be_executed(tmp_path, service):
     if service == "clean":
         services.compact()
         hf.write(plain_rows(range(6), ts=7), tmp_path / "t", {**mor_options(), "hoodie.clean.automatic": "false"})
-    arguments = ("column_stats",) if service == "index" else ()
+    arguments = ("record_index",) if service == "index" else ()
     settings = {
         "clean": {"hoodie.clean.commits.retained": "1"},
         "compact_logs": {"hoodie.log.compaction.blocks.threshold": "2"},
-        "index": {"hoodie.metadata.index.column.stats.enable": "true"},
     }
     before = listing(tmp_path)
     looked = getattr(services, f"plan_{service}")(*arguments, options=settings.get(service))

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hudi_fast as hf
+from hudi_fast.bootstrapping.run import BootstrapResult, run_bootstrap
 from hudi_fast.config.properties_file import update_properties
+from hudi_fast.sessions import open_session
 from hudi_fast.storage.base import Storage
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "REAL",
     "RealTable",
     "bootstrap_options",
+    "bootstrapped",
     "changed",
     "data",
     "make_source",
@@ -56,6 +59,13 @@ def bootstrap_options(**more: Any) -> dict[str, Any]:
         "hoodie.datasource.write.precombine.field": "ts",
         **{name.replace("__", "."): value for name, value in more.items()},
     }
+
+
+def bootstrapped(
+    source: Path, storage: Storage, options: dict[str, Any], mode: str = "errorifexists"
+) -> BootstrapResult:
+    """A bootstrap in threads of this process, on a storage of the test."""
+    return run_bootstrap(Storage(source), storage, options, mode, lambda settings: open_session(storage, settings))
 
 
 def source_rows(first: int, count: int) -> pa.Table:

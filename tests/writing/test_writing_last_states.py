@@ -16,7 +16,7 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view import table_state
 from hudi_fast.view.table_state import commits_newest_first
-from hudi_fast.writing import last_states
+from hudi_fast.writing import session as sessions
 from hudi_fast.writing.session import keep_state, last_state
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.small_tables import options, plain_rows
@@ -26,7 +26,7 @@ SETTINGS = options()
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_states, "_STATES", type(last_states._STATES)())
+    monkeypatch.setattr(sessions, "_STATES", type(sessions._STATES)())
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_a_decoded_commit_of_many_files_is_not_kept(tmp_path: Path, monkeypatch:
 
 @pytest.mark.slow
 def test_blocks_of_all_tables_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_states, "_CACHED_BYTES", 0)
+    monkeypatch.setattr(sessions, "_CACHED_BYTES", 0)
     record_index = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
     for number in range(3):
         for ts in range(3):

@@ -19,7 +19,7 @@ from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing import last_states
+from hudi_fast.writing import session as sessions
 from tests.support.golden import Golden
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.mor_tables import mor_options
@@ -144,7 +144,7 @@ def test_one_that_is_damaged_is_built_anew(damage: str, table: Path, monkeypatch
         for file in (inner / "files").glob("*.hfile"):
             whole = file.read_bytes()
             file.write_bytes(whole[:45] + bytes(64) + whole[109:])
-        monkeypatch.setattr(last_states, "_STATES", OrderedDict())  # a process that has read the files need not see it
+        monkeypatch.setattr(sessions, "_STATES", OrderedDict())  # a process that has read the files need not see it
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         upsert(table)

@@ -85,7 +85,7 @@ def test_a_row_among_them_without_key_is_refused(table):
 
 def test_an_upsert_or_delete_with_nothing_to_go_by_says_what_would_do(table):
     for operation in ("upsert", "delete"):
-        with pytest.raises(hf.ConfigError, match=f"so {operation} has no keys to go by.*leave _hoodie_record_key"):
+        with pytest.raises(hf.ConfigError, match=f"so {operation} cannot match rows by key.*leave _hoodie_record_key"):
             hf.write(rows("a"), table.path, {**NAME, "hoodie.datasource.write.operation": operation})
 
 
