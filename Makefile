@@ -70,7 +70,7 @@ help:
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed, and SIMULATED=$(SIMULATED)'
 	@echo 'make scale       $(KILLS) faults on a Spark cluster; 100 000 file groups, skew, S3, memory, record index, Hudi beside'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
-	@echo 'make lint        ruff and mypy'
+	@echo 'make lint        ruff, codespell and mypy'
 	@echo 'make docs        build the documentation site in artifacts/site'
 	@echo 'make bench       micro-benchmarks (asv)'
 	@echo 'make bench-hudi  hudi_fast against Apache Hudi: ROWS=$(ROWS), SCRATCH=folder for data'
@@ -126,6 +126,7 @@ coverage:
 lint: $(VENV)/.made-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell hudi_fast kernels docs benchmarks demo *.md
 	$(BIN)/mypy
 
 check: lint

@@ -30,11 +30,18 @@ def test_a_file_parses(path: Path) -> None:
     assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
 
 
-@pytest.mark.parametrize("name", ["tests.yml", "nightly.yml", "release.yml"])
+@pytest.mark.parametrize("name", ["documentation.yml", "nightly.yml", "release.yml", "tests.yml"])
 def test_a_workflow_has_few_rights_and_every_job_ends(name: str) -> None:
     found = workflow(name)
     assert found["permissions"] == {"contents": "read"}
     assert all(job["timeout-minutes"] <= 360 for job in found["jobs"].values())
+
+
+def test_actions_are_named_by_commit() -> None:
+    """A tag can move to other code; only the publisher of PyPI is named by its branch, as its page says."""
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for action in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8")):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) or action == "pypa/gh-action-pypi-publish@release/v1"
 
 
 def test_every_supported_python_is_tested() -> None:
