@@ -94,8 +94,8 @@ def run_dml(
     columns = schema if partial is None else _with_identity(state, schema, partial)
     unset = unset_columns(state.config, spec, source, schema.names)
     engine = DmlEngine(columns, lambda plan: make_engine(plan, spec), unset)
-    session.settings = replace(session.settings, write=options)
-    result = write_with_services(session, lambda: run_write(session, engine, "append"))
+    own = session.with_write(options)
+    result = write_with_services(own, lambda: run_write(own, engine, "append"))
     assert result is not None
     return result
 

@@ -54,7 +54,7 @@ from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.failures import storage_failure
 from hudi_fast.timeline.instant import instant_from_ms
 from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.session import TableSession, without_waiting
+from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["check_inline", "write_with_services"]
@@ -103,7 +103,7 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
         _telling_failures(session.storage.uri, written),
     ):
         if settings.services.enabled and settings.clean.before_write != "NONE":
-            with without_waiting(session):
+            with session.without_waiting():
                 clean_before_write(session)
         if settings.services.enabled:
             _finish_abandoned(session)
@@ -154,7 +154,7 @@ def _finish_abandoned(session: TableSession) -> None:
     for run in [run for wanted, run in runs if wanted]:
         try:
             if storage.exists(PROPERTIES_PATH):
-                with without_waiting(session):
+                with session.without_waiting():
                     run(session)
         except (LockTimeoutError, ServiceTakenError) as error:
             note("services", logging.INFO, "A service was left to others: %s", error, table=storage.uri)
@@ -225,7 +225,7 @@ def _run_due(session: TableSession, result: WriteResult, steps: Sequence[_Step])
         if step not in wanted:
             continue
         try:
-            with without_waiting(session):
+            with session.without_waiting():
                 step.run(session)
         except (LockTimeoutError, ServiceTakenError) as error:  # another process runs it
             note("services", logging.INFO, "A service was left to others: %s", error, table=uri)

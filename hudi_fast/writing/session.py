@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import LockTimeoutError, ServiceTakenError
 from hudi_fast.events import Completed, Listener, Phase, phase
 from hudi_fast.locking.machine import machine_lock
@@ -40,7 +41,7 @@ from hudi_fast.view.table_state import TableState, without_large_commit
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["TableSession", "keep_state", "last_state", "without_waiting"]
+__all__ = ["TableSession", "keep_state", "last_state"]
 
 _DERIVABLE = ("commit", "deltacommit", "clean")
 """Actions that add or delete files and end no file group."""
@@ -67,6 +68,7 @@ class TableSession:
         self._clock: InstantClock | None = None
         self._clock_lock: HeldLock | None = None
         self._kept: contextlib.ExitStack | None = None
+        self._waits = True
         self._unlocked_work: list[Callable[[], None]] = []
         self._listeners: tuple[Listener, ...] | None = None
         self.last_write: Completed | None = None
@@ -144,6 +146,12 @@ class TableSession:
         """Open the state again."""
         self.changed()
         return self.state
+
+    def with_write(self, options: WriteOptions) -> TableSession:
+        """A session for a write with other options, on the same state; outside the sections of the lock."""
+        other = TableSession(self.storage, replace(self.settings, write=options), self.backend)
+        other._state = self._state
+        return other
 
     # ---- events
 
@@ -263,19 +271,32 @@ class TableSession:
 
         Raises:
             LockTimeoutError: another process held it for longer than the options wait.
-            ServiceTakenError: another process holds it, and the settings do not wait.
+            ServiceTakenError: another process holds it, within :meth:`without_waiting`.
         """
-        settings = self.settings
         with contextlib.ExitStack() as held:
             try:
-                held.enter_context(machine_lock(self.storage, settings.service_lock_seconds, path))
+                held.enter_context(machine_lock(self.storage, self.service_lock_seconds, path))
             except LockTimeoutError as error:
-                if settings.waits:
+                if self._waits:
                     raise
                 raise ServiceTakenError(
                     f"Another process runs a service of this kind on {self.storage.uri}: {error}"
                 ) from error
             yield
+
+    @property
+    def service_lock_seconds(self) -> float:
+        """Seconds to wait for the lock of a service that another process runs."""
+        return self.settings.lock_seconds if self._waits else 0.0
+
+    @contextlib.contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        """Do not wait in the block for table services of other processes: they raise ``ServiceTakenError``."""
+        waits, self._waits = self._waits, False
+        try:
+            yield
+        finally:
+            self._waits = waits
 
     @property
     def heartbeat_rule(self) -> HeartbeatRule:
@@ -309,17 +330,6 @@ class TableSession:
     def once_unlocked(self, work: Callable[[], None]) -> None:
         """Execute work after this section has ended well and the lock is released. It may lock again."""
         self._unlocked_work.append(work)
-
-
-@contextlib.contextmanager
-def without_waiting(session: TableSession) -> Iterator[None]:
-    """Do not wait in the block for table services that other processes run: they raise ``ServiceTakenError``."""
-    settings = session.settings
-    session.settings = replace(settings, waits=False)
-    try:
-        yield
-    finally:
-        session.settings = settings
 
 
 # ---- the last states of the tables that this process writes to

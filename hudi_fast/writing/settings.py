@@ -54,7 +54,6 @@ class Settings:
         ttl: which partitions expire, and whether they are deleted after a write.
         metrics: whether metrics are reported, and where.
         hooks: callbacks after a commit, and validators before it.
-        waits: whether to wait for a service of the same kind that another process runs.
         is_stream: whether a thread of the stream executes the plans that its batches make.
     """
 
@@ -69,7 +68,6 @@ class Settings:
     ttl: TtlOptions = field(default_factory=TtlOptions)
     metrics: MetricsOptions = field(default_factory=MetricsOptions)
     hooks: HookOptions = field(default_factory=HookOptions)
-    waits: bool = True
     is_stream: bool = False
 
     @classmethod
@@ -168,11 +166,6 @@ class Settings:
     def lock_seconds(self) -> float:
         """Seconds to wait for the table's lock."""
         return self.write.lock.wait_ms / 1000
-
-    @property
-    def service_lock_seconds(self) -> float:
-        """Seconds to wait for the lock of a service that another process runs."""
-        return self.lock_seconds if self.waits else 0.0
 
     @property
     def failed_writes(self) -> FailedWrites:

@@ -321,7 +321,7 @@ def test_a_commit_of_another_writer_in_between_is_a_conflict(tmp_path: Path, mon
 WRONG = [
     (lambda t: t.merge(rows([1])).when_matched_delete().execute(), "has no condition that matches rows"),
     (lambda t: t.merge(rows([1])).on("id").execute(), "has no `when_"),
-    (lambda t: t.merge(rows([1])).on("id").on("id"), "said once"),
+    (lambda t: t.merge(rows([1])).on("id").on("id"), "call `on` once"),
     (lambda t: t.merge(rows([1])).on([]), "needs a column"),
     (lambda t: t.merge(rows([1])).on("nope").when_matched_delete().execute(), "no columns .'nope'."),
     (lambda t: t.merge(rows([1])).on("t.id = s.id").when_matched_delete().execute(), r"column .t\.id. does not"),

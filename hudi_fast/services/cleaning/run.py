@@ -53,7 +53,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
 from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.rollback import roll_back
-from hudi_fast.writing.session import TableSession, without_waiting
+from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.transaction import recover
 
@@ -198,7 +198,7 @@ def _clean_beside_write(session: TableSession) -> CleanResult | None:
     if not clean_has_work(state.config, state.timeline, session.settings):
         return None
     try:
-        with without_waiting(session):
+        with session.without_waiting():
             done = _clean_all(session, if_due=True)
     except ServiceTakenError:
         return None

@@ -64,7 +64,7 @@ def held_locks(session: TableSession, services: tuple[str, ...]) -> Iterator[Tab
     """
     with contextlib.ExitStack() as stack:
         for service in sorted({*services} & _LOCKS.keys()):
-            seconds = session.settings.service_lock_seconds
+            seconds = session.service_lock_seconds
             stack.enter_context(machine_lock(session.storage, seconds, _LOCKS[service]))
         yield stack.enter_context(session.locked())
 

@@ -33,7 +33,7 @@ from hudi_fast.services.recovery.restore_plan import plan_of_pending
 from hudi_fast.services.recovery.values import RestoreResult
 from hudi_fast.services.scheduling.pending import PendingService, pending_services
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
-from hudi_fast.writing.session import TableSession, without_waiting
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["PendingResult", "run_pending_services"]
 
@@ -69,7 +69,7 @@ def run_pending_services(session: TableSession, services: Collection[str] = ()) 
             continue
         try:
             session.changed()
-            with without_waiting(session):
+            with session.without_waiting():
                 done.append(run(session, one))
         except HudiError as error:
             if _is_resolved(session, one, error):

@@ -91,7 +91,7 @@ def delete_expired(session: TableSession) -> TtlResult:
 
     write = replace(deletion_options(session.settings.write), extra_metadata={})
     engine = PartitionDeletion(session.state, expired)
-    own = TableSession(session.storage, replace(session.settings, write=write), session.backend)
+    own = session.with_write(write)
     try:
         done = run_write(own, engine, "append")
     finally:

@@ -30,7 +30,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.sessions import open_session
 from hudi_fast.spark.arrow import checked_arrow_types
-from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, write_exactly_once
+from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, write_exactly_once
 from hudi_fast.spark_api.streaming.output_modes import with_output_mode
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.writing.flow import WriteResult, run_write
@@ -149,8 +149,8 @@ class _Spool:
         return pa.Table.from_batches(batches, self._schema)
 
     def _write(self, engine: LocalEngine, batch: int | None) -> WriteResult | None:
-        session = open_session(self._storage, self._settings)
         which = None if batch is None else Batch(self._sink.identifier, batch)
+        session = open_session(self._storage, self._settings if which is None else noting(self._settings, which))
         if which is not None and is_written(self._storage, which):
             return None
 

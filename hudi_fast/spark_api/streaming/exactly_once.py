@@ -26,8 +26,9 @@ from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
-__all__ = ["Batch", "is_written", "write_exactly_once"]
+__all__ = ["Batch", "is_written", "noting", "write_exactly_once"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: 
     """Write a batch unless the table has it.
 
     Args:
-        session: the call.
+        session: the call, with the settings of :func:`noting`.
         engine: holds the rows.
         mode: save mode.
         batch: the batch.
@@ -67,16 +68,17 @@ def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: 
     """
     if mode == "overwrite" and is_written(session.storage, batch):  # the new table has no history
         return None
-    settings = session.settings
-    checkpoint = checkpoint_metadata(batch.identifier, batch.number, batch.query)
-    extra = {**settings.write.extra_metadata, **checkpoint}
-    session.settings = replace(settings, write=replace(settings.write, extra_metadata=extra))
     try:
         return run_write(session, _ExactlyOnceEngine(engine, batch), mode)
     except _Written:
         return None
-    finally:
-        session.settings = settings
+
+
+def noting(settings: Settings, batch: Batch) -> Settings:
+    """The settings of a write whose commit stores the number of a batch."""
+    checkpoint = checkpoint_metadata(batch.identifier, batch.number, batch.query)
+    write = settings.write
+    return replace(settings, write=replace(write, extra_metadata={**write.extra_metadata, **checkpoint}))
 
 
 def is_written(storage: Storage, batch: Batch) -> bool:

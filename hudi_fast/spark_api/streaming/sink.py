@@ -37,13 +37,13 @@ from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.services.scheduling.run import run_pending_services
 from hudi_fast.sessions import open_session
 from hudi_fast.spark_api.streaming.checkpoints import Checkpoint
-from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, write_exactly_once
+from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, write_exactly_once
 from hudi_fast.spark_api.streaming.output_modes import STATEFUL_MODES, save_mode_of, with_output_mode
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.session import TableSession, without_waiting
+from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["Sink", "sink"]
@@ -104,8 +104,8 @@ class Sink:
                 f"{type(df).__name__} and {batch_id!r}."
             )
         spark = df.sparkSession
-        session = open_session(self._storage, self._settings, spark)
         batch = Batch(self._stream.identifier, batch_id, _query_of(spark), self._known, self._after)
+        session = open_session(self._storage, noting(self._settings, batch), spark)
         written: list[WriteResult | None] = []
 
         def write() -> WriteResult | None:
@@ -299,7 +299,7 @@ class _Background:
     def _try(self, backend: Backend, run: Callable[[TableSession], object]) -> None:
         session, uri = TableSession(self.storage, self.settings, backend), self.storage.uri
         try:
-            with without_waiting(session):
+            with session.without_waiting():
                 run(session)
         except ServiceTakenError as error:
             note("streaming", logging.INFO, "An asynchronous service was left to others: %s", error, table=uri)
