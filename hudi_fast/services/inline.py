@@ -3,7 +3,7 @@
 ::
 
     before   hoodie.prewrite.cleaner.policy: clean, or roll failed writes back
-             plans that the write could be refused for, and that nobody executes: executed, or withdrawn if that fails
+             abandoned plans that could block the write: executed, or withdrawn if that fails
     after    abandoned indexings ─► clean ─► archive
                                         a single writer still holds the table's lock, and they use its state
              clean ─► archive           asynchronous ones, without the lock of the write
@@ -12,10 +12,11 @@
              callbacks, also if a service has failed
 
 The write is visible before the services after it run, and stays if one of them fails: ``PostCommitError`` says so, has
-the result of the write, and names what is left to run. Asynchronous cleaning and
-archiving (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run once the write has released the table's lock,
-so that other writers go on. Apache Hudi begins them with the write and waits for them at its end. They plan without its
-commit there, and so leave the files of one more commit. A service that another process runs is skipped.
+the result of the write, and names the services that have not run. Asynchronous cleaning and archiving
+(``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run once the write has released the table's lock, so that
+other writers can continue. Apache Hudi begins them together with the write and waits for them at its end. There they
+plan without the commit of the write, so they keep the files of one more commit. A service that another process runs is
+skipped.
 
 Sources: ``BaseHoodieWriteClient.commitStats``, ``#mayBeCleanAndArchive``, ``#preWrite``,
 ``BaseHoodieTableServiceClient.runTableServicesInline`` (1.2.0).
@@ -69,7 +70,7 @@ class _Step(NamedTuple):
         name: of the method of ``HudiTable.services``.
         run: runs the service if it is due.
         is_wanted: whether the options of the write enable it.
-        raises: whether they make its failure an error; else it is a warning.
+        raises: whether the options make its failure an error; else it is a warning.
     """
 
     name: str
@@ -122,7 +123,7 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
 
 @contextlib.contextmanager
 def _telling_failures(uri: str, written: list[WriteResult]) -> Iterator[None]:
-    """Tell of failures of storage outside of services, such as of the lock, and whether the write is committed."""
+    """Turn storage failures outside of services into errors that say whether the write is committed."""
     try:
         yield
     except HudiError:
@@ -139,10 +140,10 @@ def _telling_failures(uri: str, written: list[WriteResult]) -> Iterator[None]:
 
 
 def _finish_abandoned(session: TableSession) -> None:
-    """Execute pending plans that keep writes from file groups, if this writer executes such services.
+    """Execute pending plans that block writes, if this writer executes such services.
 
-    A clustering keeps writes from changing rows; a compaction only from deleting partitions. A plan that its writer
-    left behind would otherwise keep every later write from getting as far as its services.
+    A pending clustering blocks changes of its rows; a pending compaction blocks only the deletion of partitions. An
+    abandoned plan would otherwise fail every later write before its services run.
     """
     settings, storage = session.settings, session.storage
     deletes = settings.write.operation == "delete_partition"
@@ -184,7 +185,7 @@ def _call_back(session: TableSession, done: Completed | None, result: WriteResul
 def check_inline(settings: Settings) -> None:
     """Refuse services after the write that could not be planned, and catalogs that could not be called.
 
-    Nothing is written before.
+    Raises before anything is written.
 
     Raises:
         ConfigError: an option of the strategy is wrong, or a catalog has no address.
@@ -230,7 +231,7 @@ def _run_due(session: TableSession, result: WriteResult, steps: Sequence[_Step])
         except (LockTimeoutError, ServiceTakenError) as error:  # another process runs it
             note("services", logging.INFO, "A service was left to others: %s", error, table=uri)
             session.changed()
-        except Exception as error:  # of Arrow, of Spark, and of the caller's own functions among them
+        except Exception as error:  # including errors of Arrow, of Spark and of the caller's functions
             session.changed()
             said = f"The write {instant} of {uri} is committed; a service after it failed."
             reason = f"{step.name}: {error or type(error).__name__}"
@@ -249,7 +250,7 @@ def _run_due(session: TableSession, result: WriteResult, steps: Sequence[_Step])
 
 
 def _left(session: TableSession, steps: Sequence[_Step]) -> tuple[str, ...]:
-    """The names of services, without those that the kind of the table does not have."""
+    """The names of services, without services that the table type does not have."""
     state = session.known_state
     others = () if state is None or state.config.is_mor else _OF_MERGE_ON_READ
     return tuple(dict.fromkeys(one.name for one in steps if one.name not in others))
@@ -265,7 +266,7 @@ def _wanted(settings: Settings) -> list[_Step]:
 
 
 def _compact(session: TableSession) -> None:
-    """Execute pending compactions, then one more if it is due. Due is decided without the lock."""
+    """Execute pending compactions, then one more if it is due. Checks without the lock whether it is due."""
     settings, options, state = session.settings, session.settings.compaction, session.state
     pending = bool(state.timeline.pending_compactions)
     if not state.config.is_mor or (pending and not options.inline):
@@ -318,7 +319,7 @@ def _cleans_later(settings: Settings) -> bool:
 
 
 def _archives_later(settings: Settings) -> bool:
-    """Archiving is asynchronous, or follows a clean that is."""
+    """Whether archiving is asynchronous, or follows an asynchronous clean."""
     return settings.archive.automatic and (settings.archive.asynchronous or _cleans_later(settings))
 
 

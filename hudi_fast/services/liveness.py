@@ -30,11 +30,11 @@ def require_abandoned(session: TableSession, instant: Instant) -> None:
 
 
 def is_abandoned_indexing(session: TableSession, instant: Instant) -> bool:
-    """Whether no process builds an inflight index any more.
+    """Whether the build of an inflight index was abandoned.
 
-    Apache Hudi's indexer sends no heartbeat that lasts until its end (``RunIndexActionExecutor``, 1.2.0), and runs
-    beside other writers only. With concurrent writers an indexing without a heartbeat file may therefore be alive; one
-    whose process died has left its file.
+    Apache Hudi's indexer sends no heartbeat that lasts until its end (``RunIndexActionExecutor``, 1.2.0), and runs only
+    where concurrent writers are configured. There an indexing without a heartbeat file may be alive. An indexer that
+    died before its end has left its file.
 
     Args:
         session: the call.

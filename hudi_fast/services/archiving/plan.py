@@ -125,7 +125,7 @@ def limits(config: TableConfig, timeline: Timeline, rules: Rules) -> tuple[int, 
         return least, most
     try:
         newest = ms_from_instant(writes[-1].requested, config.timezone)
-    except CorruptTableError:  # no date: retention by time has nothing to say
+    except CorruptTableError:  # not a date: retention by time does not apply
         return least, most
     earliest = earliest_to_retain(timeline, rules.clean, newest, config.timezone)
     if earliest is None:
@@ -223,7 +223,7 @@ def _in_order(instants: Iterable[Instant]) -> tuple[Instant, ...]:
 
 
 def _bounds(config: TableConfig, timeline: Timeline, rules: Rules, facts: Facts) -> tuple[list[Bound], list[Bound]]:
-    """Bounds for instants of all actions, and those for writes alone."""
+    """Bounds for instants of all actions, and bounds for writes alone."""
     options = rules.options
     everything = [
         of_restore(timeline),

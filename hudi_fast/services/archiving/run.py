@@ -47,7 +47,7 @@ _AT_ONCE = 1000
 _METADATA_CLEANING = CleanOptions(policy="KEEP_LATEST_COMMITS", commits_retained=20)
 _METADATA_TRIGGER = "NUM_COMMITS"
 _ROOM_OF_METADATA = 1
-"""Number of commits that the metadata table keeps on its timeline beyond those of the data table."""
+"""Number of commits that the metadata table keeps on its timeline in addition to the commits of the data table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@
                                    └► files that could not be deleted, back to the first clean that took over
                                       those of earlier cleans
 
-A clean of this library tries files again that earlier cleans failed to delete, and lists those that fail again in its
-own metadata. Its extra metadata has ``hudi_fast.clean``: ``all``, or ``some`` if it skipped partitions; then the next
-clean must not begin where this one ended. Apache Hudi's cleans take nothing over, so all of them are read.
+A clean of this library retries files that earlier cleans failed to delete. Its own metadata lists the files that fail
+again. Its extra metadata has ``hudi_fast.clean``: ``all``, or ``some`` if it skipped partitions; then the next clean
+must not begin where this one ended. Apache Hudi's cleans do not take over such files, so all of them are read.
 
 Source: ``CleanPlanner#getPartitionPathsForCleanByCommits``, ``CleanActionExecutor`` (Hudi 1.2.0).
 """

@@ -1,4 +1,4 @@
-"""Metadata-table updates of a clean: those of a write, without the parts that need rows.
+"""Updates the metadata table for a clean, as for a write, but without the parts that need rows.
 
 ::
 
@@ -37,11 +37,11 @@ __all__ = ["ensure_metadata_of_clean", "record_clean"]
 
 
 def ensure_metadata_of_clean(session: TableSession, checked: bool = False) -> TableState:
-    """The state after the metadata table, if there is one, can record a clean; under the table's lock.
+    """Make an existing metadata table able to record a clean; returns the state. Under the table's lock.
 
     Args:
         session: the call; failed writes were rolled back.
-        checked: whether that was checked since the clean began.
+        checked: whether this call has checked it already.
 
     Raises:
         HudiError: it could not be built again; nothing was deleted.
@@ -93,7 +93,7 @@ def record_clean(
 
 
 def _can_keep_up(state: TableState, table: MetadataTable, options: MetadataOptions) -> bool:
-    """Whether a clean can be recorded in each of its partitions: a known kind, fully built."""
+    """Whether each partition of the metadata table can record a clean: its kind is known, and it is fully built."""
     probe = change_of_clean(table.timeline.newest_time or "", {"": ("file",)})
     names = [*table.partitions, *table.building]
     try:

@@ -6,9 +6,10 @@
     delete    many files in parallel, without lock                                  (writers continue)
     finish    the table's lock: folders of empty partitions, the metadata table, inflight ─► completed
 
-The lock of cleans is held all the while. It ends with its process, so an inflight clean that is found under it was
-abandoned and is executed again: missing files count as deleted. A file that cannot be deleted stays listed, and the
-clean's metadata names it for the next clean: see :mod:`hudi_fast.services.cleaning.last_clean`.
+The process holds the lock of cleans from begin to finish. The lock ends with its process, so a process that holds it
+and finds an inflight clean executes that abandoned clean again: missing files count as deleted. A file that cannot be
+deleted stays listed, and the clean's metadata names it for the next clean: see
+:mod:`hudi_fast.services.cleaning.last_clean`.
 
 After a write of a single writer the table's lock is still held, and the clean uses the state of the write.
 
@@ -208,7 +209,7 @@ def _clean_beside_write(session: TableSession) -> CleanResult | None:
 def _execute(session: TableSession, planned: ScheduledClean, strictly: bool) -> FinishedClean | None:
     """Execute a plan under the lock of cleans; None for a truncated plan, which is removed.
 
-    A plan without an instant is put on the timeline; that of a pending instant is read.
+    Puts a plan without an instant on the timeline. Reads the plan of a pending instant.
     """
     storage, requested = session.storage, planned.instant
     try:
@@ -242,7 +243,7 @@ def _execute(session: TableSession, planned: ScheduledClean, strictly: bool) -> 
 
 
 def _delete(session: TableSession, paths: Sequence[str]) -> set[str]:
-    """Delete files; returns those that still exist, or may exist because storage does not answer."""
+    """Delete files; returns the files that still exist, or may exist because storage does not answer."""
     storage = session.storage
     done = session.backend.delete(storage, paths)
     failed = {path for path, was in zip(paths, done, strict=True) if not was and _may_exist(storage, path)}
@@ -306,7 +307,7 @@ def _begin(session: TableSession, planned: ScheduledClean, strictly: bool) -> _B
 
 
 def _instant_of(session: TableSession, planned: ScheduledClean) -> Instant:
-    """The pending clean of a plan; a plan without an instant is put on the timeline."""
+    """The pending clean of a plan; puts a plan without an instant on the timeline."""
     state = session.state
     if not planned.instant:
         instant = Instant(session.next_time(), _ACTION, State.REQUESTED)
@@ -319,7 +320,7 @@ def _instant_of(session: TableSession, planned: ScheduledClean) -> Instant:
 
 
 def _recover(session: TableSession) -> TableState:
-    """The state after failed writes were rolled back, including those left to cleans; under the table's lock."""
+    """Roll back failed writes, even if only cleans do so; returns the state. Under the table's lock."""
     recover(session)
     for instant in expired_writes(session.state, session.settings.failed_writes):
         roll_back(session, instant)

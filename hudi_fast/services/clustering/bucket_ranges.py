@@ -74,7 +74,7 @@ class PartitionResize:
 def plan_partition(
     hashing: HashingMetadata, slices: Mapping[str, FileSlice], bounds: ResizeBounds
 ) -> PartitionResize | None:
-    """The buckets of a partition that split and merge; None when all stay as they are.
+    """The buckets of a partition that split and merge; None when no bucket changes.
 
     Args:
         hashing: its ranges.
@@ -83,7 +83,7 @@ def plan_partition(
     """
     nodes = hashing.nodes
     sizes = [_size(slices.get(node.file_id)) for node in nodes]
-    new: dict[int, tuple[int, tuple[HashingNode, ...]]] = {}  # first old node: how many old ones, their new ones
+    new: dict[int, tuple[int, tuple[HashingNode, ...]]] = {}  # first old node: number of old nodes, their new nodes
     room = bounds.most - len(nodes)
     for number, node in enumerate(nodes):
         start = -1 if number == 0 else nodes[number - 1].value

@@ -85,7 +85,7 @@ def require_no_active_writer(session: TableSession, instant: Instant, plan: Clus
         plan: its plan.
 
     Raises:
-        CommitConflictError: a live writer does; the plan stays pending.
+        CommitConflictError: a live writer writes to one; the plan stays pending.
     """
     state, lock, rule = session.state, session.settings.write.lock, session.heartbeat_rule
     if lock.strategy != "prefer_writer":

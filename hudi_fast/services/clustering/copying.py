@@ -46,7 +46,7 @@ _FILE_NAME = CONSTANT_META[1]
 _SMALL = "row groups are small"
 _FEW_GROUPS = 16
 _FEWEST_BYTES = 1 << 20
-"""Average bytes per row group from which on a file may have many row groups."""
+"""A file may have many row groups if they have at least this many bytes on average."""
 
 
 @dataclass(frozen=True)

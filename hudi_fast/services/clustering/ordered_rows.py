@@ -7,7 +7,7 @@
     else ─────────── sort columns, read ─► order ─► the part of each row                                       │
                      all rows, read ─► each to its part on local disk ─► one part after another, gathered ─────┘
 
-Rows turn out not to fit after the first batch, or when they exceed the memory.
+Each batch updates the estimated size of all rows; reading stops once the estimate exceeds the memory.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OrderedRows:
     """Rows to write.
 
     Attributes:
-        count: number of rows; the number in the base files if no more is known.
+        count: number of rows; without sort columns, the expected number.
         tables: the rows, in order, with the columns that a new file takes from stored rows.
         spilled: whether they were spilled to local disk.
     """

@@ -5,7 +5,7 @@
     LINEAR           words of the first column, then of the second ... ─────────────────────────────┐
     ZORDER, HILBERT  a coordinate for each column ─► position on the curve ─► words ────────────────┴─► radix sort
                          DIRECT  its value, the range of the column spread over 64 bits
-                         SAMPLE  how many values are smaller, in as many steps as the sample has rows
+                         SAMPLE  number of smaller values, in as many steps as the sample has rows
 
 ``SAMPLE`` computes exact ranks instead of sampling, because the words of all rows are in memory anyway.
 

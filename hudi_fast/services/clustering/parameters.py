@@ -1,7 +1,7 @@
 """The parameters of a clustering plan, and how they combine with the options of the call that executes it.
 
-Apache Hudi stores only the sort columns in a plan; sizes and curves are options of the executing call. hudi_fast stores
-those, too, if they were set: they apply unless the executing call sets others.
+Apache Hudi stores only the sort columns in a plan; sizes and curves are options of the executing call. hudi_fast also
+stores sizes and curves that were set: they apply unless the executing call sets others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def options_of_plan(plan: ClusteringPlan, options: ClusteringOptions) -> Cluster
     """The options to execute a plan with.
 
     Args:
-        plan: its sort columns override those of the options.
+        plan: its sort columns override the options.
         options: of the executing call.
 
     Raises:

@@ -40,7 +40,7 @@ _HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartitions:
-    """Partition paths that a plan examines, and those that it leaves to the next plan."""
+    """Partition paths that a plan examines, and paths that it leaves to the next plan."""
 
     chosen: tuple[str, ...]
     missing: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def last_completed_clustering(storage: Storage, config: TableConfig, timeline: T
 
 
 def _touched(state: TableState, everything: Sequence[str]) -> Sequence[str]:
-    """Partitions written since the last clustering was planned, and those that it left out; all for the first one."""
+    """Partitions that were written since the last clustering was planned or that it left out; all for the first one."""
     last = last_completed_clustering(state.storage, state.config, state.timeline)
     if last is None:
         return everything

@@ -5,8 +5,8 @@
     the table's lock ─► due? ─► partitions ─► slices without another pending service ─► groups
         ─► <instant>.clustering.requested     (before table version 8: <instant>.replacecommit.requested)
 
-A write that would change rows of a planned group is refused or makes the clustering fail, by its options; inserts use
-other groups. A plan without groups is not written.
+Depending on its options, a write that would change rows of a planned group is refused or makes the clustering fail.
+Inserts use other groups. A plan without groups is not written.
 
 Sources: ``ClusteringPlanActionExecutor``, ``ClusteringPlanStrategy``, ``PartitionAwareClusteringPlanStrategy``,
 ``CommitBasedClusteringPlanStrategy`` (1.2.0).
@@ -257,7 +257,7 @@ def _partition_groups(
 
 
 def _is_free(pending_deletes: PendingDeletes, slice_: FileSlice, busy: set[str]) -> bool:
-    """Whether no pending delete or other service has the group; ``busy`` gets the partition of one that is taken."""
+    """Whether no pending delete or other service has the group; adds the partition of a taken group to ``busy``."""
     group, view = (slice_.partition, slice_.file_id), pending_deletes.state.view
     planned = group in view.pending_groups or group in view.pending_compactions or group in view.pending_log_compactions
     taken = planned or pending_deletes.has(slice_)
@@ -360,9 +360,9 @@ def group_slices(
     """Put the slices of a partition into groups of limited size.
 
     Args:
-        slices: those that may be clustered.
+        slices: the slices that may be clustered.
         options: limits and order.
-        max_file_size: bytes reckoned for a slice without base file.
+        max_file_size: bytes assumed for a slice without base file.
         kind: slices of different kinds never share a group; None when any may.
     """
     groups: list[tuple[tuple[FileSlice, ...], int]] = []

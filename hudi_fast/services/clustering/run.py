@@ -7,11 +7,11 @@
     commit    the table's lock: is the plan up to date? markers, the metadata table, inflight ─► completed replace
               commit: readers see the new groups instead of the old ones, atomically
 
-The lock of clusterings is held all the while. It ends with its process, so an inflight clustering that is found under
-it was abandoned. A failed clustering is rolled back to requested and keeps its plan; an outdated plan is rolled back
-for good. So is one that a writer executes beside its writes: writers must not change rows of its file groups, so a
-plan that fails each time would keep them out for good. Rows keep all meta columns but the file name, so incremental
-queries do not return them again.
+The process holds the lock of clusterings from begin to commit. The lock ends with its process, so a process that holds
+it and finds an inflight clustering knows that it was abandoned. A failed clustering is rolled back to requested and
+keeps its plan. An outdated plan is removed. So is the plan of a clustering that fails before or after a write in the
+same call: writers must not change rows of its file groups, so a plan that always fails would block them forever. Rows
+keep all meta columns but the file name, so incremental queries do not return them again.
 
 Sources: ``BaseCommitActionExecutor.executeClustering``, ``BaseHoodieTableServiceClient.cluster`` (1.2.0).
 """
@@ -143,14 +143,14 @@ def run_pending_clusterings(session: TableSession, withdraws: bool = False) -> l
 
     Args:
         session: the call.
-        withdraws: whether one that fails is rolled back with its plan.
+        withdraws: whether a failed clustering is rolled back with its plan.
 
     Raises:
-        HudiError: as :func:`run_clustering`, but not for one that another process has completed in the meantime, or
-            that writers have made outdated: that one is rolled back.
+        HudiError: as :func:`run_clustering`. A clustering that another process has completed is skipped instead, and
+            one that writers have made outdated is rolled back.
 
     Warns:
-        HudiWarning: writers made one outdated, and it was rolled back.
+        HudiWarning: writers made a clustering outdated, and it was rolled back.
     """
     done = []
     for one in waiting_clusterings(session.reload()):
@@ -182,7 +182,7 @@ def finish_or_withdraw(session: TableSession) -> None:
 def _withdrawn_on_failure(session: TableSession, scheduled: ScheduledClustering, withdraws: bool) -> Iterator[None]:
     try:
         yield
-    except (CommitConflictError, CommitStateUnknownError, LockError):  # others run it, or may
+    except (CommitConflictError, CommitStateUnknownError, LockError):  # another process runs it, or may
         raise
     except Exception as error:
         if withdraws:
@@ -219,7 +219,7 @@ def cluster(
 ) -> ClusteringResult:
     """Execute pending clusterings, then plan another one, if that is due, and execute it.
 
-    Buckets of consistent hashing are not planned for: those that are too large or too small are resized immediately.
+    Makes no plan for buckets of consistent hashing: resizes too large and too small ones immediately.
 
     Args:
         session: the call.
@@ -241,7 +241,7 @@ def _cluster_all(session: TableSession, pending_only: bool, withdraws: bool = Fa
     Args:
         session: the call.
         pending_only: plan nothing new.
-        withdraws: whether one that fails is rolled back with its plan.
+        withdraws: whether a failed clustering is rolled back with its plan.
     """
     if not pending_only:
         plan_strategy_of(session.settings.clustering)
@@ -266,7 +266,7 @@ def _cluster_all(session: TableSession, pending_only: bool, withdraws: bool = Fa
 def _begin(
     session: TableSession, scheduled: ScheduledClustering
 ) -> tuple[Transaction, ClusteringWork, ClusteringPlan] | Finished:
-    """Buckets of consistent hashing are resized immediately: writers must know where their rows go."""
+    """Begin a clustering. Resizes buckets of consistent hashing at once: writers must know where their rows go."""
     state = recover_with_metadata(session)
     instant, plan = _pending(state, scheduled)
     how = execution_of(plan.strategy_class or session.settings.clustering.execution_class)
@@ -494,7 +494,7 @@ def _resize(
 
 
 def _noted(group: ClusteringGroup, instant: Instant) -> tuple[str, int, dict[int, HashingNode | None]]:
-    """Partition, how often its ranges had changed, and the new range for each value; None for a removed range."""
+    """The partition, the number of earlier changes of its ranges, and the range for each value (None: removed)."""
     noted: Mapping[str, str] = group.extra_metadata or {}
     try:
         nodes = {

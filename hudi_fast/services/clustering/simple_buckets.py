@@ -24,13 +24,13 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["are_buckets", "new_bucket_prefix", "one_bucket_to_a_group", "require_buckets"]
 
 _MANY = 10_000
-"""Ids of other file groups hardly ever begin with eight digits, and all but never with a number below this one."""
+"""Ids of other file groups rarely begin with eight digits, and almost never with a number below this one."""
 
 _Groups = list[tuple[tuple[FileSlice, ...], int]]
 
 
 def are_buckets(file_ids: Sequence[str], index_type: str) -> bool:
-    """Whether file groups are those of a simple bucket index; no property of a table says so.
+    """Whether file groups are buckets of a simple bucket index, by their ids: no property of a table says so.
 
     Args:
         file_ids: of the file groups of a plan.
@@ -48,8 +48,8 @@ def require_buckets(where: str, file_ids: Iterable[str]) -> None:
         file_ids: its file groups.
 
     Raises:
-        ConfigError: a file group is no bucket.
-        UnsupportedFeatureError: a bucket's file group has the id that several writers give it without a lock.
+        ConfigError: a file group is not a bucket.
+        UnsupportedFeatureError: a bucket's file group has the fixed id that non-blocking writers use.
     """
     for one in file_ids:
         number = bucket_number(one)
@@ -67,7 +67,7 @@ def require_buckets(where: str, file_ids: Iterable[str]) -> None:
 
 
 def one_bucket_to_a_group(where: str, groups: _Groups, options: ClusteringOptions) -> _Groups:
-    """The buckets of some groups, one to a group, each of which becomes one file group.
+    """Split groups so that each holds one bucket, which becomes one file group.
 
     Args:
         where: the table.
@@ -75,8 +75,8 @@ def one_bucket_to_a_group(where: str, groups: _Groups, options: ClusteringOption
         options: the sort columns.
 
     Raises:
-        ConfigError: a file group is no bucket.
-        UnsupportedFeatureError: there is no sort column, or buckets of non-blocking writers.
+        ConfigError: a file group is not a bucket.
+        UnsupportedFeatureError: there is no sort column, or there are buckets of non-blocking writers.
     """
     slices = [one for group, _ in groups for one in group]
     if not options.sort_columns:

@@ -35,7 +35,7 @@ _LARGEST = (1 << 64) - 1
 _WORD = 8
 _ONE_WORD_DIGITS = 18
 _LONG_TEXT = 512
-"""Bytes after the common prefix from which on strings are compared as a whole."""
+"""If a string has more bytes than this after the common prefix, strings are compared as a whole."""
 
 _ONE_ARRAY = (1 << 31) - 1
 """Most bytes that 32-bit offsets of an array can address."""
@@ -100,7 +100,8 @@ def places(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> W
 def coordinate(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> Words:
     """One word per value, in an order consistent with the values, spread over 64 bits: for space-filling curves.
 
-    The rest of decimals beyond 18 digits and of long strings is ignored. Nulls are the smallest.
+    Decimals of more than 18 digits count as doubles, and strings by eight bytes after their common prefix. Nulls are
+    the smallest.
 
     Args:
         values: n values of a sortable type.

@@ -1,4 +1,4 @@
-"""Maps the Java classes of clustering strategies to what they select and how they execute.
+"""Maps the Java classes of clustering strategies to their selection and execution.
 
 Plans name the class of their execution strategy, so Apache Hudi and hudi_fast can execute each other's plans.
 

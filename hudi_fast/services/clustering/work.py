@@ -3,7 +3,7 @@
 ::
 
     ClusteringWork      state shared by all groups; tasks receive it pickled
-    slices_of           the file slices of a group, as they are in storage
+    slices_of           the file slices of a group, from storage
     ClusteringResult    the result of a call
 """
 
@@ -63,7 +63,7 @@ class ClusteringWork:
         ordering: of the rows.
         target_bytes: file size after which the next file begins.
         copies: whether row groups are copied as bytes if the files allow it.
-        keeps_buckets: whether the file groups are those of a simple bucket index, and each stays one file group.
+        keeps_buckets: whether the file groups are buckets of a simple bucket index, each of which stays one file group.
     """
 
     plan: FilePlan

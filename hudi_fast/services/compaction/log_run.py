@@ -8,7 +8,8 @@
     commit the table's lock: is the plan up to date? markers, the metadata table, inflight ─► completed
 
 Blocks that writers log in the meantime come after the merged blocks, which take the position of the blocks that they
-replace. An abandoned log compaction is rolled back with its plan. The lock of log compactions is held all the while.
+replace. An abandoned log compaction is rolled back with its plan. The process holds the lock of log compactions from
+begin to commit.
 
 Sources: ``HoodieLogCompactionPlanGenerator``, ``HoodieLogCompactHelper``, ``LogCompactionExecutionHelper`` (1.2.0).
 """

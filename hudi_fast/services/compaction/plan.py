@@ -47,7 +47,7 @@ __all__ = [
 
 _LOGS_NAMED_BY_WRITE = 8
 _LONGEST_WRITE_MS = 24 * 3600 * 1000
-"""The value that Apache Hudi assumes when it looks for completion times in the archive."""
+"""Longest duration of a write that Apache Hudi assumes when it looks for completion times in the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def compactable_slices(
         state: the table as it was pinned.
         partitions: the partitions to search.
         now: instant of the service.
-        pending: groups of pending plans, in addition to those in a pending clustering.
+        pending: groups of pending plans, in addition to the groups of a pending clustering.
         busy: receives the partitions of such groups.
     """
     view, pending_deletes = state.view, PendingDeletes(state)
@@ -213,7 +213,7 @@ def recovered_state(session: TableSession) -> TableState:
 
 
 def _was_complete(state: TableState, log: LogFile, now: str) -> bool:
-    """Whether the write of a log file ended before ``now``; where names do not show it, block headers do when read."""
+    """Whether the write of a log file ended before ``now``. True where its name does not say: its block headers do."""
     if state.config.version < _LOGS_NAMED_BY_WRITE:
         return True
     completion = state.timeline.completion_of(log.instant)
@@ -240,7 +240,7 @@ def _written_and_archived_since(state: TableState, last: Instant) -> set[str]:
 
 
 def _partitions(state: TableState, incremental: bool) -> list[str]:
-    """All partitions, or those written since the last compaction was planned and those that it skipped."""
+    """All partitions, or only partitions written since the last compaction was planned, or skipped by its plan."""
     everything = state.view.lister.partitions()
     last = last_compaction(state.timeline, requested_counts=True)
     if not incremental or last is None:

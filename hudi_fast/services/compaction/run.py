@@ -6,9 +6,9 @@
     execute   no lock: each slice is merged into a base file of the same group     (writers continue)
     commit    the table's lock: markers, the metadata table, inflight ─► completed (visible, atomically)
 
-The lock of compactions is held all the while. It ends with its process, so an inflight compaction that is found under
-it was abandoned. A failure before the commit rolls the compaction back to requested and keeps the plan, because writers
-may have logged to the slices that begin at its instant.
+The process holds the lock of compactions from begin to commit. The lock ends with its process, so a process that holds
+it and finds an inflight compaction knows that it was abandoned. A failure before the commit rolls the compaction back
+to requested and keeps the plan, because writers may have logged to the slices that begin at its instant.
 
 Sources: ``RunCompactionActionExecutor``, ``HoodieCompactor``, ``CompactHelpers`` (1.2.0).
 """
@@ -114,7 +114,7 @@ def run_pending_compactions(session: TableSession) -> list[tuple[str, list[Write
     """Execute all pending compactions, oldest first; returns instants and statistics.
 
     Raises:
-        HudiError: as :func:`run_compaction`, but not for one that another process has completed in the meantime.
+        HudiError: as :func:`run_compaction`. A compaction that another process has completed is skipped instead.
     """
     done = []
     for one in pending_compactions(session.reload()):

@@ -3,7 +3,7 @@
 ::
 
     CompactionWork      shared by all file slices; tasks receive it pickled
-    slice_of            the file slice of an operation, as it is in storage
+    slice_of            the file slice of an operation, from storage
     CompactionResult    the result for the caller
 """
 

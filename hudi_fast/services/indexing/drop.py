@@ -142,7 +142,7 @@ def finish_pending_indexings(session: TableSession, wanted: str = "") -> None:
 
 
 def finish_abandoned_indexings(session: TableSession) -> None:
-    """Undo or complete indexings that a process has left; while one is pending, the metadata table is not compacted.
+    """Undo or complete abandoned indexings: the metadata table is not compacted while one is pending.
 
     Plans that wait for another call stay.
 
@@ -161,9 +161,9 @@ def finish_abandoned_indexings(session: TableSession) -> None:
 
 
 def _never_begun(session: TableSession) -> list[Instant]:
-    """Indexings whose own call was to execute them, and died before it did.
+    """Indexings that their own call should have executed, but it died before.
 
-    Certain under the table's lock: that call holds it until the indexing is inflight.
+    The table's lock makes this certain: that call holds it until the indexing is inflight.
     """
     state, rule = session.state, session.heartbeat_rule
     left = {one.instant for one in scheduled_indexes(state) if one.is_at_once}

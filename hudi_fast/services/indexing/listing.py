@@ -1,4 +1,4 @@
-"""The indexes of a table as one Arrow table: existing ones, those being built, and planned ones."""
+"""The indexes of a table as one Arrow table: existing ones, indexes being built, and planned ones."""
 
 from __future__ import annotations
 

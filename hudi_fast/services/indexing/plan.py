@@ -4,9 +4,10 @@
 
     the table's lock ─► requested partitions that do not exist ─► <instant>.indexing.requested
 
-A plan of hudi_fast contains the definitions of secondary and expression indexes. Those of Apache Hudi's plans are in
-the table's index definitions. A plan that its own call executes says so. It is inflight before that call releases the
-table's lock, so one that is only requested under the lock was abandoned; a plan for other calls waits for them.
+A plan of hudi_fast contains the definitions of secondary and expression indexes. For its own plans Apache Hudi keeps
+them in the table's index definitions. A plan says whether its own call executes it. Such a plan is inflight before that
+call releases the table's lock, so one that is still requested while another call holds the lock was abandoned. A plan
+for other calls stays requested until one of them executes it.
 
 Sources: ScheduleIndexActionExecutor, Hudi 1.2.0.
 """
@@ -99,7 +100,7 @@ class IndexWork:
     Attributes:
         instant: its requested time.
         parts: as planned.
-        partitions: the missing ones of them, in the order in which they are built.
+        partitions: the planned metadata partitions that are missing, in build order.
         options: settings of the partitions.
         definitions: definitions of the secondary and expression indexes among them.
     """

@@ -118,7 +118,7 @@ def named_partition(name: str, present: Collection[str]) -> str:
         present: existing partitions.
 
     Raises:
-        ConfigError: no partition, or two of them, have this name.
+        ConfigError: no partition has this name, or two have it.
     """
     if name in present:
         return name

@@ -12,8 +12,9 @@ Log files of writes in the meantime are on top of the base files, so no further 
 8 log files are named after their base file, which does not exist yet, so indexes of such tables are built under the
 lock.
 
-The lock of indexings is held all the while. It ends with its process, so an inflight indexing that is found under it
-was abandoned. It is undone, or completed if its partitions are fully built.
+The process holds the lock of indexings from begin to finish. The lock ends with its process, so a process that holds it
+and finds an inflight indexing knows that it was abandoned. It undoes the indexing, or completes it if its partitions
+are fully built.
 
 Sources: metadata reference 2.5, 2.10, 2.13; ScheduleIndexActionExecutor, RunIndexActionExecutor, Hudi 1.2.0.
 """
@@ -110,7 +111,7 @@ class _Begun:
 
 
 def build_index(session: TableSession, request: IndexRequest) -> IndexResult:
-    """Build an index and those that it requires, if they are missing. Pending plans for them are executed.
+    """Build an index and the indexes that it requires, if they are missing. Executes pending plans for them.
 
     Args:
         session: the call.
@@ -129,7 +130,7 @@ def build_index(session: TableSession, request: IndexRequest) -> IndexResult:
         return waiting_for(session.state, request, settings) or schedule_in(session, request, at_once=True)
 
     done = [_run(session, find, asked)]
-    while done[-1].instant and asked not in done[-1].partitions:  # that was a plan for a required index
+    while done[-1].instant and asked not in done[-1].partitions:  # the plan was for a required index
         done.append(_run(session, find, asked))
     return IndexResult(
         partition=asked,

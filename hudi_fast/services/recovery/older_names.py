@@ -1,9 +1,9 @@
 """Refuses to make file slices from before a downgrade to version 6 the newest ones again.
 
 From table version 8 on a log file is named after the delta commit that wrote it, before that after its slice. A
-downgrade compacts the newest slices and does not change older ones. Nothing reads those, unless a rollback or restore
-undoes the compaction or the action that ended their file groups. Readers of version 6 would then take such a log file
-for a slice of its own, and lose the rows of the base file below it.
+downgrade compacts the newest slices and does not change older ones. Nothing reads older slices, unless a rollback or
+restore undoes the compaction or the action that ended their file groups. Readers of version 6 would then take such a
+log file for a slice of its own, and lose the rows of the base file below it.
 """
 
 from __future__ import annotations

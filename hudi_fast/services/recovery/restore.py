@@ -177,7 +177,7 @@ def _dropped_before(state: TableState) -> set[str]:
 
 
 def _rollbacks_since(state: TableState, savepoint: str) -> Iterator[tuple[Instant, RollbackPlan]]:
-    """Pending rollbacks of the restore, of this attempt or of those before."""
+    """Pending rollbacks of the restore, from this attempt or earlier ones."""
     for one, plan in pending_rollbacks(state.storage, state.config, state.timeline):
         if one.requested > savepoint:
             yield one, plan
@@ -229,7 +229,7 @@ def _begin(session: TableSession, planned: PlannedRestore) -> _Begun:
 
 
 def _undo_all(session: TableSession, begun: _Begun) -> dict[str, RollbackMetadata]:
-    """Roll back all instants; returns the rollback metadata by instant, including those of earlier attempts."""
+    """Roll back all instants; returns the rollback metadata by instant, including metadata of earlier attempts."""
     state, storage = begun.state, session.storage
     waiting = {plan.instant: (one, plan) for one, plan in _rollbacks_since(state, begun.plan.savepoint)}
     done: dict[str, RollbackMetadata] = {}

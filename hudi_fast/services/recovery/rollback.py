@@ -194,7 +194,7 @@ def _roll_back_failed(session: TableSession) -> list[RolledBack]:
 
 
 def _roll_back_one(session: TableSession, instant: str) -> tuple[list[RolledBack], tuple[str, ...]]:
-    """Roll one instant back; returns rolled-back instants, and those that were only removed from the timeline."""
+    """Roll one instant back; returns rolled-back instants, and instants that were only removed from the timeline."""
     state = session.state
     if instant in _pending_rollbacks(state):
         return [one for one in finish_rollbacks(session) if one is not None], ()

@@ -221,7 +221,7 @@ def _retained_by_cleans(state: TableState) -> Iterator[tuple[Instant, str]]:
 
 
 def _files_at(state: TableState, commit: Instant) -> Iterator[tuple[str, dict[str, int]]]:
-    """Names and sizes of the files of the slices as of a commit, by partition; including those that it wrote."""
+    """By partition, names and sizes of the files of the slices as of a commit, and of the files that it wrote."""
     view = open_state(state.storage, commit.requested).view
     own: dict[str, dict[str, int]] = {}
     for stat in read_commit(state.storage, state.config, commit).write_stats():

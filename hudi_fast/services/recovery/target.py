@@ -8,7 +8,7 @@
     anything else                            refused, with a reason
 
 Only the newest completed write can be rolled back alone: later writes build on its files. Use a restore to a savepoint
-to return further. A service that was planned before a write does not know of it, whenever it completes.
+to return further. A service that was planned before a write does not include it, even if it completes later.
 
 Source: ``BaseRollbackActionExecutor#validateRollbackCommitSequence``, ``#validateSavepointRollbacks`` (Hudi 1.2.0),
 which do not check cleans and plans.
@@ -115,7 +115,7 @@ def _require_one_left(state: TableState, target: Instant, what: str) -> None:
     """Refuse to remove the last write from the active timeline while older ones are archived.
 
     A write counts as archived, and so as complete, if it is older than the first write of the timeline. Without any
-    write on the timeline, files of archived writes would look like those of failed writes, also to Apache Hudi 1.2.0.
+    write on the timeline, files of archived writes would look like files of failed writes, also to Apache Hudi 1.2.0.
     """
     timeline, folder = state.timeline, state.config.history_folder
     saved = {one.requested for one in timeline.of_action("savepoint")} | {target.requested}
@@ -163,7 +163,7 @@ def _cleaned_since(state: TableState, target: Instant) -> Iterator[tuple[Instant
 
 
 def _needs(state: TableState, target: Instant, metadata: CommitMetadata, gone: Mapping[str, set[str]]) -> str | None:
-    """A deleted file of a slice that the write was made of, or of a file group that it ended."""
+    """A deleted file of a slice that the write read, or of a file group that it ended; None without one."""
     for stat in metadata.write_stats():
         names = gone.get(stat.partition_path, set())
         if stat.prev_base_file and stat.prev_base_file in names:
@@ -182,7 +182,7 @@ def _needs(state: TableState, target: Instant, metadata: CommitMetadata, gone: M
 
 
 def _ended_and_gone(state: TableState, metadata: CommitMetadata, gone: Mapping[str, set[str]]) -> str | None:
-    """A deleted file of a file group that the write ended, and that has no slice left.
+    """A deleted file of a file group that the write ended and that has no slice left; None without one.
 
     Files that a pending write added to the group are ignored: it may have read the slice before that was deleted.
     """

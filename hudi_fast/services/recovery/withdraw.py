@@ -8,8 +8,8 @@
     indexing         its partitions of the metadata table are dropped, and its plan removed
     clean            requested: its plan is removed; inflight: it can only be finished, because it has deleted files
 
-Each step holds the lock that running the service takes, so no process of this machine runs it. Heartbeats show those
-of other machines.
+Each step holds the lock that running the service takes, so no process of this machine runs it. Heartbeats show whether
+another machine does.
 
 Source: ``BaseHoodieTableServiceClient#rollback``, ``HoodieTable#rollbackInflightCompaction``, ``CompactionAdminClient``
 (Hudi 1.2.0).

@@ -112,5 +112,5 @@ class RepairResult(HtmlResult):
     seconds: float
 
     def to_arrow(self) -> pa.Table:
-        """The remaining findings, as :meth:`RepairPlan.to_arrow` shows it."""
+        """The remaining findings, with the columns of :meth:`RepairPlan.to_arrow`."""
         return RepairPlan(self.left).to_arrow()

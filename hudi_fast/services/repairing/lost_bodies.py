@@ -1,17 +1,17 @@
-"""Writes the body of a completed write again that a loss of power has emptied, where its files are certain.
+"""Rebuilds the body of a completed write that a power loss has emptied, if the files of the write are certain.
 
 ::
 
     an empty completed file ─► the metadata table's delta commit of that instant, whole ─► the files that it lists
         ─► are all of them there, with their sizes? ─► a write stat for each ─► the body
 
-The metadata table takes the files of a write before the write is complete, so its list is that of the lost body. Names
-in folders alone are no proof: the loss may have taken a file with its name. Without that proof the write is left to a
-person. What is lost for good: how many rows were inserted, updated and deleted, and what else the write noted, such as
-the checkpoint of a stream.
+The metadata table records the files of a write before the write completes, so it lists the files of the lost body. File
+names in folders alone prove nothing: the power loss may have removed a file and its name. Without proof no body is
+written, and a person must decide. The numbers of inserted, updated and deleted rows are lost for good, and so are other
+notes of the write, such as the checkpoint of a stream.
 
-A write that replaced file groups cannot be told from its files, and neither can one that logged to files of another
-name (before table version 8), or that logged changes.
+No body is rebuilt where the files do not show all of it: for a write that replaced file groups, that wrote log files
+which are named after their slice (before table version 8), or that wrote change logs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _META_PREFIX = "_hoodie_"
 
 
 class UncertainError(Exception):
-    """It is not certain what the write has written; the message is a clause that says why."""
+    """The files of a write are not certain; the message is a clause that says why."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _listed(inspection: Inspection, instant: Instant) -> list[FileStat]:
 
 
 def _require_whole(table: MetadataTable, instant: Instant) -> None:
-    """Check that the metadata table has taken the files of a write, and has lost nothing of that."""
+    """Check that the metadata table has recorded a write, and that no file of that record is lost or shortened."""
     own = next((one for one in table.timeline.completed() if one.requested == instant.requested), None)
     if own is None or own in table.timeline.without_body:
         raise UncertainError("the metadata table has no delta commit of it")
@@ -155,7 +155,7 @@ def _base_file(inspection: Inspection, instant: Instant, base: BaseFile, partiti
 
 
 def _base_before(inspection: Inspection, instant: Instant, base: BaseFile, partition: str) -> BaseFile | None:
-    """The base file of the same file group that a completed write made last before."""
+    """The newest base file of the same file group that an earlier completed write made."""
     known = {one.requested for one in inspection.timeline.completed()}
     parsed = (parse_base_file(one) for one in inspection.partitions[partition])
     older = [

@@ -43,7 +43,7 @@ def plan_repair(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False
 
 
 def _data_files(inspection: Inspection, instants: Sequence[Finding]) -> list[Finding]:
-    """Findings about data files; one that names the cause if the timeline is damaged, unless ``instants`` has it."""
+    """Findings about data files; if the timeline is damaged, one finding with the cause, unless ``instants`` has it."""
     try:
         return list(find_data_files(inspection))
     except CorruptTableError as error:

@@ -5,7 +5,7 @@
     the table's lock ─► inspect again ─► does the plan still fit? ─► properties ─► lost bodies
         ─► instants without a plan ─► rollbacks, finished and new ─► data files ─► markers, temporary files, heartbeats
 
-The next repair finds what an abandoned one left. No query needs anything that a repair removes.
+The next repair continues an abandoned one. No query needs anything that a repair removes.
 """
 
 from __future__ import annotations

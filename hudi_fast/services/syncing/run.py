@@ -19,7 +19,7 @@ __all__ = ["sync_after_write", "sync_catalogs"]
 
 
 def sync_catalogs(session: TableSession, kinds: Sequence[str]) -> list[SyncedTable]:
-    """Sync catalogs with the session's table; returns what was done to each of their tables.
+    """Sync catalogs with the session's table; returns the result for each catalog table.
 
     Args:
         session: the table, and the options of its entries.

@@ -9,9 +9,10 @@
 A log file starts no file slice: updates of a MERGE_ON_READ table prolong the life of a partition only with the next
 compaction, as in Hudi. A partition without a time (bootstrapped, or without a marker) does not expire.
 
-Three differences from Hudi 1.2.0. It computes the retention in 32 bits, so that 25 to 49 days mean never, and 50 days
-mean 7 hours; here a day is a day. If a pending service works on one expired partition it deletes none; here the others
-are deleted. It takes any of the expired partitions if there are more than the maximum; here the oldest.
+Three differences from Hudi 1.2.0. Hudi computes the retention in 32 bits, so that 25 to 49 days mean never, and 50 days
+mean 7 hours; hudi_fast does not overflow. If a pending service works on one expired partition, Hudi deletes none;
+hudi_fast deletes the others. If more partitions have expired than the maximum, Hudi deletes any of them; hudi_fast
+deletes the oldest.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from hudi_fast.writing.partition_marker import partition_created
 __all__ = ["ExpiredPartition", "TtlPlan", "expired_partitions"]
 
 _NO_TIME = "0000"
-"""Begin of the instants of a bootstrap, which are no times."""
+"""First digits of the instants of a bootstrap, which are not times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def expired_partitions(storage: Storage, view: TableView, zone: str, options: Tt
         now: the time of the call, as an instant.
 
     Returns:
-        At most as many partitions to delete as the options allow, and before or between them those that are blocked.
+        At most as many partitions to delete as the options allow, and the blocked partitions before or between them.
 
     Raises:
         CorruptTableError: an instant is not a time.

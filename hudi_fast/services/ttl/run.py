@@ -1,9 +1,9 @@
-"""Deleting expired partitions: a replace commit like that of ``delete_partition``.
+"""Deleting expired partitions: a replace commit, as ``delete_partition`` makes it.
 
 ::
 
     expired_partitions ─┬─ none: nothing is written
-                        └─ some ─► a delete_partition that looks again once it has begun ─► replacecommit
+                        └─ some ─► a delete_partition that checks again once it has begun ─► replacecommit
 
 Files stay until a clean removes them, so time travel to before still works. A crash leaves a pending replace commit,
 which the next writer rolls back; the partitions are as before.

@@ -6,8 +6,8 @@
     switch   all of hoodie.properties, through its backup                           the table has the new version
     sweep    active and archived timeline of the old layout                         no longer read
 
-A reader always finds one complete timeline: that of the version in the properties. After a crash before the switch the
-next move overwrites the copied files. After a later crash, :func:`leftovers` finds the old files and :func:`sweep`
+A reader always finds one complete timeline: the one of the version in the properties. After a crash before the switch
+the next move overwrites the copied files. After a later crash, :func:`leftovers` finds the old files and :func:`sweep`
 deletes them. Versions of one layout need the switch alone.
 """
 
@@ -191,7 +191,7 @@ def _copy_archive(storage: Storage, source: TableConfig, target: TableConfig, op
 def _archive_files(storage: Storage, config: TableConfig) -> list[FileStat]:
     """The files of an archived timeline, in the order in which they are deleted.
 
-    In layout 2 the pointer and the manifests go before the files that they name: what a crash leaves is an archive of
+    In layout 2 the pointer and the manifests are deleted before the files that they name: a crash leaves an archive of
     fewer instants, which the next attempt recognises.
 
     Args:

@@ -24,8 +24,8 @@ properties             :mod:`hudi_fast.services.upgrading.properties`
 =====================  =================================================================================================
 
 Everything else is the same in all versions: base files, partition markers, bodies of cleans, rollbacks, savepoints and
-plans. Log files of older slices do not change. Version 6 does not find those that a later version wrote, so time travel
-of MERGE_ON_READ tables ends at the downgrade, as it does with Apache Hudi.
+plans. Log files of older slices do not change. Version 6 does not find log files that a later version wrote, so time
+travel of MERGE_ON_READ tables ends at the downgrade, as it does with Apache Hudi.
 
 Up to version 6 pending compactions and clusterings stay as they are.
 
@@ -83,9 +83,9 @@ _IN_PLACE = frozenset({(2, 3), (3, 4), (4, 5), (5, 6), (7, 6)})
 _END_OF_TIME = "9" * 17
 _AUX = ".hoodie/.aux"
 _FIRST_WITH_STYLE = 3
-"""Properties tell how partition paths read."""
+"""From this version on properties store the style of partition paths."""
 _LAST_WITHOUT_NAMES = 3
-"""Properties do not name the metadata table's partitions."""
+"""Up to this version properties do not name the metadata table's partitions."""
 _LAYOUT_1 = 6
 
 
@@ -242,7 +242,7 @@ def _writable(state: TableState) -> TableState:
 
 
 def failed_writes(state: TableState) -> list[Instant]:
-    """Pending writes that are no table services."""
+    """Pending writes that are not table services."""
     planned = {one.requested for one in state.pending_services}
     return [one for one in state.timeline.pending_writes if one.requested not in planned]
 

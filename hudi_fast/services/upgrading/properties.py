@@ -67,7 +67,7 @@ __all__ = ["TARGETS", "VERSIONS", "PropertyHints", "changed_properties", "path_b
 
 VERSIONS = (2, 3, 4, 5, 6, 7, 8, 9)
 TARGETS = (5, 6, 8, 9)
-"""Table versions that an upgrade or downgrade can begin with, and those that it can end with."""
+"""Table versions that an upgrade or downgrade can begin with, and versions that it can end with."""
 
 _NEXT = {2: 3, 3: 4, 4: 5, 5: 6, 6: 8, 8: 9}
 _PREVIOUS = {9: 8, 8: 6, 6: 5}
@@ -121,9 +121,10 @@ class PropertyHints:
     """Facts that the properties of older versions lack, from the options of the call or from the table's files.
 
     Attributes:
-        hive_style: whether partition paths are ``field=value``, for a table of version 2.
-        url_encode: whether their values are escaped, likewise.
-        key_generator_class: Java class of the key generator, likewise; None for the one that fits the columns.
+        hive_style: for a table of version 2, whether partition paths are ``field=value``.
+        url_encode: for a table of version 2, whether values in partition paths are escaped.
+        key_generator_class: for a table of version 2, Java class of the key generator; None for the one that fits the
+            columns.
         database: name of the database, for a table of version 3 or older that has none; or None.
         has_files_partition: whether a table of version 3 has a metadata table that is kept.
         partition_fields: ``field:TYPE`` list of a custom key generator: version 6 does not store the types.

@@ -7,8 +7,9 @@
     move      the metadata table, then the data table: copy ─► hoodie.properties ─► sweep
     check     the metadata table
 
-A table of version 2 to 5 goes to version 6 first, or no further: there the steps are few, and log files stay as they
-are. One of version 8 or 9 goes to version 5 by way of 6. After a crash in between the table has version 6.
+A table of version 2 to 5 is moved to version 6 first, then to a later version if requested: the steps up to 6 are
+small, and log files do not change. A table of version 8 or 9 reaches version 5 by way of 6. After a crash in between
+the table has version 6.
 
 Before the switch of ``hoodie.properties`` the table has the old version, afterwards the new one. A crash leaves unused
 files, and perhaps a metadata table that readers ignore until it is built again. The same call continues after a crash.
@@ -101,7 +102,7 @@ def run_upgrade(session: TableSession, version: int, plan: UpgradePlan | None = 
         CommitConflictError: the plan no longer fits, or writers log faster than this process compacts.
         ConfigError: something must be resolved first; nothing has changed.
         UnsupportedFeatureError: an unsupported version or feature; nothing has changed.
-        LockTimeoutError: other processes held the table's lock, or that of a service.
+        LockTimeoutError: other processes held the lock of the table or of a service.
         ServiceTakenError: another process runs a pending write or service; nothing has changed.
     """
     started = time.monotonic()
@@ -242,7 +243,7 @@ def put_back(storage: Storage, config: TableConfig) -> int:
     """Put the instants that :func:`moved_away` finds back into the table's timeline; returns their number.
 
     Under the table's lock. The files in the other folder stay: they are copies from then on. After a crash the next
-    call goes on: completed files are written last, and :func:`moved_away` finds the instants without them.
+    call continues: completed files are written last, and :func:`moved_away` finds the instants without them.
 
     Args:
         storage: of the table.

@@ -85,7 +85,7 @@ def copy_timeline(
     ]
     if target.layout_version > 1:
         files = _with_possible_times(_with_clusterings(storage, files), source.is_mor)
-    # storage of each folder: the way there is checked once, not for each file
+    # one storage for each folder, so that its path is checked once instead of for each file
     old, new = (storage.rooted_at(storage.fs_path(one.timeline_folder)) for one in (source, target))
     for rank in range(3):
         chosen = [one for one in files if _rank(one.instant) == rank]
@@ -117,7 +117,7 @@ def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
 
 
 def _rank(instant: Instant) -> int:
-    """Pending files before completed ones, and completed writes last: what a crash leaves shows what is missing."""
+    """Pending files before completed ones, and completed writes last: after a crash the copy shows what is missing."""
     return instant.is_completed + (instant.is_completed and instant.action in WRITE_ACTIONS)
 
 
@@ -177,7 +177,7 @@ def _moved(time: str, milliseconds: int) -> str:
 
 
 def _copy(old: Storage, file: _File, new: Storage, target: TableConfig) -> None:
-    """Copy one file from the folder of a timeline to that of another, each with its own storage."""
+    """Copy one file of a timeline to the folder of another; each folder has its own storage."""
     instant, layout = file.instant, target.layout_version
     name = _name(instant, layout)
     if file.entry.size and _holds_commit_metadata(instant):

@@ -186,7 +186,7 @@ def _problem(row: pa.Table) -> EncodedRecords:
 
 
 def without_harmless(validation: Validation, rows: pa.Table) -> pa.Table:
-    """Differences without invalid log files and partitions that hold only those: readers skip them."""
+    """Differences without invalid log files, and without partitions that hold nothing else: readers skip them."""
     if validation.context.config.layout_version > 1:
         return rows  # rollbacks delete the log files of failed writes
     named = zip(rows.column("what").to_pylist(), rows.column("key").to_pylist(), strict=True)
@@ -214,7 +214,7 @@ def _is_rolled_back(validation: Validation, name: str) -> bool:
 
 
 def _types(context: ProducerContext, partition: str) -> Mapping[str, pa.DataType]:
-    """The types of values in statistics, by column; an expression's are those of its results."""
+    """The types of values in statistics, by column; for an expression index, the types of its results."""
     if kind_of(partition) is PartitionKind.EXPRESSION_INDEX:
         expression = check_expression(context, partition)
         return {expression.column.name: expression.result}
@@ -226,5 +226,5 @@ def _flat(kind: PartitionKind, records: pa.Table, schema: str, partition: str) -
     if not rows.num_rows:
         return flat_schema(kind).empty_table()
     flat = decode_records(kind, rows.column("key").chunk(0), rows.column("value").chunk(0), schema, partition)
-    # A table without files has a record of no file.
+    # The partition ``files`` of a table without files has a record that names no file.
     return flat.filter(flat.column("name").is_valid()) if kind is PartitionKind.FILES else flat

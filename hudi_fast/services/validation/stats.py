@@ -6,10 +6,10 @@
                                   └──► as values of the column: minimum, maximum, counts ─► differences
 
 Stored forms may differ where values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
-partition may be wider than the files, but never narrower: the record of a write replaces that of a service that was
-planned before the write and ended after it. Release 1.2 leaves nulls out of the value count of an expression
+partition may be wider than the files, but never narrower: the record of a write replaces the record of a service that
+was planned before the write and ended after it. Release 1.2 leaves nulls out of the value count of an expression
 (SparkMetadataWriterUtils) and of nothing else, so that count is not compared. Releases 0.14 to 1.0 store zero for both
-bounds of a column that has no value in a file: that is no difference, since readers keep more files for it.
+bounds of a column that has no value in a file: that is not a difference, since readers keep more files for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StatsSeen:
     def add(self, expected: pa.Table, found: pa.Table) -> None:
         """Add the expected and the found rows of one file group.
 
-        Files without values need no statistics, and Apache Hudi does not always keep some for logs of deletes.
+        Files without values need no statistics, and Apache Hudi does not always store statistics for logs of deletes.
         Partitions need none after concurrent writes, until the next write.
         """
         of_files = pc.not_equal(expected.column("type"), PARTITION_STATS)
@@ -53,14 +53,14 @@ class StatsSeen:
         self._found |= set(found.column("file_name").unique().to_pylist())
 
     def join(self, other: StatsSeen) -> None:
-        """Add what another one has seen."""
+        """Add the files and partitions that another one has seen."""
         self._expected |= other._expected
         self._found |= other._found
 
     def missing(self) -> Iterator[pa.Table]:
         """Files and partitions that should have statistics but have none.
 
-        A missing column is no difference: each write may index other columns.
+        A missing column is not a difference: each write may index other columns.
         """
         for name in sorted(self._expected - self._found):
             yield difference("missing statistics", name or NON_PARTITIONED)
