@@ -37,23 +37,23 @@ __all__ = [
 _BATCH_ROWS = 65536
 _FEWEST_ROWS = 64
 BATCH_BYTES = 64 << 20
-"""Arrow bytes of a batch to Python, about: a worker holds a few of them."""
+"""Approximate Arrow bytes of a batch sent to Python: a worker holds a few batches."""
 
 _KNOWN_BYTES = 16 << 20
-"""Arrow bytes of a batch whose rows are counted: less, because some of them are wider than the average."""
+"""Approximate Arrow bytes of a batch that is bounded by its number of rows: some rows are wider than the average."""
 
 ARROW_GROWTH = 2
 """Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
 _PYTHON_NODES = ("MapIn", "PythonMapIn", "FlatMapGroups", "FlatMapCoGroups", "MapPartitions", "MapElements")
-"""First letters of plan nodes whose rows a function makes: the optimizer assumes as many rows as it takes."""
+"""First letters of plan nodes that apply a function: the optimizer assumes that it returns as many rows as it takes."""
 
 _SCANNING_NODES = frozenset({"LogicalRelation", "RelationV2", "InMemoryRelation", "Project"})
 
 _UNLIMITED = (1 << 31) - 1
-"""Spark's number for no limit, of executors and of bytes in a batch."""
+"""Spark's value for "no limit", of executors and of bytes in a batch."""
 
 _SHUFFLE_PARTITIONS = 200
-"""Spark's default."""
+"""Spark's default number of shuffle partitions."""
 
 _COLUMN_BYTES = 12  # Spark's estimate is 8 for a number, 20 for text
 _LONGEST_RANGE = 1 << 26
@@ -115,7 +115,7 @@ def _refuse_unknown_types(struct: Any) -> None:
                 f"Column {field.name!r} has Spark's type {field.dataType.simpleString()}, which a Hudi table cannot "
                 "hold; cast it to another type."
             ) from error
-        except ValueError as error:  # Arrow's: void where there are no nulls
+        except ValueError as error:  # from Arrow: a void type in a place that allows no null
             raise UnsupportedFeatureError(
                 f"Column {field.name!r} has Spark's type {field.dataType.simpleString()}, in which void is the type of "
                 "no value: array() and map() have no types of their own. Cast it to the column's type, for example "
@@ -213,7 +213,7 @@ def session_conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def names_are_exact(spark: Any) -> bool:
-    """Whether upper and lower case of names of columns differ in the session."""
+    """Whether the session distinguishes upper and lower case in column names."""
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
@@ -258,18 +258,19 @@ def _has_functions(plan: Any) -> bool:
 
 
 def numbers_of(spark: Any, count: int, tasks: int, size: int, columns: int) -> Any:
-    """The numbers from 0 to ``count - 1``, in tasks, for a ``mapInArrow`` that makes many rows of each.
+    """A DataFrame of the numbers from 0 to ``count - 1``, for a ``mapInArrow`` that makes many rows from each number.
 
-    Spark assumes that ``mapInArrow`` makes as many rows as it takes, so it would broadcast the largest table in a join.
-    It estimates a range by its length, behind a filter, too. So the numbers are taken from a range that is as long as
-    ``size`` needs; the longest one, which takes milliseconds, stands for a few hundred MiB, too much to broadcast.
+    Spark assumes that ``mapInArrow`` returns as many rows as it takes, so it would broadcast the largest table in a
+    join. It estimates a range by its length, even behind a filter. So the numbers are filtered from a range whose
+    estimated size is ``size``. The longest range takes milliseconds; Spark estimates a few hundred MiB for it, too much
+    to broadcast.
 
     Args:
         spark: the session.
         count: at least 1.
         tasks: at most ``count``.
-        size: bytes of the rows that are made, about.
-        columns: number of their columns.
+        size: approximate bytes of the rows that are made from the numbers.
+        columns: number of columns of these rows.
     """
     rows = min(2 * size // (8 + _COLUMN_BYTES * columns), _LONGEST_RANGE)  # Spark: 16 bytes for a row of one number
     step = 1 << max(0, (rows // count).bit_length() - 1)
@@ -280,8 +281,8 @@ def numbers_of(spark: Any, count: int, tasks: int, size: int, columns: int) -> A
 def parallelism(spark: Any) -> int:
     """Number of tasks that run concurrently once the session has all executors that it may have.
 
-    Those that dynamic allocation may add count, and those that a new session waits for. If their number is not limited,
-    the number of Spark's shuffle partitions takes its place.
+    Counts executors that dynamic allocation may add, and executors that a new session still waits for. If their number
+    is not limited, the result is the number of Spark's shuffle partitions.
     """
     running = running_parallelism(spark)
     if is_local(spark) or spark.conf.get("spark.default.parallelism", None):
@@ -298,13 +299,13 @@ def running_parallelism(spark: Any) -> int:
 
 
 def _allowed_tasks(setting: Callable[[str, str], str]) -> int:
-    """Tasks of the executors that settings allow; 0 if they say nothing about it."""
+    """Number of concurrent tasks of the executors that the settings allow; 0 if no setting gives their number."""
     per_task = int(setting("spark.task.cpus", "1"))
     per_executor = int(setting("spark.executor.cores", "1")) // per_task
     total = int(setting("spark.executor.instances", "0")) * per_executor
     if setting("spark.dynamicAllocation.enabled", "false").lower() == "true":
         most = int(setting("spark.dynamicAllocation.maxExecutors", str(_UNLIMITED)))
-        shuffled = setting("spark.sql.shuffle.partitions", str(_SHUFFLE_PARTITIONS))  # a vendor's may be no number
+        shuffled = setting("spark.sql.shuffle.partitions", str(_SHUFFLE_PARTITIONS))  # a vendor's may not be a number
         unlimited = int(shuffled) if shuffled.isdigit() else _SHUFFLE_PARTITIONS
         total = max(total, unlimited if most >= _UNLIMITED else most * per_executor)
     limit = setting("spark.cores.max", "")  # of an application on a standalone cluster

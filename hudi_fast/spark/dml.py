@@ -110,7 +110,7 @@ class _Change:
 
     @cached_property
     def copied(self) -> frozenset[str]:
-        """The columns of the source with its alias: values that are one of them are copied."""
+        """The columns of the source with its alias: a value that names one of them is copied."""
         return frozenset(f"{self.spec.aliases[1]}.{name}" for name in self.source)
 
     @cached_property
@@ -133,7 +133,7 @@ class _Change:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The changed rows; ``shape`` is None where their keys are still to be looked up."""
+    """The changed rows; ``shape`` is None if their keys have not been looked up yet."""
 
     frame: Any
     shape: ChangeShape | None
@@ -194,7 +194,7 @@ def _check_spoken(spec: MergeSpec) -> None:
     """Refuse conditions and values that Spark does not accept.
 
     Raises:
-        ConfigError: with the clause.
+        ConfigError: Spark cannot compute a value; the message names its clause.
     """
     said = [("on", spec.condition)]
     for clause in spec.clauses:
@@ -215,7 +215,7 @@ def _set_by(clause: Clause) -> Iterable[tuple[str, Any]]:
 
 @contextmanager
 def _fitting(session: TableSession) -> Iterator[None]:
-    """Raise a failed cast as an error of the rows."""
+    """Raise a failed cast as an InvalidDataError."""
     try:
         yield
     except PySparkException as error:

@@ -42,10 +42,10 @@ _PREFIXES = (
     "dfs.client.block.write.replace-datanode-on-failure.",
     "fs.viewfs.mounttable.",
 )
-"""Settings of hdfs-native, and those of :class:`~hudi_fast.storage.hdfs_options.HdfsOptions`."""
+"""Settings of hdfs-native, and settings of :class:`~hudi_fast.storage.hdfs_options.HdfsOptions`."""
 
 _TOKEN_SECONDS = 3600.0
-"""Tokens of a session are asked for anew after that; a NameNode accepts them for a day by default."""
+"""Seconds after which new tokens are requested for a session; a NameNode accepts a token for a day by default."""
 
 _tokens: dict[tuple[str, str], tuple[float, str]] = {}
 
@@ -76,7 +76,7 @@ def hdfs_settings(spark: Any, path: str) -> dict[str, str]:
 
 
 def is_default(hadoop: Any, key: str) -> bool:
-    """Whether a setting comes from Hadoop's own defaults, or is not there, such as after ``unset``."""
+    """Whether a setting comes from Hadoop's own defaults, or is not set, for example after ``unset``."""
     if hadoop.get(key) is None:
         return True
     sources = hadoop.getPropertySources(key)
@@ -98,7 +98,7 @@ def _connect_settings(spark: Any) -> dict[str, str]:
 
 
 def _delegation_tokens(spark: Any, hadoop: Any, path: str) -> str:
-    """Tokens of the driver's user, who may have logged in with a keytab, in base64; "" if none can be had."""
+    """Delegation tokens of the driver's user, also after a login with a keytab, in base64; "" without tokens."""
     key = str(spark.sparkContext.applicationId), urlsplit(path).netloc
     made, tokens = _tokens.get(key, (0.0, ""))
     if tokens and time.monotonic() - made < _TOKEN_SECONDS:
@@ -106,7 +106,7 @@ def _delegation_tokens(spark: Any, hadoop: Any, path: str) -> str:
     machine = spark._jvm
     user = machine.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
     credentials = machine.org.apache.hadoop.security.Credentials(user.getCredentials())
-    with contextlib.suppress(Exception):  # no ticket: the session's own tokens may do, and HDFS tells otherwise
+    with contextlib.suppress(Exception):  # no ticket: the session's tokens may suffice; if not, HDFS raises
         place = machine.org.apache.hadoop.fs.Path(path)
         place.getFileSystem(hadoop).addDelegationTokens(user.getShortUserName(), credentials)
     if not credentials.numberOfTokens():

@@ -1,10 +1,11 @@
 """Errors of Spark's jobs whose cause is outside the table, as a few sentences that say what to do.
 
-A worker tells about a lack of memory in one of three ways: Python or Arrow raise ``MemoryError``, the system refuses an
+A worker that lacks memory ends in one of three ways: Python or Arrow raise ``MemoryError``, the system refuses an
 allocation (``ENOMEM``), or the process is killed, and Spark reports that it is gone.
 
 Spark's message holds the traceback of a worker as text, with lines of source code and with messages of the user's own.
-So only the class of the exception that was raised tells about it, and what Spark says only where there is none.
+So the cause is read from the class of the raised exception. Spark's own text counts only where there is no exception of
+Python.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ __all__ = ["explained_job_errors", "lack_of_memory", "out_of_memory"]
 _MISSING_MODULE = re.compile(
     r"No module named '((?:hudi_fast|pyarrow|numpy|numba|llvmlite|pandas|mmh3|fastavro)\b[\w.]*)'"
 )
-"""Modules that hudi_fast needs; others are missing for code of the user's own."""
+"""Matches a missing module that hudi_fast needs. Other missing modules belong to the user's own code."""
 
 _DISK_FULL = re.compile(
     r"[\w.]*(?:IOException|FileNotFoundException|FileSystemException|FSError)\b[^\n]*?"
     r"(?:No space left on device|Disk quota exceeded|File too large)"
 )
-"""A file of Spark's own: one of the table fails with an OSError of Python."""
+"""Matches a failed write to a file of Spark itself. A write to a file of the table raises an OSError in Python."""
 
 _RAISED = re.compile(
     r"^(?P<indent> *)(?:\S[^\n]*)?Traceback \(most recent call last\):\n"
@@ -39,7 +40,7 @@ _RAISED = re.compile(
     r"(?P=indent)(?P<kind>[A-Za-z_][\w.]*)(?::(?P<message>[^\n]*))?(?:\n\s*(?P<then>During handling of the above))?",
     re.MULTILINE,
 )
-"""A traceback, and the exception that ends it."""
+"""Matches a traceback and the exception at its end."""
 
 _LACKS_OF_MEMORY = frozenset({"MemoryError", "ArrowMemoryError", "_ArrayMemoryError"})
 _NO_MEMORY = re.compile(r"\b(?:bad_alloc|Cannot allocate memory)\b")
@@ -61,7 +62,7 @@ _HOST = re.compile(r"\((\S+) executor \S+\)")
 
 @contextmanager
 def explained_job_errors(spark: Any, uri: str = "") -> Iterator[None]:
-    """Raise what Spark raises in the block as an error of hudi_fast, if its cause is known.
+    """Turn errors that Spark raises in the block into errors of hudi_fast, if their cause is known.
 
     Args:
         spark: the session.
@@ -83,7 +84,7 @@ def explained_job_errors(spark: Any, uri: str = "") -> Iterator[None]:
 
 
 def lack_of_memory(error: BaseException) -> BaseException | None:
-    """The error, or the one that caused it, that is a lack of memory; None if there is none."""
+    """The error, or the one of its causes, that reports a lack of memory; None without one."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.errno == errno.ENOMEM):
@@ -159,7 +160,7 @@ class _Raised:
 
 
 def _raised(text: str) -> list[_Raised]:
-    """The exceptions whose tracebacks the text holds, with their causes; not those that were handled.
+    """The exceptions at the ends of the tracebacks in the text, including causes, without handled exceptions.
 
     A text without a traceback may begin with the exception.
     """

@@ -25,7 +25,7 @@ def session_settings(spark: Any) -> Mapping[str, str]:
 
 
 def is_classic(spark: Any) -> bool:
-    """Whether Python reaches the JVM of the session's driver: it is not one of Spark Connect."""
+    """Whether Python reaches the JVM of the session's driver; False for Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 
@@ -34,7 +34,7 @@ def as_it_was(method: Any) -> Any:
     return getattr(method, ORIGINAL, method)
 
 
-# ---- what syncing a catalog takes from a session: its metastore and its version
+# ---- settings of a session for syncing a catalog: its metastore and its version
 
 
 _URIS_KEY = "hive.metastore.uris"

@@ -85,7 +85,7 @@ def session_path(spark: Any, path: str) -> str:
 
 
 def spark_uri(storage: Storage, path: str = "") -> str:
-    """A path of a table for Spark; of a local table with its scheme, because ``fs.defaultFS`` may be another one."""
+    """A path of a table for Spark; a local path has its scheme, because ``fs.defaultFS`` may be another file system."""
     storage.fs_path(path)  # checks what the JVM would follow: links
     uri = storage.absolute(path)
     return f"file://{uri}" if storage.is_local and uri.startswith("/") else uri
@@ -172,7 +172,7 @@ _S3A_SECRET_FILES = "fs.s3a.security.credential.provider.path"
 
 
 def _hadoop_setting(spark: Any, name: str) -> str | None:
-    """A setting as Spark's own reads and writes use it: by ``SET``, else of the session's Hadoop configuration."""
+    """A setting as Spark's own reads and writes use it: from ``SET``, else from the session's Hadoop configuration."""
     value = spark.conf.get(name, None)
     if value is None and is_classic(spark):
         value = spark._jsc.hadoopConfiguration().get(name)
@@ -217,7 +217,7 @@ def _of_java(spark: Any, prefixes: tuple[str, ...], uri: str) -> Mapping[str, st
 
 
 def _secrets(spark: Any, hadoop: Any, uri: str) -> dict[str, str]:
-    """Secrets in Hadoop's credential files, which come before those in the settings."""
+    """Secrets in Hadoop's credential files, which take precedence over the settings."""
     files = [hadoop.get(name) for name in (_S3A_SECRET_FILES, _SECRET_FILES)]
     if not any(files):
         return {}

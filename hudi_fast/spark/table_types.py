@@ -19,8 +19,8 @@ __all__ = ["as_spark", "spark_arrow", "spark_schema"]
 def spark_schema(schema: pa.Schema) -> Any:
     """The Spark schema (``StructType``) of a table: times of day as their numbers, fixed-size binary as binary.
 
-    Vectors are arrays. The metadata ``hudi_type`` of their columns, and of those of blobs, says what they are, as in
-    Apache Hudi 1.2: a table that is made of such a DataFrame has the same types.
+    Vectors are arrays. The column metadata ``hudi_type`` marks vectors and blobs, as in Apache Hudi 1.2, so a table
+    created from such a DataFrame has the same types.
     """
     struct = from_arrow_schema(spark_arrow(schema), prefer_timestamp_ntz=True)
     for column, stored in zip(struct.fields, schema, strict=True):

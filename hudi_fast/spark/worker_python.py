@@ -1,7 +1,8 @@
-"""Whether the Python of Spark's workers has hudi_fast: asked once for each application, when it first uses a table.
+"""Checks that the Python of Spark's workers has hudi_fast: once per application, when it first uses a table.
 
-A copy-on-write table is read by Spark alone; without this question a job would fail at its first merge, perhaps hours
-later. Only local masters are asked: their workers start on this machine. On a cluster the first job says it.
+Spark alone reads a copy-on-write table; without this check a job would fail at its first merge, perhaps hours later.
+Only applications with a local master are checked: their workers start on this machine. On a cluster the first job
+raises the error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _QUESTION = "import importlib.util as u, sys; sys.exit(None in map(u.find_spec, 
 _SECONDS = 30
 
 _asked: set[str] = set()
-"""Applications whose workers have what they need."""
+"""Applications that need no further check."""
 
 
 def require_worker_python(spark: Any) -> None:
@@ -30,7 +31,7 @@ def require_worker_python(spark: Any) -> None:
         spark: the session.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: they do not find it, or a package that it needs.
     """
     if not is_classic(spark):
         return

@@ -40,7 +40,7 @@ def int_column(function: IntFunction, column: Any) -> Any:
 
 
 def ints_of_columns(function: Callable[[Iterator[tuple[pa.Array, ...]]], Iterator[pa.Array]], *columns: Any) -> Any:
-    """Like :func:`int_column`, for a function of several columns that answers with a list of integers for each row.
+    """Like :func:`int_column`, for a function of several columns that returns a list of integers for each row.
 
     Args:
         function: maps batches with an array of each column to list<int32> of the same length, without nulls; picklable.
@@ -69,7 +69,7 @@ def in_lots(batches: Iterable[Batch], length: Callable[[Batch], int], least: int
     """Group batches, for functions whose cost per call is large.
 
     Args:
-        batches: those of a task.
+        batches: batches of a task.
         length: number of rows of a batch.
         least: each list has at least this many rows, except the last one.
     """

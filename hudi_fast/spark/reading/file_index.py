@@ -1,4 +1,4 @@
-"""A scan of Spark over files whose names and sizes are known, and which Spark's filters narrow while it plans a query.
+"""A Spark scan over files of known names and sizes; Spark's filters select among them while it plans a query.
 
 ::
 
@@ -6,7 +6,7 @@
                     ◄─ file list ─                                                ◄─ numbers of files that may match
 
 Spark's own index asks storage about every file, in a job, and cannot skip files by column statistics. This one answers
-from memory. py4j calls it back from the JVM; Spark Connect has no such way.
+from memory. py4j calls it back from the JVM; Spark Connect cannot do that.
 
 Columns whose values follow from paths are Spark's partition columns: constants of a file. Spark does not apply filters
 of these alone to rows, so they are evaluated here, by Spark's own interpreter.
@@ -68,7 +68,7 @@ class PlannedFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the file, without its folder."""
+        """Name of the file, without its folder."""
         return self.path.rpartition("/")[2]
 
 
@@ -86,15 +86,15 @@ def planned_frame(
     Args:
         spark: the session.
         root: folder of all files, as Spark takes it.
-        files: those to read; Spark asks storage about none of them.
+        files: the files to read; Spark asks storage about none of them.
         schema: the columns to read, by their names in the files.
         options: of Spark's Parquet reader.
         narrow: called with the condition of a query when it is planned; None to read all files always.
         of_path: schema of the files' ``values``; None without any. These columns follow the others.
 
     Returns:
-        None on Spark Connect, where Python does not reach the driver's JVM, and where Spark's internal classes are not
-        those of an Apache Spark release.
+        None on Spark Connect, where Python does not reach the driver's JVM, and where Spark's internal classes differ
+        from the classes of Apache Spark's releases.
     """
     if getattr(spark, "_jvm", None) is None:
         return None
@@ -162,7 +162,7 @@ class _Constants:
         return [found.apply(at) for at in range(found.size())]
 
     def matching(self, filters: Any, values: Sequence[Texts]) -> frozenset[Texts]:
-        """Those of the values for which filters on these columns are true."""
+        """The tuples of values for which filters on these columns are true."""
         expressions = self._sql.catalyst.expressions
         every = filters.apply(0)
         for at in range(1, filters.size()):
@@ -178,7 +178,7 @@ class _Constants:
 
 
 def _constant(text: str | None, kind: str) -> str:
-    """A value in SQL, whatever characters its text has."""
+    """A value as a SQL expression; its text may have any characters."""
     if text is None:
         return f"CAST(NULL AS {kind})"
     return f"CAST(CAST(X'{text.encode().hex()}' AS STRING) AS {kind})"
@@ -203,7 +203,7 @@ class _FileIndex:
         self._narrow = narrow
         self._constants = constants
         self._answer: tuple[Sequence[PlannedFile], Any] | None = None
-        """The files of the last answer, and the answer: Spark asks several times for a query."""
+        """Files and result of the last call of ``listFiles``: Spark calls it several times for a query."""
 
     def rootPaths(self) -> Any:
         return self._sequence([self._root])
@@ -226,7 +226,7 @@ class _FileIndex:
         return self._machine.org.apache.hadoop.util.StringUtils.getStrings(names, "\n")
 
     def refresh(self) -> None:
-        """Does nothing: the files are those of one state of the table."""
+        """Does nothing: the files belong to one state of the table."""
 
     def sizeInBytes(self) -> int:
         return sum(file.size for file in self._files)
@@ -306,7 +306,7 @@ def _arrays_of_statuses(lists: Sequence[Sequence[tuple[str, int, int]]]) -> byte
 
 
 def _array_of_statuses(files: Sequence[tuple[str, int, int]]) -> bytes:
-    before_each = _short_text(_STATUS) * 2  # the declared class and that of the object
+    before_each = _short_text(_STATUS) * 2  # the declared class, and the class of the object
     parts = [_short_text(f"[L{_STATUS};"), len(files).to_bytes(4, "big")]
     for path, size, modified_ms in files:
         message = (

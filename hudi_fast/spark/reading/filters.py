@@ -122,7 +122,7 @@ def understand_filter(spark: Any, schema: Any, filter_: Any, alias: str | None =
 
 
 def _in_names_of(spark: Any, plan: Any) -> Any:
-    """The condition of a filter with columns called as in its rows: the analyzer calls them as the text does."""
+    """The condition of a filter with the column names of its rows: the analyzer spells them as the text does."""
     strategy = getattr(spark._jvm.org.apache.spark.sql.execution.datasources, "DataSourceStrategy$")
     return getattr(strategy, "MODULE$").normalizeExprs(plan.expressions(), plan.child().output()).head()
 

@@ -6,17 +6,17 @@
 
     Spark's scan  ───┬─ base files ─► Spark's scan ──► left anti join ─► rows that the log does not change ─┐
                      │                                      ▲ broadcast                                     │
-                     ├─ slices ─► hidden_rows: rows of both that are no rows of the slice                   ├─► union
+                     ├─ slices ─► hidden_rows: rows of both that are not rows of the slice                  ├─► union
                      │                                      ▼ broadcast                                     │
                      └─ slices ─► log_rows_of_slice ─► left anti join ─► rows of the log ───────────────────┘
 
 In the second case only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes
 filters down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. The
-keys of a base file are read once: where log rows may lose against stored ones, the hidden rows name those, too. Every
-executor keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name, and below
-2**31 the row number in the file, which Spark's scan also provides, or above it an entry number of the log. If several
-slices have names with one CRC-32, only one of them is read this way. Each branch reads a slice independently; the
-branches agree because the table state pins the slice.
+keys of a base file are read once: where log rows may lose against stored ones, the hidden rows also list the losing log
+rows. Every executor keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name,
+and below 2**31 the row number in the file, which Spark's scan also provides, or above it an entry number of the log. If
+several slices have names with one CRC-32, only one of them is read this way. Each branch reads a slice independently;
+the branches agree because the table state pins the slice.
 
 Compared with the core's reader a log row costs more, a base row less: :func:`beside_scan` chooses.
 """
@@ -45,7 +45,7 @@ __all__ = ["beside_scan", "core_scan", "scan_with_logs"]
 
 _ROW = "__hudi_fast_row"
 _ENTRY = 1 << 31
-"""Flag of the numbers of log entries; those of base rows are below it."""
+"""Flag of the numbers of log entries; numbers of base rows are below it."""
 
 _LOG_SHARE = 0.2
 """Maximum ratio of log bytes to base file bytes.

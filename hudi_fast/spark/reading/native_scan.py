@@ -5,11 +5,11 @@ scan does not support, files with timestamps under a wrong label, columns of typ
 Spark interprets as a pattern, and partition columns stored only in paths that Spark cannot parse. The footer of one
 file of each commit gives the types, because a commit writes one schema.
 
-Files from before a column was renamed or dropped form a separate scan per set of old names. Files with changed nested
-columns or types are left to the core's reader.
+Files from before a column was renamed or dropped form a separate scan per set of old names. The core's reader reads
+files with changed nested columns or types.
 
-A partition column whose value follows from the path is a constant of a file, whatever the file stores: in Spark its
-partition column, or joined by the name of the file where Spark lists files itself.
+A partition column whose value follows from the path is a constant of a file, whatever the file stores. For Spark it is
+a partition column; where Spark lists files itself, its values are joined by file name.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def native_scan(
 
 
 def _values_of_paths(scan: SliceScan, partitions: Iterable[str]) -> dict[str, dict[str, str | None]]:
-    """By partition path, the texts of the columns of ``scan.output`` that it gives although files store them."""
+    """By partition path, the text of columns of ``scan.output`` that come from the path although files store them."""
     if scan.config.drop_partition_columns or not scan.from_path:
         return {path: {} for path in partitions}
     known = {path: known_partition_values(scan.config, scan.output, path) for path in partitions}
@@ -142,7 +142,7 @@ def _scan_files(
     if frame is None:
         frame = _listed_by_spark(spark, scan, files, there, of_path, added)
         added = [F.col(f"`{name}`") for name in more]
-    if frame.columns == scan.output.names:  # each column by itself takes calls of the JVM
+    if frame.columns == scan.output.names:  # selecting each column takes calls of the JVM
         return frame.select("*", *added) if added else frame
     columns = []
     for field, name in zip(spark_schema(scan.output), stored, strict=True):
@@ -155,7 +155,7 @@ def _scan_files(
 def _listed_by_spark(
     spark: Any, scan: SliceScan, files: Sequence[PlannedFile], schema: Any, of_path: pa.Schema, added: Sequence[Any]
 ) -> Any:
-    """The columns of ``schema``, of ``of_path`` and ``added``, where the library cannot give Spark a list of files."""
+    """The columns of ``schema``, ``of_path`` and ``added``, for sessions that do not accept a list of files."""
     reader = spark.read.options(**SCAN_OPTIONS).schema(schema)
     if _path_columns(scan.config, scan.output):
         reader = reader.option("basePath", spark_uri(scan.storage))

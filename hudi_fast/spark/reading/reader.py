@@ -4,7 +4,7 @@ reads log rows.
 A filter argument of the read skips files before the scan is planned. The filters of a query on the DataFrame skip files
 when Spark plans the query (:mod:`hudi_fast.spark.reading.file_index`). Both use partition paths and the indexes of the
 metadata table, and only skip. A partition path need not equal the stored column values (with a global index a row may
-stay in its partition when its partition column changes): wherever it gives them, its values are those of the rows.
+stay in its partition when its partition column changes): where the path gives values, the rows have these values.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _incremental(
 
 
 def _shown(spark: Any, state: TableState, columns: Sequence[str] | None) -> ShownColumns | None:
-    """The columns that are asked for; None for all."""
+    """The requested columns; None for all."""
     if columns is None:
         return None
     return shown_columns(columns, readable_schema(state, columns), state.storage.uri, names_are_exact(spark))

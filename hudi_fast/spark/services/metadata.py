@@ -154,7 +154,7 @@ def _addressed(partition: str, group: int, table: pa.Table, slots: list[int]) ->
 
 
 def _number_of(partition: str) -> int:
-    """A number that is the same in every process; groups of one partition follow each other from there."""
+    """A number for the slot of a partition's first group, the same in every process; its other groups follow."""
     return sum(partition.encode())
 
 

@@ -36,10 +36,10 @@ class InsertPlace:
 
     Attributes:
         filled: smaller hashes select one of ``slots``, others one of the new files.
-        slots: buckets of small files, each as often as its share of their inserts demands.
+        slots: buckets of small files, each repeated in proportion to its share of their inserts.
         first: the first bucket of the full new files.
         files: number of new files, with the last one.
-        last: the bucket of the last new file, which takes the rows that are left.
+        last: the bucket of the last new file, which takes the remaining rows.
         full: the share of a full new file in the rows of all new files.
     """
 

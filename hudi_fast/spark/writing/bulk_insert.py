@@ -7,10 +7,10 @@
     NONE, PARTITION_SORT           as they are read, if that makes    one for each partition that a task holds
                                    few files; else the routed plan
     GLOBAL_SORT, sort columns      a range of the order               about as many ranges as full files
-    PARTITION_PATH_REPARTITION...  whole partitions                   as many as their size asks for
+    PARTITION_PATH_REPARTITION...  whole partitions                   as many as their size requires
 
-The sizes of the rows decide the number of tasks, and the cores only where files do not become smaller for it. Two tasks
-need no look at the rows: each partition has one more file than its size asks for, at most.
+The total size of the rows decides the number of tasks; the number of cores counts only where it does not make files
+smaller. One or two tasks need no count of the rows: a partition gets at most one file more than its size requires.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FEW = 2
 
 
 class Arrangement(enum.Enum):
-    """Which rows a task of a bulk_insert has."""
+    """The rows that a task of a bulk_insert gets."""
 
     ANY = "any rows"
     RANGES = "a range of an order"
@@ -59,9 +59,9 @@ class BulkFiles:
     """The files of a bulk_insert.
 
     Attributes:
-        asked: files of the maximum size that hold the rows, each partition by itself.
+        asked: number of files of the maximum size that hold the rows, counted for each partition separately.
         partitions: number of table partitions.
-        full: files of the maximum size that hold the rows, if they were in one partition.
+        full: number of files of the maximum size that would hold the rows if they were in one partition.
     """
 
     asked: int
@@ -70,7 +70,7 @@ class BulkFiles:
 
     @property
     def most(self) -> int:
-        """As many files may be written."""
+        """Maximum number of files to write."""
         return most_files(self.asked, self.partitions)
 
     def range_tasks(self, wanted: int) -> int:
@@ -85,7 +85,7 @@ class BulkFiles:
 
 
 def arrangement(plan: WritePlan) -> Arrangement:
-    """Which rows a task has, by the sort mode and the options."""
+    """The rows that a task gets, by the sort mode and the options."""
     if (plan.sort_columns and not plan.combine) or plan.sort_mode == "GLOBAL_SORT":
         return Arrangement.RANGES
     if plan.config.is_partitioned and plan.sort_mode.startswith("PARTITION_PATH"):
@@ -94,14 +94,14 @@ def arrangement(plan: WritePlan) -> Arrangement:
 
 
 def bulk_files(plan: WritePlan, profile: WorkloadProfile) -> BulkFiles:
-    """The files that the sizes of the rows ask for."""
+    """The numbers of files that the size of the rows requires."""
     per_file = sizing_of(plan).records_per_new_file(plan.files.average_record_size)
     counts = [count for count in profile.rows.values() if count]
     return BulkFiles(files_of_parts(counts, per_file), len(counts), -(-sum(counts) // per_file))
 
 
 def few_tasks(df: Any) -> int:
-    """One or two tasks, if no more keep all cores busy with work that is worth a task; 0 for more rows."""
+    """1 or 2 if more tasks would have too little work, or there are no more cores; 0 for more rows."""
     estimate = estimated_bytes(df)
     if estimate is None:
         return 0
@@ -117,7 +117,7 @@ def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Answer]:
     Args:
         df: the rows.
         plan: the write.
-        tasks: number of tasks, or the most of them where rows are written as they are read.
+        tasks: number of tasks; their maximum where rows are written as they are read.
     """
     mode = plan.sort_mode
     path = partition_text(df, plan.key_config, plan.input_schema)

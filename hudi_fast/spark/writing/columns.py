@@ -70,7 +70,7 @@ def key_text(df: Any, config: KeyConfig, schema: pa.Schema, stored: bool = False
         df: has the key columns.
         config: key generator settings.
         schema: the table's columns, for the stored types of incoming values.
-        stored: whether the rows are stored, or looked up only: then texts that stand for other values are keys, too.
+        stored: whether the rows are stored or only looked up; then texts that stand for missing values are keys.
     """
     fields = config.record_key_fields
     if not _all_exact(df, schema, fields):
@@ -87,7 +87,7 @@ def key_text(df: Any, config: KeyConfig, schema: pa.Schema, stored: bool = False
 
 
 def key_column(df: Any, config: KeyConfig, schema: pa.Schema) -> str | None:
-    """The column whose text is the record key as it is, but for empty text; None if keys are made from columns."""
+    """The column whose text is the record key, except for empty text; None if keys are computed from columns."""
     if not _is_one_text(config):
         return None
     (name,) = config.record_key_fields
@@ -97,7 +97,7 @@ def key_column(df: Any, config: KeyConfig, schema: pa.Schema) -> str | None:
 
 
 def by_partition(rows: Any, path: str) -> Any:
-    """Rows of each task, sorted so that those of one partition follow each other.
+    """Rows of each task, sorted so that the rows of one partition follow each other.
 
     Sorts by a hash: Spark sorts one integer by radix, several times faster than text. Tasks refuse equal hashes of two
     paths, which the 64 bits make improbable.

@@ -33,10 +33,10 @@ _BESIDE, _WINS = "__hudi_fast_beside", "__hudi_fast_wins"
 
 @dataclass(frozen=True, slots=True)
 class ChangeShape:
-    """What is known about changed rows before Spark computes them.
+    """Facts about changed rows, known before Spark computes them.
 
     Attributes:
-        size: of the rows in bytes, as Spark estimates sizes; None if unknown. Spark overestimates that of a join.
+        size: Spark's estimate of the rows' bytes; None if unknown. Spark overestimates the size of a join.
         source: a DataFrame with rows of about their width, which costs less to compute; None for the rows themselves.
         may_insert: whether some rows may be new.
         scanned: (partition path, file id) of the file groups that were read.
@@ -72,7 +72,7 @@ def places_of_changes(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], o
 
 
 def undefeated(rows: Any) -> Any:
-    """Changed rows without those that lose to another one of the same stored row, before they are split into moves.
+    """Drop changed rows that lose to another change of the same stored row, before rows are split into moves.
 
     Rows that tie are kept, to be refused: each of them changes the stored row, or deletes it to move it.
     """
@@ -95,9 +95,9 @@ def _greatest_first(rows: Any) -> list[Any]:
 
 
 def one_place_per_key(rows: Any, key: str, path: str, stored: Any = None) -> Any:
-    """Rows without new ones that lose to a new row of their key in another partition, as a global index needs.
+    """Drop new rows that lose to a new row of the same key in another partition, as a global index requires.
 
-    Those that tie get one path: they meet in the task that refuses them.
+    Rows that tie get one path, so they meet in the task that refuses them.
 
     Args:
         rows: changed rows (:mod:`hudi_fast.writing.dml_rows`).

@@ -13,7 +13,7 @@ bucketed full rows, one shuffle by the bucket of the key; a task assigns, writes
 
 Each full row is sent to Python once and never returned. The source runs once for its rows, and once more for its
 partition columns to count the rows of each partition, unless a plan is forced. If it is larger than Spark's optimizer
-estimated, some of its rows are read a further time. Nothing is persisted.
+estimated, some of its rows are read once more. Nothing is persisted.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ _EVEN_FROM = 32 << 20
 """With fewer Arrow bytes than this, uneven tasks cost less than a join."""
 
 _UNMEASURED_ROWS = 15_000
-"""So many rows are collected without a look at their width. Spark takes 20 bytes for a string that a query makes."""
+"""Up to this many rows are collected without measuring their width. Spark assumes 20 bytes for a computed string."""
 
 _ROW_BYTES = 256
-"""Arrow size of a row, while nothing is known."""
+"""Assumed Arrow size of a row while no rows have been measured."""
 
 _MOST_GROWTH = 16
 """Ratio of the size of rows in memory to Spark's estimate that compressed files hardly exceed."""
@@ -105,7 +105,7 @@ _SAMPLE_ROWS, _ENCODED_ROWS = 2000, 20_000
 """Rows that are collected to measure the size of a row in memory, and in a base file."""
 
 _WORTH_COUNTING = 8 << 20
-"""Rows of files of this size are counted before they are collected: Spark counts those of Parquet files from footers,
+"""Rows of files of this size are counted before they are collected: Spark counts rows of Parquet files from footers,
 while a limit moves all rows through one task."""
 
 
@@ -121,7 +121,7 @@ class SparkEngine:
     Args:
         df: the rows.
         options: physical plan to force, and the bounds of the driver plan.
-        changes: of changed rows that have a file group; None for other rows.
+        changes: facts about changed rows that have a file group; None for other rows.
     """
 
     def __init__(self, df: Any, options: WriteOptions, changes: ChangeShape | None = None) -> None:
@@ -181,7 +181,7 @@ class SparkEngine:
         """Nothing is open."""
 
     def _row_bytes(self) -> int:
-        """Average Arrow size of a row; 0 if it is not known, and the first rows may cost much."""
+        """Average Arrow size of a row; 0 if it is unknown and the first rows may be costly to compute."""
         if self._profile is not None:
             return self._profile.row_bytes
         if self._sample is None and not reads_files(self._df):
@@ -203,7 +203,7 @@ class SparkEngine:
         return run_fused(self._df, plan, self._profile, tasks)
 
     def _requested_tasks(self, plan: WritePlan) -> int:
-        """The number of tasks that the user asked for; 0 for none."""
+        """The number of tasks that the options set; 0 if they set none."""
         given = self._options
         named = {
             "upsert": given.upsert_parallelism,
@@ -321,7 +321,7 @@ class SparkEngine:
         return _Choice("routed", f"{shape}, in {partitions:,} partitions; {why}")
 
     def _choose_by_profile(self, profile: WorkloadProfile, looks_up: bool) -> _Choice:
-        """Tasks for whole partitions, if each has few rows and together they keep all cores busy."""
+        """Choose tasks for whole partitions if each has few rows and together they keep all cores busy."""
         largest = profile.largest * profile.row_bytes
         shape = f"{profile.total:,} rows in {len(profile.rows):,} partitions, {profile.largest:,} in the largest"
         if largest > PARTITIONS_TASK_BYTES:
@@ -347,9 +347,9 @@ class SparkEngine:
         return self._sample
 
     def _measured_row_size(self, plan: WritePlan, profile: WorkloadProfile) -> float | None:
-        """Bytes of a stored row; None if the table's commits or the user tell it, or it does not matter.
+        """Bytes of a stored row; None if the table's commits or the options give it, or it does not matter.
 
-        Apache Hudi takes 1024 bytes until a commit has written enough.
+        Apache Hudi assumes 1024 bytes until a commit has written enough.
         """
         if not needs_row_size(plan, profile.largest):
             return None
@@ -370,9 +370,9 @@ class SparkEngine:
     def _collect_few(self, bound: int, estimate: int | None) -> tuple[pa.Table, bool]:
         """Rows up to the bounds of the driver plan, and whether these are all rows.
 
-        A limit costs a shuffle, so there is none where Spark's estimate is far below the bound. Where Spark has none,
-        or there are many rows that may be wider than it takes them for, the size of the first rows limits the number of
-        the others.
+        A limit costs a shuffle, so none is set where Spark's estimate is far below the bound. Without an estimate, or
+        with many rows that may be wider than Spark assumes, the size of the first rows limits the number of rows to
+        collect.
         """
         if estimate is not None and estimate <= bound // TINY:
             return collect(self._df), True
@@ -421,7 +421,7 @@ class SparkEngine:
 
 
 def _assumed_width(schema: pa.Schema) -> float:
-    """Bytes that Spark takes for a row whose strings a query makes; infinite without columns of variable width."""
+    """Bytes that Spark assumes for a row with computed strings; infinite without columns of variable width."""
     fixed = [pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type) for field in schema]
     return float("inf") if all(fixed) else 8 + sum(8 if one else 20 for one in fixed)
 

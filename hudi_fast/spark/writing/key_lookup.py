@@ -6,7 +6,7 @@
 
 A lane is a task, which reads the keys of all slices of its partitions. A partition has lanes in proportion to its rows.
 This is faster than a join with all stored keys, which sorts both sides as text, unless many lanes would read the same
-slices. Where most rows are in one partition nearly every lane reads it, and the shuffle would spare few reads: rows are
+slices. Where most rows are in one partition nearly every lane reads it, and the shuffle would save few reads: rows are
 then looked up in the tasks that compute them.
 
 From PySpark 4.1 on, the lookup is part of :mod:`hudi_fast.spark.writing.packed_rows`. Before, only keys and partition
@@ -53,10 +53,10 @@ _MOST_READS = 16
 """A slice is read by at most this many lanes, on the average over stored bytes."""
 
 _MORE_READS = 1.5
-"""Reading the stored keys up to so many times as often costs less than a shuffle of all rows."""
+"""Reading up to this many times as many stored keys costs less than a shuffle of all rows."""
 
 _MORE_ROWS = 1.25
-"""Rows are looked up in the tasks that compute them if no lane has more than so many times its even share of these."""
+"""Rows are looked up in the tasks that compute them if no lane gets more than this many times an even share of them."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -207,12 +207,12 @@ def _places_or_unreadable(
 def _places(
     plan: WritePlan, slices: Sequence[FileSlice], numbers: Mapping[tuple[str, str], int], keys: pa.Array, rows: Rows
 ) -> KeyPlaces:
-    """The places of the keys of ``rows``, several of which may share a key."""
+    """The places of the keys of ``rows``; several rows may share a key."""
     chosen = gather_array(keys, rows)
     incoming = IncomingKeys.of(chosen, np.arange(len(chosen), dtype=np.int64))
     found = places_of_matches(look_up_all(plan, slices, incoming, map), numbers)
     buffers = varlen_buffers(chosen)
-    found_as = incoming.table.probe(buffers.offsets, buffers.data)  # equal keys are found as the first of them
+    found_as = incoming.table.probe(buffers.offsets, buffers.data)  # equal keys are all found at the first of them
     found = found.spread(found_as)
     return KeyPlaces(rows[found.rows], found.slices, found.stored)
 

@@ -52,11 +52,11 @@ _LOT_BYTES = 1 << 30
 """Arrow bytes of rows that one lookup takes; :data:`_LOT_BUDGET` of them are in memory, more in a local file."""
 
 _LOT_BUDGET = TASKS_PER_CORE * ROW_BUDGET
-"""A lane takes the rows of so many tasks that write."""
+"""Arrow bytes that a lookup holds in memory: a lane takes the rows of ``TASKS_PER_CORE`` tasks that write."""
 
 Ints = npt.NDArray[np.int64]
 Find = Callable[[pa.Array, pa.ChunkedArray, int], KeyPlaces]
-"""A lookup: of keys, string[n], and partition paths, string[n], by a task that Spark executes so often at most."""
+"""A lookup: keys, string[n], partition paths, string[n], and the maximum number of attempts of the task -> places."""
 
 Work = Callable[[Iterator[pa.RecordBatch]], Answer]
 
@@ -81,12 +81,12 @@ def packed_rows(
 
     Args:
         rows: in lanes.
-        key: name of the column of record keys; empty text is no key.
+        key: name of the column of record keys; empty text is not a key.
         path: name of the column of partition paths.
         added: columns that are not sent, because they serve the lookup only.
         plan: the write.
         buckets: of the write.
-        find: the lookup; its slices are those of ``buckets``. None if all keys are new.
+        find: the lookup, in the slices of ``buckets``. None if all keys are new.
         only_stored: whether to leave out rows whose key is not stored. Rows without a key stay, to be refused.
         combines: whether rows in one lane may share a new key and have different partitions. They are combined here;
             other rows that share a key are combined by the task of their bucket. The keys of a lane must fit in memory.
@@ -125,7 +125,7 @@ def packed_rows(
         lots = _lots(plan, batches, whole=combines) if find is not None else _single(batches)
         for lot in lots:
             yield from pack_lot(lot)
-            del lot  # the rows of the next one come now
+            del lot  # before the rows of the next lot are read
 
     sent = rows.mapInArrow(pack, _PACKED).repartition(buckets.tasks, _ADDRESS)
     return sent.sortWithinPartitions(BUCKET).select(_BYTES)
@@ -155,7 +155,7 @@ def _sent_schema(rows: Any, added: Sequence[str]) -> pa.Schema:
 
 
 def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch], whole: bool) -> Iterator[CollectedRows]:
-    """The rows of a lane, those of one lookup at a time; all of them if ``whole``."""
+    """The rows of a lane, as many at a time as one lookup takes; all of them if ``whole``."""
     with RowBuffer(partial(write_failure, plan.storage.uri), budget=_LOT_BUDGET) as buffer:
         count = size = 0
         for batch in batches:
@@ -184,7 +184,7 @@ def _without_empty(keys: pa.Array) -> pa.Array:
 
 
 def _with_new(places: KeyPlaces, count: int) -> KeyPlaces:
-    """Places of all of ``count`` rows, rows ascending; those without a place have :data:`_NO_SLICE`."""
+    """Places of all ``count`` rows, rows ascending; rows without a place have :data:`_NO_SLICE`."""
     missing = np.flatnonzero(np.bincount(places.rows, minlength=count) == 0)
     none = np.full(len(missing), _NO_SLICE)
     every = KeyPlaces.joined([places, KeyPlaces(missing, none, none)])
@@ -194,7 +194,7 @@ def _with_new(places: KeyPlaces, count: int) -> KeyPlaces:
 def _losers(
     plan: WritePlan, rows: pa.Table, keys: pa.Array, paths: pa.ChunkedArray, places: KeyPlaces, schema: pa.Schema
 ) -> npt.NDArray[np.bool_]:
-    """Which places are those of rows that lose to a row with the same new key in another partition, bool[m]."""
+    """bool[m]: places of rows that lose to a row with the same new key in another partition."""
     lost = np.zeros(len(places.rows), dtype=np.bool_)
     new = np.flatnonzero((places.slices == _NO_SLICE) & np.asarray(keys.is_valid())[places.rows])
     first = first_equal(*varlen_buffers(gather_array(keys, places.rows[new])))

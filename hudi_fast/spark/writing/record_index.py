@@ -45,7 +45,7 @@ NOT_STORED = -1
 """The slice of rows whose key is not stored."""
 
 _READ_PER_ROW = 512
-"""Reading so many bytes of the index for each row costs less than computing the row's file group in Python."""
+"""Reading up to this many bytes of the index per row costs less than computing the row's file group in Python."""
 
 
 def by_index_group(rows: Any, key: str, plan: WritePlan, tasks: int) -> Any:

@@ -1,7 +1,7 @@
 """The routed plan: finds the file group of each row, then sends each file group's rows to one task.
 
-For global indexes, whose keys may be stored in any partition; and where some partitions have so many rows that tasks
-for whole partitions would be too large or too few.
+Used for global indexes, whose keys may be stored in any partition, and where tasks for whole partitions would be too
+large or too few because some partitions have many rows.
 
 ::
 
@@ -14,7 +14,7 @@ for whole partitions would be too large or too few.
 A bucket is one file group. A row with a slice is in the bucket of its slice. Another row is inserted: a hash of its key
 selects one of the files that the profile provides for its partition, so rows with one key stay together. Operations
 without key lookup need no join. From PySpark 4.1 on, rows that are looked up in their partition or in the record index
-get their bucket in Python and go on as bytes (packed_rows.py), unless they may move to another partition.
+get their bucket in Python and are sent as bytes (packed_rows.py), unless they may move to another partition.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Routes:
         slices: existing file groups; a slice's bucket is its position.
         owners: the task of each slice.
         tasks: number of tasks. The task of a new file group is its bucket modulo this number.
-        complete: whether these are all slices of the table; otherwise those of the partitions in the profile.
+        complete: whether these are all slices of the table; otherwise only slices of the partitions in the profile.
         lanes: the tasks that look keys up; None to join them with all stored keys.
     """
 
@@ -463,7 +463,7 @@ def _without_idle(rows: Any) -> Any:
 def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
     """Combine before keys are looked up: with a global index rows of one key may belong to different partitions.
 
-    The rules are those of :mod:`hudi_fast.merging.combine`.
+    Follows the rules of :mod:`hudi_fast.merging.combine`.
     """
     # Rows that are in one task for the record index stay there.
     same_key = Window.partitionBy(*[name for name in (LANE, _KEY) if name in rows.columns])

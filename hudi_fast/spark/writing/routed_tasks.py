@@ -41,7 +41,7 @@ def write_buckets(
         for bucket, collected in _by_bucket(plan, batches):
             count = collected.table.num_rows
             task.write(bucket, collected)
-            del collected  # the rows of the next bucket come now
+            del collected  # before the rows of the next bucket are read
             return_freed_memory(count)
         return Answer(task.stats, frozenset(stat.partition_path for stat in task.stats))
 

@@ -87,7 +87,7 @@ def run_tasks(rows: Any, plan: FilePlan | None, work: Callable[[Iterator[pa.Reco
         work: picklable.
 
     Raises:
-        HudiError: of a task; Spark tried the task again if the error may pass.
+        HudiError: the error of a task. Spark has retried the task if the error may be temporary.
         CommitError: a worker ran out of memory or was killed, or Spark's local folders are full.
         ConfigError: workers lack a package.
     """
@@ -108,8 +108,8 @@ def answers(
     """``work`` as a function for ``mapInArrow``.
 
     A :class:`HudiError` becomes a result, because Spark would hide it inside its own exception; so do a lack of memory,
-    credentials that have expired, and other failures of storage. One that may pass fails the task instead, so that
-    Spark tries it again, unless it is the last of ``attempts``.
+    credentials that have expired, and other failures of storage. An error that may be temporary fails the task instead,
+    so that Spark retries it, unless this is the last of ``attempts``.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -143,7 +143,7 @@ def _failure(error: Exception, plan: FilePlan | None) -> HudiError | None:
     if has_expired(error):
         made = CommitError(str(error) if plan is None else credentials_advice(plan.storage.uri, plan.instant))
     else:
-        made = storage_failure(error, f"A task on {platform.node()}", "")  # the driver says what comes of it
+        made = storage_failure(error, f"A task on {platform.node()}", "")  # the driver adds the outcome of the write
     made.__cause__ = error
     return made
 
@@ -162,7 +162,7 @@ def _with_markers(plan: FilePlan) -> Iterator[None]:
 
 
 def _packed(answer: Answer) -> Answer:
-    """The answer with packed column ranges: the driver holds those of all files."""
+    """The answer with packed column ranges: the driver holds the ranges of all files."""
     stats = [
         stat if stat.column_ranges is None else replace(stat, column_ranges=PackedRanges(stat.column_ranges))
         for stat in answer.stats
@@ -181,7 +181,7 @@ def task_attempts(spark: Any) -> int:
 def is_tried_again(error: HudiError, attempts: int) -> bool:
     """Whether this task should fail for Spark to execute it again: storage or memory failed, and an attempt is left.
 
-    A missing file stays missing, so it is no such cause. The next attempt has a worker of its own, perhaps on an
+    A missing file stays missing, so such a task is not retried. The next attempt has a worker of its own, perhaps on an
     executor with more memory.
     """
     from pyspark import TaskContext
@@ -210,7 +210,7 @@ def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], An
         for partition, rows in _by_partition(plan, batches):
             count = rows.table.num_rows
             written, sequence = write_partition(plan, partition, rows, token, sequence)
-            del rows  # those of the next partition come now
+            del rows  # before the rows of the next partition are read
             return_freed_memory(count)
             stats += written
             seen.append(partition)
@@ -233,7 +233,7 @@ def write_partition(
     plan: WritePlan, partition: str, collected: CollectedRows, token: TaskToken, sequence: int
 ) -> tuple[list[WriteStat], int]:
     """Write all incoming rows of one table partition; returns write stats and the next sequence number."""
-    plan = with_measured_row_size(plan, collected.table.num_rows, collected.table)  # if nobody counted the rows
+    plan = with_measured_row_size(plan, collected.table.num_rows, collected.table)  # if the rows were not counted
     incoming = with_auto_keys(plan, prepare_rows(plan, collected.table, collected.release), token.task, sequence)
     rows = np.arange(incoming.count, dtype=np.int64)
     works = assign_partition(plan, partition, incoming, rows, token, first_sequence=sequence)
@@ -284,7 +284,7 @@ def cut_runs(values: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
         yield from itertools.pairwise([0, *cuts.tolist(), len(values)])
 
 
-# ---- column ranges as compressed bytes, for a driver that holds those of many files
+# ---- column ranges as compressed bytes, for a driver that holds the ranges of many files
 
 
 class PackedRanges(Mapping[str, ColumnRange]):

@@ -5,8 +5,8 @@
     partition columns of the rows ─► rows per partition ─► driver ─► :class:`~hudi_fast.writing.profile.WorkloadProfile`
                                      and number of tasks
 
-Counting evaluates the DataFrame once more, for its partition columns only. The answer decides sizes alone, so a source
-that answers differently the second time is written correctly.
+Counting evaluates the DataFrame once more, for its partition columns only. The counts decide only sizes, so a source
+that returns other rows the second time is still written correctly.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ PARTITIONS_TASK_BYTES = 256 << 20
 """Arrow bytes of rows that a task for whole partitions may have; a part of them may be in a local file."""
 
 LEAST_BYTES = 32 << 20
-"""Arrow bytes of a task for which an executor may have to be started."""
+"""Fewest Arrow bytes of a task that justify starting an executor for it."""
 
 
 def count_rows(df: Any, plan: WritePlan) -> tuple[dict[str, int], int]:
     """The number of rows by partition path, and of the tasks that compute them.
 
-    Rows whose partition path is refused are not counted. The tasks are those of this evaluation: Spark may use more of
-    them for all columns. The last ones do not count if they have no rows.
+    Rows whose partition path is refused are not counted. The tasks are counted in this evaluation: Spark may use more
+    tasks for all columns. Trailing tasks without rows are not counted.
 
     Args:
         df: the rows, with the columns that the plan uses.
@@ -117,7 +117,7 @@ def task_count(spark: Any, total_bytes: int, requested: int = 0) -> int:
     Args:
         spark: the session.
         total_bytes: Arrow size of the rows; 0 if unknown.
-        requested: the number that the user asked for; 0 to choose one that keeps all cores busy and tasks small. Cores
+        requested: the number that the options set; 0 to choose one that keeps all cores busy and tasks small. Cores
             of executors that are not there yet count if their tasks are not too small.
     """
     if requested:

@@ -48,7 +48,7 @@ def require_castable(given: Mapping[str, Any], table: pa.Schema, where: str) -> 
         where: statement or clause, for the message.
 
     Raises:
-        SchemaMismatchError: with both types and the cast to write.
+        SchemaMismatchError: there is such a value; the message has both types, and the cast to write.
     """
     wanted = spark_arrow(table)
     for name, kind in given.items():
@@ -57,7 +57,7 @@ def require_castable(given: Mapping[str, Any], table: pa.Schema, where: str) -> 
         except (
             PySparkTypeError,
             ValueError,
-        ):  # without an Arrow form, such as `array()`: its cast judges
+        ):  # a type without an Arrow form, such as `array()`: the cast itself decides
             continue
         require_assignable(wanted.field(name).type, value, name, where, has_zone=True)
 
