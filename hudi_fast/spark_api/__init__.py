@@ -1,1 +1,1 @@
-"""What hudi_fast adds to a Spark session: the drop-in, SQL, the data source, streams."""
+"""Additions to a Spark session: the drop-in, SQL, the data source, streams."""

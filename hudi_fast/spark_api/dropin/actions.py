@@ -112,7 +112,7 @@ def load_stream(made_of: Parts, request: Request) -> Any:
 
 
 def _in_schema(spark: Any, frame: Any, asked: Any, path: str) -> Any:
-    """The columns that a reader's ``schema`` asks for, in its order, names and types; null for those not in the table.
+    """Select the columns of a reader's ``schema``, with its order, names and types; null for columns not in the table.
 
     As in Apache Hudi 1.2.0, where a type to which values do not convert fails while rows are read.
     """

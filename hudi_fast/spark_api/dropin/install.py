@@ -78,7 +78,7 @@ def install(connect: bool) -> None:
     session, batch, stream, catalog = (importlib.import_module(f"{package}.{name}") for name in _MODULES)
     with _LOCK:
         _replace(session.SparkSession, "sql", _sql)
-        if not connect:  # Connect's session.table asks its reader
+        if not connect:  # Connect's session.table calls its reader
             _replace(session.SparkSession, "table", _table)
         _replace(batch.DataFrameReader, "table", _table)
         _replace(batch.DataFrameWriter, "insertInto", _insert_into)
@@ -90,7 +90,7 @@ def install(connect: bool) -> None:
 
 
 def _replace(kind: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace a method by what ``make`` makes of it, once."""
+    """Replace a method by ``make(method)``, once."""
     original = getattr(kind, name)
     if not hasattr(original, ORIGINAL):
         wrapper = functools.wraps(original)(make(original))
@@ -146,7 +146,7 @@ def _sql(original: Any) -> Any:
 
 def _table(original: Any) -> Any:
     def table(self: Any, tableName: str) -> Any:
-        notes = notes_of(self)  # those of a reader; a session has none
+        notes = notes_of(self)  # recorded calls of a reader; a session has none
         spark = (
             self if notes is None and hasattr(self, "readStream") else None if notes is None else session_of(notes[0])
         )

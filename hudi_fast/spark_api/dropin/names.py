@@ -5,7 +5,7 @@
     setting hudi_fast.accelerate.names ─► {name: Definition} ─► the same, changed
 
 Spark has a temporary view of the same name, so that its catalog lists the name. hudi_fast answers queries from the
-definition, with the rows of the table at that time. Where a program puts another view in the place, that view counts.
+definition, with the rows of the table at that time. If a program replaces that view, queries use the new view.
 The setting is shared by all Python objects and clones of the session, and ends with it.
 """
 
@@ -27,12 +27,12 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a name means.
+    """The meaning of a name: a table, or the query of a view.
 
     Attributes:
         path: base path of a table; empty for a query.
         query: text of a view; empty for a table.
-        database: that of unqualified names in ``query``.
+        database: the database of unqualified names in ``query``.
         view: ``DataFrame.semanticHash`` of the temporary view in the session, which identifies it.
     """
 
@@ -59,7 +59,7 @@ def define(spark: Any, name: str, definition: Definition, frame: Any, replace: b
 
 
 def defined(spark: Any, name: str) -> Definition | None:
-    """The definition; None where there is none, or another view is in its place."""
+    """The definition; None without one, or if another view has replaced it."""
     found = _names(spark).get(name.lower())
     if found is None or not spark.catalog.tableExists(name) or _hash(spark, name) != found.view:
         return None

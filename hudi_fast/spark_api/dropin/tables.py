@@ -51,7 +51,7 @@ _NAME_KEY = "hoodie.table.name"
 
 
 def read_table(spark: Any, name: Any, request: Request | None = None) -> Any | None:
-    """``spark.table(name)`` and ``spark.read.table(name)``; None where the name is not that of a Hudi table.
+    """``spark.table(name)`` and ``spark.read.table(name)``; None if the name does not belong to a Hudi table.
 
     Args:
         spark: the session.
@@ -70,7 +70,7 @@ def read_table(spark: Any, name: Any, request: Request | None = None) -> Any | N
 
 
 def name_parts(name: Any) -> tuple[str, ...] | None:
-    """The parts of a name as written; None for a text that is no name."""
+    """The parts of a name as written; None for text that is not a name."""
     try:
         cursor = Cursor(str(name))
         parts = cursor.name().parts

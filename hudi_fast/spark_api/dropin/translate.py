@@ -45,7 +45,7 @@ _METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 
 
 def is_hudi(source: str) -> bool:
-    """Whether a name is that of Hudi's data source; short names are case-insensitive in Spark."""
+    """Whether a name means Hudi's data source; short names are case-insensitive in Spark."""
     return source.lower() in _SOURCES
 
 

@@ -89,7 +89,7 @@ class _Spool:
         self._folder = f"{self._prefix}{uuid.uuid4().hex}"
 
     def put_aside(self, batches: Iterator[pa.RecordBatch]) -> Spooled:
-        """Called by a task."""
+        """Write the rows of a task to a spool file; called by the task."""
         name, size = f"{self._folder}/{uuid.uuid4().hex}.arrow", 0
         try:
             with self._neighbours.open_output(name) as target:
@@ -105,7 +105,7 @@ class _Spool:
         return Spooled(name, size)
 
     def write(self, messages: Sequence[Any], batch: int | None) -> WriteResult | None:
-        """Called by the driver: one commit of all spooled rows; None for a batch that the table holds."""
+        """Write all spooled rows in one commit; called by the driver. None for a batch that the table holds."""
         parts = [one for one in messages if isinstance(one, Spooled)]
         if sum(one.bytes for one in parts) > self._sink.spool_max_bytes:
             self._refuse(sum(one.bytes for one in parts))
@@ -115,7 +115,7 @@ class _Spool:
             self.discard(parts)
 
     def discard(self, messages: Sequence[Any]) -> None:
-        """Delete this spool, and those of failed writers; tasks of a stream use one folder for all batches."""
+        """Delete this spool, and spools of failed writers; tasks of a stream use one folder for all batches."""
         for one in messages:
             if isinstance(one, Spooled):
                 self._delete(one.name)

@@ -4,7 +4,7 @@
 
     name ─► session's catalog ─► Entry: base path, properties, columns ─► hudi_fast reads and writes the path
 
-On classic Spark the catalog is used through Spark's ``SessionCatalog``; entries are those that Apache Hudi's bundle
+On classic Spark the catalog is used through Spark's ``SessionCatalog``; entries have the form that Apache Hudi's bundle
 makes and finds (provider ``hudi``, or the input format of a Hive sync). On Spark Connect entries are found by
 ``SHOW TABLE EXTENDED``; a client cannot make them.
 """
@@ -84,8 +84,8 @@ class ViewEntry:
     Attributes:
         name: (database, view).
         text: its query.
-        database: that of unqualified names in the query.
-        columns: names of its columns; empty for those of the query.
+        database: the database of unqualified names in the query.
+        columns: names of its columns; empty for the names in the query.
     """
 
     name: tuple[str, str]
@@ -141,7 +141,7 @@ def default_path(spark: Any, name: tuple[str, str]) -> str:
 
 
 def create_entry(spark: Any, entry: Entry) -> None:
-    """Enter a table.
+    """Add a table to the catalog.
 
     Args:
         spark: the session.
@@ -176,13 +176,13 @@ def create_entry(spark: Any, entry: Entry) -> None:
 
 
 def create_view_entry(spark: Any, name: Sequence[str], view: CreateView, database: str, schema: Any) -> None:
-    """Enter a view.
+    """Add a view to the catalog.
 
     Args:
         spark: the session.
         name: as written.
         view: the statement.
-        database: that of unqualified names in its query.
+        database: the database of unqualified names in its query.
         schema: columns of its rows.
 
     Raises:
@@ -235,7 +235,7 @@ def _create(spark: Any, name: str, given: Mapping[str, Any]) -> None:
     ]
     try:
         _session_catalog(spark).createTable(package.CatalogTable(*arguments), False, False)
-    except Exception as error:  # any of the catalog's
+    except Exception as error:  # any error of the catalog
         raise CatalogError(f"The session's catalog refuses {name}: {_first_line(error)}") from error
 
 
@@ -244,7 +244,7 @@ def drop_entry(spark: Any, entry: Entry, purge: bool) -> None:
 
     Raises:
         UnsupportedFeatureError: the session is one of Spark Connect.
-        ConfigError: the files are deleted, and some of them are not of the table.
+        ConfigError: the files would be deleted, but some of them do not belong to the table.
     """
     if purge or entry.managed:
         allowed = str(spark.conf.get(DELETE_OTHER_FILES, "false")).lower() == "true"
@@ -253,7 +253,7 @@ def drop_entry(spark: Any, entry: Entry, purge: bool) -> None:
 
 
 def replace_entry(spark: Any, entry: Entry, new: Entry) -> None:
-    """Replace columns and properties of a table in the catalog by those of a new table at the same path.
+    """Replace columns and properties of a table in the catalog by the ones of a new table at the same path.
 
     Raises:
         UnsupportedFeatureError: the session is one of Spark Connect.
@@ -279,7 +279,7 @@ def rename_entry(spark: Any, entry: Entry, name: tuple[str, str]) -> None:
 def change_table(
     spark: Any, entry: Entry, schema: Any = None, properties: Mapping[str, str | None] | None = None
 ) -> None:
-    """Change what the catalog has about a table.
+    """Change columns or properties of a table in the catalog.
 
     Args:
         spark: the session.
@@ -332,7 +332,7 @@ def _identifier(spark: Any, name: tuple[str, str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Java:
-    """Spark's objects of a session; each look through a package costs calls to Java."""
+    """Spark's objects of a session; each lookup in a package costs calls to Java."""
 
     catalog: Any
     parser: Any

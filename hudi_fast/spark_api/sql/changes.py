@@ -5,7 +5,7 @@
     statement ─► source query (queries) ─► columns in the table's types ─► hudi_fast.write
               └─► conditions and values as text, evaluated by Spark ─────► hudi_fast.merge, update, delete
 
-Settings of a write: those of the session (``SET hoodie.*``), else the properties of the table. Source:
+Settings of a write: settings of the session (``SET hoodie.*``), else the properties of the table. Source:
 ``ProvidesHoodieConfig``, ``InsertIntoHoodieTableCommand`` and the answers of Hudi 1.2.0.
 """
 
@@ -97,7 +97,7 @@ def insert_frame(
         overwrite: replace the partitions of the rows, or the whole table.
         clause: the ``PARTITION`` clause of an overwrite: columns with their values as expressions, or None; None
             without a clause.
-        options: of the write; None for those of the session and the table.
+        options: of the write; None for the options of the session and the table.
     """
     table = _Columns(spark, entry)
     settings = write_settings(spark, entry) if options is None else dict(options)

@@ -102,7 +102,7 @@ def create_table(spark: Any, tables: Tables, statement: CreateTable) -> None:
 
     Raises:
         TableExistsError: the name is taken, or a query would write to an existing table.
-        ConfigError: the definition does not fit itself, or the table at the path.
+        ConfigError: the definition contradicts itself, or the table at the path.
         UnsupportedFeatureError: a clause that a Hudi table does not have.
     """
     name = _new_name(spark, statement.table)
@@ -226,7 +226,7 @@ def _write_keys(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _partitioning(statement: CreateTable) -> tuple[list[str], str | None]:
-    """Partition columns, and the definitions of all columns: those of the partitions may be in their own clause."""
+    """Partition columns, and the definitions of all columns: partition columns may be defined in their own clause."""
     if statement.partitioned_by is None:
         return [], statement.columns
     cursor = Cursor(statement.partitioned_by)

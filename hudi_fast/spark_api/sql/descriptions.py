@@ -51,7 +51,7 @@ def list_columns(spark: Any, entry: Entry) -> list[Any]:
 
 
 def _columns(spark: Any, entry: Entry) -> list[Any]:
-    """Columns of the catalog; on Spark Connect those of the table."""
+    """Columns in the catalog; on Spark Connect the columns of the table."""
     if entry.schema is not None:
         return list(entry.schema.fields)
     return list(read_entry(spark, entry).schema.fields)

@@ -48,7 +48,7 @@ def is_query(text: str) -> bool:
 
 
 def query(spark: Any, text: str, args: Any = None) -> Any:
-    """The rows of a query whose names may be those of Hudi tables: a DataFrame."""
+    """The rows of a query that may name Hudi tables: a DataFrame."""
     with tables_of(spark) as tables:
         return original_sql(spark, tables.rewritten(text), args)
 
@@ -81,7 +81,7 @@ class Tables:
 
         Args:
             text: a query, or an expression with subqueries.
-            database: that of unqualified names; None for the session's.
+            database: the database of unqualified names; None for the session's.
         """
         edits: list[Edit] = []
         for one in references_in(text):
@@ -155,7 +155,7 @@ class Tables:
         return settings if moment is None else {**settings, "as.of.instant": self._instant(*moment)}
 
     def _instant(self, kind: str, expression: str) -> str:
-        """The instant of ``AS OF``: a text or a number as it is, another expression by Spark."""
+        """The instant of ``AS OF``: text or a number unchanged; Spark evaluates other expressions."""
         tokens = Cursor(expression).tokens
         if len(tokens) == 1 and tokens[0].kind in ("string", "number"):
             return tokens[0].text
@@ -167,7 +167,7 @@ class Tables:
         return str(row[0])
 
 
-# ---- apache Hudi's table functions: changes of a table, queries of every type, the timeline, the files
+# ---- Apache Hudi's table functions: changes of a table, queries of every type, the timeline, the files
 #
 # Source: ``HoodieTableChanges``, ``HoodieQuery`` and ``HoodieQueryTimeline`` of Hudi 1.2.0.
 

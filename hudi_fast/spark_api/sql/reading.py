@@ -60,7 +60,7 @@ def table_said(spark: Any, said: Any, what: str) -> Entry:
         what: the function or procedure, for messages.
 
     Raises:
-        ConfigError: neither.
+        ConfigError: there is no such table.
     """
     text = str(said)
     if "/" in text:

@@ -1,4 +1,4 @@
-"""The way of a SQL statement in a switched-on session.
+"""Routes a SQL statement in a switched-on session.
 
 ::
 
@@ -73,7 +73,7 @@ def run_sql(spark: Any, text: str, args: Any = None) -> Any:
         A DataFrame.
 
     Raises:
-        StatementError: a statement about a Hudi table is not understood; with the place.
+        StatementError: a statement about a Hudi table cannot be parsed; the message shows the place.
         HudiError: see :mod:`hudi_fast.errors`.
     """
     try:
@@ -187,7 +187,7 @@ def _by_spark(spark: Any, text: str, statement: Statement, args: Any) -> Any:
 
 
 def _is_ours(spark: Any, text: str, error: StatementError) -> bool:
-    """Whether a statement that is not understood concerns a Hudi table."""
+    """Whether a statement that cannot be parsed concerns a Hudi table."""
     if error.table is None:
         return False
     if isinstance(find_entry(spark, error.table.parts), Entry):

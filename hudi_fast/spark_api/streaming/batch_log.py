@@ -6,9 +6,9 @@
     offsets/<n>    v1, settings, end offset of batch n                created before the batch is delivered
     commits/<n>    v1, settings                                       created after it
 
-A number has one offset for good: its file is created exclusively. A batch that has an offset and no commit is delivered
-again, with the same begin and end. With the layout of Spark, ``spark.readStream`` continues the stream from the same
-location, and the other way round.
+The offset of a batch never changes: its file is created exclusively. A batch that has an offset and no commit is
+delivered again, with the same begin and end. With the layout of Spark, ``spark.readStream`` continues the stream from
+the same location, and the other way round.
 
 Sources: ``OffsetSeqLog``, ``CommitLog``, ``StreamMetadata`` (Spark 3.5, 4.1).
 """
@@ -83,7 +83,7 @@ class BatchLog:
 
         Raises:
             CorruptTableError: an offset cannot be read, or the one before it is missing.
-            ConfigError: the location is that of another kind of stream.
+            ConfigError: the location belongs to another kind of stream.
         """
         names = [entry.name for entry in self._storage.list_dir(_OFFSETS) if not entry.is_dir]
         numbers = [int(name) for name in names if name.isdecimal()]

@@ -5,12 +5,12 @@
     clock: Spark's rate-micro-batch ─► foreachBatch ─► Delivery, once for each trigger
         BatchLog    the batch that was begun and not finished, else the next one: its end is stored
         read        (begin, end] ─► a DataFrame as hf.read makes it      Spark's own scan reads base files
-        each_batch  the caller's function of it and its number
+        each_batch  the caller's function, called with it and its number
         BatchLog    the batch is finished
 
-The rows of the clock are not used. Its query gives the stream what users of Spark know: triggers, ``stop``,
-``awaitTermination``, listeners. Batches and their numbers are those of :mod:`.batch_log`, not the clock's, so a batch
-that is delivered again has the same number and the same commits, whatever became of the clock.
+The rows of the clock are not used. Its query gives the stream the usual features of Spark: triggers, ``stop``,
+``awaitTermination``, listeners. Batches and their numbers come from :mod:`.batch_log`, not from the clock, so a batch
+that is delivered again has the same number and the same commits, whatever happened to the clock.
 
 A delivery holds path and options: Spark Connect pickles it and calls it in a process of the server.
 """
@@ -93,14 +93,14 @@ class Delivery:
         )
 
     def __call__(self, ticks: Any, tick: int) -> None:
-        """Deliver a batch; with ``availableNow`` and ``once`` all that there is.
+        """Deliver a batch; with ``availableNow`` and ``once`` all commits that there are.
 
         Args:
             ticks: rows of the clock.
             tick: number of its batch.
 
         Raises:
-            HudiError: the table or the checkpoint cannot be read; also what the caller's function raises.
+            HudiError: the table or the checkpoint cannot be read; also any error of the caller's function.
         """
         spark = ticks.sparkSession
         if self._trigger in _TO_THE_END:
@@ -181,7 +181,7 @@ def stream_changes(
         options: ``hoodie.datasource.streaming.startOffset``, ``hudi_fast.stream.max.commits``,
             ``hudi_fast.stream.max.bytes``, ``hoodie.datasource.query.type`` ...
         checkpoint: folder of the stream's progress; local, or in a store that the session reaches.
-        trigger: arguments of ``DataStreamWriter.trigger``: ``availableNow`` delivers all commits of now in batches as
+        trigger: arguments of ``DataStreamWriter.trigger``: ``availableNow`` delivers all current commits in batches as
             large as allowed, ``once`` in one batch, ``processingTime`` one batch in each interval. None: batches follow
             each other, and the table is checked every second while nothing is new.
         query_name: of the query.
@@ -190,7 +190,7 @@ def stream_changes(
         storage_options: how to reach the table, see docs/object-stores.md; None uses the session's settings.
 
     Returns:
-        The running ``StreamingQuery``. Its progress counts the rows of a clock, not those of the table.
+        The running ``StreamingQuery``. Its progress counts rows of a clock, not rows of the table.
 
     Raises:
         TableNotFoundError: no table at the path.
@@ -206,7 +206,7 @@ def stream_changes(
     name = _name_of(trigger)
     given = dict(options or {})
     query = StreamQuery.from_options(storage_of(spark, path, storage_options), given)
-    query.newest()  # the table is there
+    query.newest()  # fails without a table
     place = storage_of(spark, checkpoint)
     log = BatchLog(place)
     log.newest()

@@ -92,7 +92,7 @@ def _archived_checkpoint(storage: Storage, config: TableConfig, identifier: str)
 
 
 def _checkpoint_in(body: bytes, identifier: str, path: str) -> Checkpoint | None:
-    if CHECKPOINT_KEY.encode() not in body:  # most commits, of which nothing needs to be decoded
+    if CHECKPOINT_KEY.encode() not in body:  # true for most commits: they need no decoding
         return None
     extra = decode_commit_metadata(body, path).extra_metadata
     if not extra.get(CHECKPOINT_KEY):

@@ -1,4 +1,4 @@
-"""What a batch of a stream does to the table.
+"""The effect of a batch of a stream on the table, by output mode.
 
 ::
 

@@ -129,11 +129,11 @@ class Sink:
                 self._remember(batch, result.instant)
             if self._works_beside and _has_work(self._timeline()):
                 self._background.wake(session.backend)
-        except (HudiError, OSError) as error:  # the batch is written; the next one looks again
+        except (HudiError, OSError) as error:  # the batch is written; the next one checks again
             warn(f"Batch {batch_id} is written to {self.path}; reading the timeline after it failed: {error}")
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no asynchronous service is running; returns whether that is the case.
+        """Wait until no asynchronous service is running; returns False after a timeout.
 
         Args:
             seconds: timeout; None for no limit.
@@ -227,7 +227,7 @@ def _query_of(spark: Any) -> str | None:
 #     batch ─► ...                  ─► wake: the running thread checks the timeline again before it ends
 #
 # The stream does not wait for the thread and does not fail with it: an error becomes a warning, and the next batch
-# wakes the thread again. The plan of a compaction stays pending; that of a clustering is withdrawn, because later
+# wakes the thread again. The plan of a compaction stays pending; a plan of a clustering is withdrawn, because later
 # batches could not change the rows of its file groups. Only batches wake it, so it ends with the query. If the driver
 # fails, the plan stays on the timeline and the next driver executes it. The thread uses half of the processors;
 # batches use the other half.
@@ -280,7 +280,7 @@ class _Background:
                 self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no service is running; returns whether that is the case.
+        """Wait until no service is running; returns False after a timeout.
 
         Args:
             seconds: timeout; None for no limit.
@@ -303,7 +303,7 @@ class _Background:
                 run(session)
         except ServiceTakenError as error:
             note("streaming", logging.INFO, "An asynchronous service was left to others: %s", error, table=uri)
-        except Exception as error:  # Spark's own among them
+        except Exception as error:  # including Spark's own
             note("streaming", logging.ERROR, "An asynchronous service failed: %s", repr(error), table=uri)
             warn(
                 f"An asynchronous service of the stream into {uri} failed: {type(error).__name__}: {error} The stream "
