@@ -1,8 +1,8 @@
 """Assignments of a DML statement: columns of the table and their values, checked against the table.
 
-Key columns cannot be set, because the key identifies the row; a merge may assign one that its condition makes equal to
-the source's. A row whose partition columns change moves: it is deleted in the old partition and inserted into the new
-one, in one commit.
+Key columns cannot be set, because the key identifies the row; a merge may assign a key column that its condition makes
+equal to the source column. A row whose partition columns change moves: it is deleted in the old partition and inserted
+into the new one, in one commit.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def order_values(
 def unset_columns(config: TableConfig, spec: MergeSpec, source: Sequence[str], names: Sequence[str]) -> frozenset[str]:
     """The columns of the table that no update of the statement sets: updated rows keep their values.
 
-    Arguments are those of :func:`assigned`.
+    Arguments as for :func:`assigned`.
     """
     updates = [clause for clause in spec.clauses if clause.effect == "update"]
     return frozenset(names).difference(*(assigned(clause, config, names, source, spec) for clause in updates))

@@ -5,7 +5,7 @@
     literal, expression or text ─► parse_value ─► an expression ─► evaluate ─► a column in the requested type
 
 Text is a column (``source.fare``), or a literal as SQL writes it: ``'text'`` (a quote in it doubled), a number,
-``true``, ``false``, ``null``. Other SQL text is an expression before it comes here (:mod:`hudi_fast.dml.run`).
+``true``, ``false``, ``null``. :mod:`hudi_fast.dml.run` turns other SQL text into an expression first.
 """
 
 from __future__ import annotations
@@ -171,5 +171,5 @@ def _meant(reason: str, columns: Sequence[str]) -> str:
 
 
 def _shown(columns: Sequence[str]) -> list[str]:
-    """Columns without those that locate a stored row."""
+    """Columns without the columns that locate a stored row."""
     return [one for one in columns if not one.rpartition(".")[2].startswith(("_hoodie_", "__hudi_fast_"))]

@@ -28,14 +28,14 @@ def overwrite_options(
     """The options of the write that executes an ``INSERT OVERWRITE``.
 
     Args:
-        operation: as the options name it; one that is no overwrite does not count.
+        operation: as the options name it; ignored if it is not an overwrite.
         mode: ``STATIC`` or ``DYNAMIC``, in any case.
         is_partitioned: whether the table has partition columns.
         clause: the ``PARTITION`` clause; empty without one.
         matching: paths of the partitions that match it.
 
     Raises:
-        ConfigError: another mode.
+        ConfigError: an unknown mode.
         UnsupportedFeatureError: the path of a matching partition has a comma.
     """
     if operation.lower() in _OVERWRITES:

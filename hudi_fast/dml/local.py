@@ -187,7 +187,7 @@ def _others(count: int, taken: Rows) -> Rows:
 def _apply(change: _Change, clauses: Sequence[Clause], rows: pa.Table, stored: Rows | None = None) -> list[pa.Table]:
     """Apply clauses to rows; the first clause whose condition holds applies to a row.
 
-    ``stored`` are numbers of the table's rows, int64[n], of which several rows may have the same.
+    ``stored``: int64[n], the number of the table's row for each row; several rows may have the same number.
     """
     chosen = []
     left = np.ones(rows.num_rows, dtype=np.bool_)
@@ -202,7 +202,7 @@ def _apply(change: _Change, clauses: Sequence[Clause], rows: pa.Table, stored: R
 
 
 def _undefeated(chosen: Sequence[_Chosen], stored: Rows) -> list[_Chosen]:
-    """The chosen rows without those that lose to another one of the same stored row.
+    """Drop chosen rows that lose to another change of the same stored row.
 
     Rows that tie are kept, to be refused: each of them changes the stored row, or deletes it to move it.
     """
@@ -265,7 +265,7 @@ def _stored(change: _Change, rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _acted(made: pa.Table, action: int, rows: pa.Table) -> pa.Table:
-    """Changed rows with their action, and with the ordering values of ``rows``, of which they are made."""
+    """Changed rows with their action, and with the ordering values of ``rows``, from which they are computed."""
     if ORDER in rows.column_names:
         made = made.append_column(ORDER, rows.column(ORDER))
     return made.append_column(ACTION, pa.repeat(pa.scalar(action, pa.int8()), made.num_rows))
@@ -389,7 +389,7 @@ def _joined(target: pa.Table, source: pa.Table, spec: MergeSpec) -> Iterator[Pai
 
 
 def _as_compared(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column whose equal values have equal bits, by which Arrow joins: zero has two signs, and NaN many forms."""
+    """A column whose equal values have equal bits, because Arrow joins by bits: zero has two signs, NaN many forms."""
     if not pa.types.is_floating(column.type):
         return column
     numbers = pc.add(column.cast(pa.float64()), 0.0)  # a negative zero becomes zero

@@ -1,4 +1,4 @@
-"""Names of columns in a merge as written become those of the table and of the source.
+"""Resolves the column names written in a merge to columns of the table and of the source.
 
 ::
 
@@ -56,7 +56,7 @@ def resolved_spec(spec: MergeSpec, names: Sequence[str], source: Sequence[str]) 
 
 
 def column_of(text: str, columns: Iterable[str], where: str, exact: bool = False) -> str | None:
-    """The one of ``columns`` that SQL text is the name of; None for other text.
+    """The column that SQL text names; None for text that is not the name of a column.
 
     Raises:
         ConfigError: several names differ only in case.

@@ -33,7 +33,7 @@ def merge_of(
     Args:
         builder: a merge with the statement's aliases, and without a match.
         statement: the statement.
-        engines: a condition or a value for the engine, from its text.
+        engines: turns the text of a condition or a value into the engine's form.
     """
     pairs = equal_columns(statement.condition, builder.spec.aliases)
     columns = dict(pairs)

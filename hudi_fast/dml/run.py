@@ -196,11 +196,11 @@ def _with_identity(state: TableState, schema: pa.Schema, partial: Sequence[str])
 #
 #     Merge | update | delete, with text ─► columns that clauses see, with types ─► the same, with expressions
 #
-# Text that is the name of a column stays text: by that, a merge is known to copy a column.
+# Text that is the name of a column stays text, which shows that a merge copies a column.
 
 
 def _in_expressions(spec: MergeSpec, target: pa.Schema, source: pa.Schema | None = None, alias: str = "") -> MergeSpec:
-    """A statement whose texts are expressions.
+    """The statement with expressions in place of its SQL text.
 
     Args:
         spec: the statement.

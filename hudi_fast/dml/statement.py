@@ -6,8 +6,8 @@
     on                the match of rows of the table and of the source
     clauses           in the given order; of one kind the first whose condition holds applies
 
-Conditions and values are those of the engine: SQL text, or Columns with Spark and ``pyarrow.compute`` expressions
-without.
+Conditions and values have the form of the engine: SQL text, or Columns with Spark and ``pyarrow.compute`` expressions
+without Spark.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Merge:
 
 
 def all_columns(names: Sequence[str], given: Sequence[str], exact: bool = False) -> dict[str, str]:
-    """The columns of the table that ``*`` selects, those that the source also has, with the source's names of them.
+    """Column of the table -> column of the source, for the columns that ``*`` selects: all that both have.
 
     Args:
         names: columns of the table.

@@ -36,7 +36,7 @@ def roots(names: Iterable[str]) -> list[str]:
 
 
 def identity_columns(plan: WritePlan) -> list[str]:
-    """Columns of every changed row: those of key, partition path and ordering value."""
+    """Columns that every changed row has: for its key, partition path and ordering value."""
     ordering = [name for name in roots(plan.config.ordering_fields) if name in plan.schema.names]
     partitioned = roots(plan.config.partition_fields) if plan.config.is_partitioned else []
     return list(dict.fromkeys([*roots(plan.config.record_key_fields), *partitioned, *ordering]))
@@ -51,7 +51,7 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
         filter_: row filter; None for all rows.
 
     Returns:
-        The columns, and those of :data:`PLACES`.
+        The columns, and the columns :data:`PLACES`.
 
     Raises:
         ConfigError: the filter does not fit the table.
@@ -79,7 +79,7 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
 
 
 def key_filter(plan: WritePlan, source: pa.Table, pairs: Sequence[tuple[str, str]]) -> pc.Expression | None:
-    """A filter for rows of the table whose key fields equal those of a source row.
+    """A filter for rows of the table whose key fields equal the key fields of a source row.
 
     Args:
         plan: the write.
@@ -110,7 +110,7 @@ def check_columns(names: Iterable[str], known: Sequence[str], where: str) -> Non
     """Refuse unknown columns.
 
     Raises:
-        ConfigError: with their names.
+        ConfigError: a column is unknown; the message names it.
     """
     unknown = [name for name in names if name not in known]
     if unknown:
