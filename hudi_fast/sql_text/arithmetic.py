@@ -82,8 +82,8 @@ def _decimals(kind: str, left: Operand, right: Operand) -> Operand:
             value.cast(pa.decimal256(type_.precision, type_.scale)) for value, type_ in ((first, one), (second, other))
         )
     if kind == "Div":
-        # Arrow cuts digits off: one more digit than Spark keeps is enough to round. Arrow gives the quotient as many
-        # fraction digits as the dividend has, and as many as the divisor has whole digits, and one.
+        # Arrow cuts digits off: one more digit than Spark keeps is enough to round. In Arrow a quotient has the
+        # fraction digits of the dividend, plus the whole digits of the divisor, plus one.
         more = max(one.scale, scale - other.precision + other.scale)
         first = first.cast(pa.decimal256(one.precision - one.scale + more, more))
         found = pc.divide(first, _not_zero(second, right, pa.decimal256(other.precision, other.scale)))

@@ -27,7 +27,7 @@ def read_items(cursor: Cursor) -> list[str]:
 
 
 def read_partition(cursor: Cursor) -> dict[str, str | None]:
-    """``(a = 1, b)``: values of partition columns as expressions, None where there is none."""
+    """``(a = 1, b)``: values of partition columns as expressions, None for a column without a value."""
     cursor.expect("(")
     found: dict[str, str | None] = {}
     while True:

@@ -1,4 +1,4 @@
-"""The types of SQL: those of literals, and the one in which Spark compares or computes two values.
+"""The types of SQL literals, and the common type in which Spark compares or computes two values.
 
 ::
 
@@ -43,7 +43,7 @@ _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?$")
 _WORDS = re.compile(r"([+-]?)(inf|infinity|nan)$", re.IGNORECASE)
 _TRUE, _FALSE = frozenset(("t", "true", "y", "yes", "1")), frozenset(("f", "false", "n", "no", "0"))
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
-"""Digits of the decimals that Spark takes for whole numbers."""
+"""Digits of the decimals to which Spark casts whole numbers."""
 _PLAIN_SCALE = 6
 """Arrow writes decimals of a larger scale with exponents."""
 MOST_DIGITS = 38
@@ -117,7 +117,7 @@ def common_type(left: Operand, right: Operand) -> pa.DataType | None:
 
 
 def as_decimal(operand: Operand) -> pa.DataType:
-    """The decimal type that Spark takes for an exact number."""
+    """The decimal type to which Spark casts an exact number."""
     if pa.types.is_decimal(operand.type):
         return operand.type
     if operand.literal is not None and operand.literal.is_valid:
@@ -163,10 +163,10 @@ def cast_to(operand: Operand, kind: pa.DataType) -> Operand:
 
 
 def cast_value(value: Any, before: pa.DataType, kind: pa.DataType) -> Any:
-    """An expression of the type ``before`` in another type; a number that a double does not hold is the nearest one.
+    """An expression of the type ``before`` in another type; for a double, the nearest number that it can hold.
 
     Raises:
-        pa.ArrowNotImplementedError: Arrow has no such text of the values, or it depends on a time zone.
+        pa.ArrowNotImplementedError: Arrow cannot write the values as Spark does, or their text depends on a time zone.
     """
     if pa.types.is_floating(before) and pa.types.is_decimal(kind):
         return double_as_decimal(value.cast(pa.float64()), kind)
@@ -188,7 +188,7 @@ def _text_of(value: Any, before: pa.DataType) -> Any:
 
 
 def exactly(value: pa.Scalar) -> Decimal:
-    """The number that an exact literal, or a text of a whole number, stands for."""
+    """The number of an exact literal, or of text that holds a whole number."""
     return Decimal(value.as_py())
 
 
@@ -244,7 +244,7 @@ def _text_as(text: str, kind: pa.DataType) -> pa.Scalar:
 
 
 def _whole_day(text: str) -> tuple[str, str]:
-    """A day in digits, of which SQL may leave out some, and the text after it."""
+    """A day with two digits for month and day, even where the text omits them, and the text after it."""
     day = _DATE.match(text)
     return (f"{day[1]}-{int(day[2] or 1):02}-{int(day[3] or 1):02}", day[4] or "") if day else (text, "")
 

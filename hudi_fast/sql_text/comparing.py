@@ -1,4 +1,4 @@
-"""Comparisons of two values with Spark's answers, as expressions of Arrow.
+"""Comparisons of two values with Spark's results, as expressions of Arrow.
 
 ::
 
@@ -6,8 +6,8 @@
                                              ├─ float or double ──────► NaN equals NaN and is above every number
                                              └─ any other ────────────► as Arrow compares
 
-Arrow itself takes a literal with a point for a float, which does not hold every whole number of a column; and NaN fails
-all of its comparisons but ``!=``. A result is null where one of the values is.
+Arrow itself treats a literal with a decimal point as a float, which cannot hold every whole number of a column. In
+Arrow every comparison with NaN is false except ``!=``. The result is null where one of the values is null.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hudi_fast.sql_text.coercion import Operand, cast_literal, cast_to, common_t
 __all__ = ["OPPOSITE", "compared", "is_nan", "joined", "listed", "unknown"]
 
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""The comparison that is true where one is false."""
+"""The negation of each comparison."""
 _TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -71,13 +71,13 @@ def compared(sign: str, left: Operand, right: Operand) -> pc.Expression | None:
         return _beside_number(sign, left, number)
     if pa.types.is_floating(kind):
         return _floats(sign, left, right, kind)
-    if is_exact(kind):  # of two decimals, Arrow itself finds a type that holds both
+    if is_exact(kind):  # for two decimals, Arrow itself finds a type that holds both
         return _COMPARE[sign](left.expression, right.expression)
     return _COMPARE[sign](cast_to(left, kind).expression, cast_to(right, kind).expression)
 
 
 def listed(value: Operand, literals: Sequence[Operand]) -> pc.Expression | None:
-    """Whether a value is one of literals, none of them null; null for a null. None if the types do not compare.
+    """Whether a value equals one of some non-null literals; null for a null. None if the types do not compare.
 
     Raises:
         pa.ArrowException: a literal does not fit the type.
@@ -126,7 +126,7 @@ def _beside_number(sign: str, value: Operand, number: Decimal) -> pc.Expression:
 
 
 def _units(number: Decimal, kind: pa.DataType) -> tuple[int, bool]:
-    """The greatest multiple of the type's smallest step that is not above a number, and whether it is a value."""
+    """A number in steps of the type, rounded down, and whether the type can hold the number exactly."""
     with localcontext() as context:
         context.prec = 200
         scaled = number.scaleb(kind.scale if pa.types.is_decimal(kind) else 0)

@@ -99,7 +99,7 @@ _FIRST = frozenset(
     REVOKE MAP
     """.split()
 )
-"""First words of statements that are Spark's."""
+"""First words of statements that Spark executes."""
 
 
 def _split(script: str) -> Iterator[str]:

@@ -56,7 +56,7 @@ class Name:
 
 
 class StatementError(ConfigError):
-    """A statement that cannot be understood; ``table`` is the first name in it, None without one."""
+    """A statement that cannot be parsed; ``table`` is the first name in it, None without one."""
 
     table: Name | None = None
 
@@ -103,7 +103,7 @@ class Cursor:
         """Read these keywords or symbols.
 
         Raises:
-            StatementError: others are next; the message has the place.
+            StatementError: other tokens are next; the message has the place.
         """
         for word in words:
             if not self.take(word):
@@ -143,7 +143,7 @@ class Cursor:
             brackets: how many brackets a symbol opens; below zero, closes.
 
         Raises:
-            StatementError: nothing is before it.
+            StatementError: there is no text before it.
         """
         first, depth = self.at, 0
         while not self.done:
@@ -180,7 +180,7 @@ class Cursor:
         """Check that nothing follows but a semicolon.
 
         Raises:
-            StatementError: something does.
+            StatementError: something follows.
         """
         self.take(";")
         if not self.done:
@@ -225,7 +225,7 @@ def _tokens_of(text: str) -> tuple[Token, ...]:
 
 
 def _split(token: Any) -> list[Token]:
-    """Our tokens of one of sqlglot's, which joins some keywords, such as ``PARTITIONED BY``."""
+    """Split a token of sqlglot, which joins some keywords such as ``PARTITIONED BY``."""
     kind, text = token.token_type.name, token.text
     start, end = token.start, token.end + 1
     if kind == "IDENTIFIER":

@@ -7,7 +7,7 @@
 Values have Spark's semantics: a comparison with a null is not true, neither is its negation; NaN equals NaN and is
 above every number; numbers are compared and computed in the types of :mod:`hudi_fast.sql_text.coercion`. A text takes
 the type of the column beside it: ``day = '2024-01-31'`` works on dates and timestamps (in UTC, unless the text ends
-with an offset, or the column has no zone). Whatever is not known here is refused with its place, never ignored.
+with an offset, or the column has no zone). Unknown syntax is refused with its place in the text, never ignored.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _ARITHMETIC = frozenset(("Add", "Sub", "Mul", "Div", "Mod"))
 _PARTS = ("this", "expression", "expressions", "low", "high", "to", "table", "db", "catalog")
 _BRANCHES = ("ifs", "true", "false", "default", "decimals", "start", "length", "replacement", "ignore_nulls")
 _KNOWN = frozenset((*_PARTS, *_BRANCHES, "negate", "quoted", "is_string", "safe", "kind"))
-"""Attributes of sqlglot's nodes that are looked at, or that do not change the meaning here."""
+"""Attributes of sqlglot's nodes that are evaluated, or that do not change the meaning here."""
 
 
 def sql_filter(text: str, schema: pa.Schema, alias: str = "") -> pc.Expression:
@@ -153,7 +153,7 @@ def sql_value(text: str, schema: pa.Schema, alias: str = "") -> pc.Expression:
 
 @contextmanager
 def _depth(text: str) -> Iterator[None]:
-    """Refuse what is nested more deeply than Python's stack allows; chains of ``and`` and ``or`` are not nested."""
+    """Refuse text that is nested too deeply for Python's stack; chains of ``and`` and ``or`` are not nested."""
     try:
         yield
     except RecursionError:
@@ -206,7 +206,7 @@ class _Translation:
         self._text, self._schema, self._alias = text, schema, alias.lower()
 
     def check(self, tree: Any) -> None:
-        """Refuse attributes of nodes that no method here looks at: they may reverse the meaning."""
+        """Refuse attributes of nodes that no method here evaluates: they may reverse the meaning."""
         for node in tree.walk():
             for name, value in node.args.items():
                 if value and name not in _KNOWN:
@@ -242,7 +242,7 @@ class _Translation:
         return self._fitting(node, (one, other), lambda: compared(sign, one, other))
 
     def _special(self, kind: str, node: Any) -> Any:
-        """Conditions that are no comparison of two values; None for others."""
+        """Conditions that are not comparisons of two values; None for others."""
         if kind == "Boolean":
             return pc.scalar(bool(node.this))
         if kind == "NullSafeEQ":
@@ -279,7 +279,7 @@ class _Translation:
         if not node.expressions:
             raise self._unsupported(node, "IN with a query")
         value, values = self._operand(node.this), [self._operand(one) for one in node.expressions]
-        if any(one.literal is None for one in values):  # each of them may be null
+        if any(one.literal is None for one in values):  # some value is not a literal, and may be null
             parts = [self._compared(node, node.this, "==", one) for one in node.expressions]
             return joined(parts, or_)
         given = [one for one in values if one.literal is not None and one.literal.is_valid]
@@ -353,7 +353,7 @@ class _Translation:
             return Operand(pc.coalesce(*(one.expression for one in values)), type_)
         join = pc.max_element_wise if kind == "Greatest" else pc.min_element_wise
         found = join(*(one.expression for one in values), skip_nulls=True)
-        if pa.types.is_floating(type_) and kind == "Greatest":  # Arrow takes NaN for none of the values
+        if pa.types.is_floating(type_) and kind == "Greatest":  # Arrow ignores NaN
             any_nan = joined([one.expression.is_valid() & is_nan(one) for one in values], or_)
             found = pc.if_else(any_nan, pa.scalar(math.nan, type_), found)
         return Operand(found, type_)
@@ -423,22 +423,22 @@ class _Translation:
         return Operand(found, type_)
 
     def _same(self, node: Any, nodes: Sequence[Any]) -> tuple[pa.DataType, list[Operand]]:
-        """The type of values that may stand for each other, and the values in it."""
+        """The common type of alternative values, such as branches, and the values in that type."""
         values = [self._operand(one) for one in nodes]
-        kinds = [replace(one, literal=None) if is_exact(one.type) else one for one in values]  # not its own few digits
+        kinds = [replace(one, literal=None) if is_exact(one.type) else one for one in values]  # a literal by its type
         whole = reduce(partial(self._wider, node), kinds).type
         return whole, [self._fitting(node, (one,), partial(cast_to, one, whole)) for one in values]
 
     def _wider(self, node: Any, left: Operand, right: Operand) -> Operand:
-        """An operand of the type that two others have in common: one of them, or one without a value."""
+        """An operand of the common type of two others: one of the two, or one without an expression."""
         kind = self._fitting(node, (left, right), lambda: common_type(left, right))
         return next((one for one in (left, right) if one.type == kind), Operand(None, kind))
 
     def _fitting(self, node: Any, operands: Sequence[Operand], made: Callable[[], Any]) -> Any:
-        """What is made of operands.
+        """The result of ``made``, which computes with operands.
 
         Raises:
-            ConfigError: nothing, since their types do not fit.
+            ConfigError: the types of the operands do not fit.
         """
         try:
             found = made()
@@ -475,7 +475,7 @@ class _Translation:
         return Operand(pc.field(*path), kind)
 
     def _parts(self, parts: list[str], node: Any) -> list[str]:
-        """The name of a column of the schema, then those of fields in it."""
+        """The name of a column of the schema, then the names of fields in it."""
         names = {one.lower() for one in self._schema.names}
         first = parts[0].lower()
         if len(parts) > 1 and (both := self._named(f"{first}.{parts[1]}", self._schema.names, node)):

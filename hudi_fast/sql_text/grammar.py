@@ -60,7 +60,8 @@ def parse_statement(text: str) -> Statement | None:
     """The statement; None for a query, and for statements that are Spark's alone.
 
     Raises:
-        StatementError: the statement begins as one of this module and continues otherwise; with the place.
+        StatementError: the statement begins like one of this module but continues differently; the message has the
+            place.
     """
     cursor = Cursor(text)
     prefix = _common_tables(cursor)

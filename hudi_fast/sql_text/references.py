@@ -1,4 +1,4 @@
-"""The tables that a query names, with their places in its text, and the replacement of those places.
+"""Finds the tables that a query names, with their places in its text, and replaces these places.
 
 ::
 
@@ -117,7 +117,7 @@ def _reference(text: str, at: int, table: Any) -> Reference | None:
 
 
 def _is_common(table: Any) -> bool:
-    """Whether the name is that of a common table expression of an enclosing query."""
+    """Whether the name belongs to a common table expression of an enclosing query."""
     from sqlglot import expressions as E
 
     if table.args.get("db") is not None:
@@ -126,7 +126,7 @@ def _is_common(table: Any) -> bool:
     while above is not None:
         common = above.args.get("with_") or above.args.get("with")
         names = [] if common is None else [one.alias.lower() for one in common.expressions]
-        if isinstance(above, E.With):  # an expression sees those before it
+        if isinstance(above, E.With):  # a common table expression sees earlier ones
             names = [one.alias.lower() for one in above.expressions[: above.expressions.index(below)]]
             if above.args.get("recursive"):
                 names.append(below.alias.lower())

@@ -168,7 +168,7 @@ class CreateView(Statement):
 
     Attributes:
         query: after ``AS``.
-        columns: names of its columns; empty for those of the query.
+        columns: names of its columns; empty for the names in the query.
         temporary: empty, ``session`` or ``global``.
         replace: ``OR REPLACE``.
         if_not_exists: leave an existing view as it is.
@@ -288,7 +288,7 @@ class ShowPartitions(Statement):
 
 @dataclass(frozen=True, slots=True)
 class DescribeTable(Statement):
-    """``DESCRIBE TABLE``; ``extended`` adds what the catalog has about the table."""
+    """``DESCRIBE TABLE``; ``extended`` adds the catalog's attributes of the table."""
 
     extended: bool = False
 
