@@ -108,7 +108,7 @@ CHANGES: Mapping[type, Callable[[HudiTable, Any, Tables, dict[str, Any]], WriteR
     TruncateTable: _truncate,
     Update: _update,
 }
-"""By kind of statement: (table, statement, what names mean, options) -> the result of the write."""
+"""By kind of statement: (table, statement, tables by name, options) -> the result of the write."""
 
 
 def _session(table: HudiTable, settings: Mapping[str, Any]) -> Any:
@@ -116,7 +116,7 @@ def _session(table: HudiTable, settings: Mapping[str, Any]) -> Any:
 
 
 def _escaped(text: str) -> Any:
-    """A value in SQL; a text with escapes as an expression, because :meth:`HudiTable.update` takes it as it is."""
+    """A value for :meth:`HudiTable.update`, which resolves no escapes: text with escapes becomes an expression."""
     return sql_value(text, _NOTHING) if "\\" in text and is_literal(text) else text
 
 

@@ -1,4 +1,4 @@
-"""What names in a statement mean without a catalog: Hudi tables, and rows of the program."""
+"""Resolves names in a statement without a catalog: to Hudi tables, and to rows of the program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Tables:
         storage_options: how to reach paths.
 
     Raises:
-        ConfigError: ``given`` is no mapping, or has two names that differ only in upper and lower case.
+        ConfigError: ``given`` is not a mapping, or has two names that differ only in upper and lower case.
     """
 
     def __init__(self, given: Mapping[str, Any] | None, storage_options: Mapping[str, Any] | None) -> None:
@@ -65,7 +65,7 @@ class Tables:
         """The Hudi table of a name.
 
         Raises:
-            ConfigError: the name is that of rows, or unknown.
+            ConfigError: the name belongs to rows, or is unknown.
             TableNotFoundError: there is no table at the path.
         """
         found = self.find(parts)

@@ -41,7 +41,7 @@ def query(text: str, tables: Tables) -> pa.Table:
 
     Args:
         text: the query, in Spark's grammar.
-        tables: what its names mean.
+        tables: resolves its names.
 
     Raises:
         ConfigError: duckdb is not installed, or does not understand the query.

@@ -1,4 +1,4 @@
-"""The way of a SQL statement without Spark.
+"""Routes a SQL statement without Spark.
 
 ::
 
@@ -56,7 +56,7 @@ def sql(
     Args:
         text: a query, ``INSERT``, ``UPDATE``, ``DELETE``, ``MERGE INTO``, ``TRUNCATE``, ``CALL``, ``SHOW PARTITIONS``,
             ``SHOW TBLPROPERTIES`` or ``DESCRIBE``.
-        tables: what names mean: a path or a :class:`~hudi_fast.HudiTable`; for sources also anything with
+        tables: by name, a path or a :class:`~hudi_fast.HudiTable`; for sources also anything with
             ``__arrow_c_stream__``, or a pandas DataFrame. A path in back-ticks is a name of itself.
         options: ``hoodie.*`` keys of writes and services.
         storage_options: how to reach tables that are given by path, see docs/object-stores.md.
@@ -66,7 +66,7 @@ def sql(
         ``updates``, ``deletes``.
 
     Raises:
-        StatementError: the statement is not understood; with the place.
+        StatementError: the statement cannot be parsed; the message has the place.
         UnsupportedFeatureError: the statement or an expression needs Spark.
         HudiError: see :mod:`hudi_fast.errors`.
 
