@@ -35,8 +35,8 @@ class Use:
     Attributes:
         name: of the procedure.
         values: of its parameters, by name; None without a value.
-        find: the table of a name or path.
-        settings: options of the surroundings for that name or path.
+        find: finds the table of a name or path.
+        settings: options of the session or the caller for that name or path.
         spark: a Spark session whose tasks do the work; None for this process.
         entry: (database, table) in a catalog; None without one.
     """
@@ -65,7 +65,7 @@ class Use:
         return self.find(self.said)
 
     def options(self) -> dict[str, str]:
-        """Settings of the surroundings, and those of the parameter ``options``: ``key=value,...``."""
+        """Options of the session or the caller, overridden by the parameter ``options``: ``key=value,...``."""
         return {**self.settings(self.said), **given_options(self)}
 
 

@@ -1,4 +1,4 @@
-"""Procedures that show the files of a table, and what the metadata table has of them.
+"""Procedures that show the files of a table, and their entries in the metadata table.
 
 Source: ``ShowFileSystemViewProcedure``, ``StatsFileSizeProcedure``, ``ShowInvalidParquetProcedure`` and
 ``ShowMetadataTable...Procedure`` of Hudi 1.2.0.
@@ -127,7 +127,7 @@ def _bytes(logs: Iterable[LogFile]) -> int:
 
 
 def _stats_file_sizes(table: HudiTable, values: Values) -> Rows:
-    """Sizes of the files of each instant, newest first; then those of all files."""
+    """Sizes of the files of each instant, newest first; then sizes of all files."""
     state = open_state(table._storage)
     sizes: dict[str, list[int]] = {}
     for partition in _partitions(state, values["partition_path"]):
@@ -150,7 +150,7 @@ def _sizes_row(instant: str, sizes: Sequence[int]) -> tuple[Any, ...]:
 
 
 def _quantile(ordered: Sequence[int], quantile: float) -> float:
-    """As the histograms of Apache Hudi (Dropwizard's ``UniformSnapshot``)."""
+    """A quantile, computed like the histograms of Apache Hudi (Dropwizard's ``UniformSnapshot``)."""
     position = quantile * (len(ordered) + 1)
     at = int(position)
     if at < 1:
@@ -200,7 +200,7 @@ def _show_metadata_files(table: HudiTable, values: Values) -> Iterator[tuple[str
 
 
 def _show_column_stats(table: HudiTable, values: Values) -> Rows:
-    """Statistics of columns in the newest base files, with values as they are stored."""
+    """Statistics of columns in the newest base files, with stored values."""
     refuse_given("show_metadata_table_column_stats", values, "filter")
     state = _with_metadata(table)
     metadata = metadata_of(state)

@@ -41,7 +41,7 @@ TIMELINE_COLUMNS = (
 _COMMITS = ("commit", "deltacommit", "replacecommit")
 _NONE = "null"
 _FIRST_DAY, _LAST_DAY = 10, 1
-"""Default bounds of archived commits, in days before today, as of Apache Hudi."""
+"""Default bounds of archived commits, in days before today, as in Apache Hudi."""
 
 
 def _timeline(table: HudiTable) -> Timeline:
@@ -277,7 +277,7 @@ def _show_rollback_detail(table: HudiTable, values: Values) -> Rows:
 
 
 def _rollbacks(table: HudiTable) -> list[RollbackMetadata]:
-    """Newest first."""
+    """Metadata of completed rollbacks, newest first."""
     done = [one for one in _timeline(table).of_action("rollback") if one.is_completed]
     bodies = ((one, read_instant_body(table._storage, table.config, one)) for one in done[::-1])
     return [decode_rollback_metadata(body, one.file_name) for one, body in bodies]
@@ -294,7 +294,7 @@ def _show_archived_commits_metadata(table: HudiTable, values: Values) -> Rows:
 
 
 def _archived(table: HudiTable, values: Values) -> list[tuple[Instant, CommitMetadata]]:
-    """Archived commits from ``start_ts`` to ``end_ts``, newest first; without these from 10 days to 1 day ago."""
+    """Archived commits from ``start_ts`` to ``end_ts``, newest first; by default from 10 days to 1 day ago."""
     today, zone = datetime.datetime.now().astimezone(), table.config.timezone
     bounds = []
     for name, days in (("start_ts", _FIRST_DAY), ("end_ts", _LAST_DAY)):

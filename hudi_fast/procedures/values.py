@@ -1,4 +1,4 @@
-"""What procedures take and return."""
+"""Types of the arguments and results of procedures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refuse_given(procedure: str, values: Values, *names: str, advice: str = "") 
     Args:
         procedure: its name.
         values: of its parameters.
-        *names: those that must not have a value.
+        *names: parameters that must not have a value.
         advice: what to do instead, after ``is not supported``; empty without one.
 
     Raises:
