@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _exit_code(error: Exception) -> int:
-    """Whether a script may run the command again: after 1 it may, once the cause is mended."""
+    """The exit code of an error. After code 1 a script may run the command again, once the cause is fixed."""
     return 3 if isinstance(error, PostCommitError) else 4 if isinstance(error, CommitStateUnknownError) else 1
 
 
