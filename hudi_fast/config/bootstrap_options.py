@@ -24,7 +24,7 @@ _UNIFORM = {"MetadataOnlyBootstrapModeSelector": METADATA_ONLY, "FullRecordBoots
 _BY_REGEX = "BootstrapRegexModeSelector"
 _TRANSLATORS = ("IdentityBootstrapPartitionPathTranslator", "DecodedBootstrapPartitionPathTranslator")
 HFILE_INDEX = "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
-"""The class that Apache Hudi keeps the places of bootstrapped files with."""
+"""Apache Hudi's class of the index that locates bootstrapped files."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,12 +6,12 @@
     $HUDI_CONF_DIR/hudi-defaults.conf ─┴─► MachineDefaults ─────────────┤
                                                                         └─► with_table_defaults: for a new table, too
 
-As in Apache Hudi, reads do not use the file, and what describes a table (its name, keys, partitions, merging) counts
-for new tables only. Lines are ``key=value`` or ``key value``; ``#`` begins a comment; ``include=other.conf`` inserts a
-file.
-Files are read again when they have changed. Not used: a file on the class path of the JVM. Unlike here, Hudi 1.2.0
-ignores partition and ordering columns of the file when its data source makes a table: it infers the key generator and
-the merge mode before it adds the file.
+As in Apache Hudi, reads do not use the file, and options that describe a table (its name, keys, partitions, merging)
+apply to new tables only. Lines are ``key=value`` or ``key value``; ``#`` begins a comment; ``include=other.conf``
+inserts a file. Files are read again when they have changed. Not used: a file on the class path of the JVM. Unlike here,
+Hudi 1.2.0 ignores partition and ordering columns of the file when its data source makes a table: it infers the key
+generator and the merge mode before it adds the file.
+
 Source: ``DFSPropertiesConfiguration``, ``HoodieWriterUtils.parametersWithWriteDefaults``,
 ``ProvidesHoodieConfig.combineOptions``, Hudi 1.2.0.
 """
@@ -61,7 +61,7 @@ class MachineDefaults:
     Attributes:
         general: for every write and service.
         of_tables: for new tables.
-        files: that were read, with the times and sizes that they had.
+        files: the files that were read, with their times and sizes.
     """
 
     general: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -86,7 +86,7 @@ def machine_defaults() -> MachineDefaults:
 
 
 def with_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of a write or service, and the machine's where they say nothing.
+    """Options of a write or service, completed by the machine's options.
 
     Raises:
         ConfigError: as :func:`machine_defaults`.
@@ -96,7 +96,7 @@ def with_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def with_table_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The same, and what the machine says about new tables.
+    """As :func:`with_defaults`, completed by the machine's options for new tables, too.
 
     Raises:
         ConfigError: as :func:`machine_defaults`.
@@ -106,7 +106,7 @@ def with_table_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def with_new_table(options: Mapping[str, Any] | None, storage: Storage, mode: str) -> dict[str, Any]:
-    """Options of a write, and what the machine says about new tables if it makes one.
+    """Options of a write; if it makes a table, completed by the machine's options for new tables.
 
     Args:
         options: of the call.
@@ -186,7 +186,7 @@ def _read(places: tuple[str, ...]) -> MachineDefaults:
 
 
 def _add(path: Path, values: dict[str, str], stamps: list[Stamp], within: tuple[Path, ...]) -> None:
-    """Add the settings of a file, and of those that it includes."""
+    """Add the settings of a file, and of the files that it includes."""
     if path in within:
         raise ConfigError(f"{within[-1]} includes {path}, which includes it: a loop. Remove one of the two lines.")
     stamps.append(_stamp(str(path)))

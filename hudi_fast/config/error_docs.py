@@ -17,7 +17,7 @@ _BEGIN, _END = "<!-- begin: table of errors, generated from hudi_fast/errors.py 
 
 
 def error_table() -> str:
-    """One row for each class of error, a class below that which it is a kind of."""
+    """One row for each error class; a subclass follows its base class."""
     rows = [f"| {_named(one)} | {_meaning(one)} | {one.__dict__.get('advice', '')} |" for one in _tree(HudiError)]
     return "\n".join(["| class | raised when | what to do |", "|---|---|---|", *rows]) + "\n"
 
@@ -35,7 +35,7 @@ def with_error_table(page: str) -> str:
 
 
 def _tree(kind: type[HudiError]) -> list[type[HudiError]]:
-    """A class and those below it, in the order of the module."""
+    """A class and its subclasses, in the order of the module."""
     below = [one for one in vars(errors).values() if isinstance(one, type) and kind in one.__bases__]
     return [kind, *(each for one in below for each in _tree(one))]
 

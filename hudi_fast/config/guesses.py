@@ -1,4 +1,4 @@
-"""Names that other libraries have for what this one calls otherwise, for the message of an ``AttributeError``."""
+"""Names from other libraries, with the names of this one, for the message of an ``AttributeError``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODULE_GUESSES = {
     **dict.fromkeys(("exists", "table_exists", "is_hudi_table"), "hudi_fast.HudiTable.exists(path)"),
     **dict.fromkeys(("upsert", "insert"), "hudi_fast.write(rows, path, operation=...) or HudiTable(path).upsert(rows)"),
 }
-"""Of the package."""
+"""Names of other libraries for names of the package."""
 
 TABLE_GUESSES = {
     **dict.fromkeys(("version_history", "snapshots", "commits", "timeline", "versions", "log"), "history()"),
@@ -44,15 +44,15 @@ TABLE_GUESSES = {
     **dict.fromkeys(("describe", "info", "detail"), "stats()"),
     **dict.fromkeys(("alter_table", "add_column", "rename_column", "update_schema"), "alter()"),
 }
-"""Of a table."""
+"""Names of other libraries for methods of a table."""
 
 
 def new_name(owner: str, name: str) -> str | None:
-    """The present name of a renamed call, after a ``FutureWarning``; None for a name that no call had.
+    """The present name of a renamed call, after a ``FutureWarning``; None for a name that never existed.
 
     Args:
         owner: of the name, as a user writes it.
-        name: that was asked for.
+        name: the requested name.
     """
     present = RENAMED.get(name)
     if present is not None:
@@ -69,9 +69,9 @@ def missing(owner: str, name: str, guesses: Mapping[str, str], known: Iterable[s
 
     Args:
         owner: of the name, as a user writes it.
-        name: that was asked for.
-        guesses: what to write for names of other libraries.
-        known: names that there are.
+        name: the requested name.
+        guesses: names of this library by the names of other libraries.
+        known: existing names.
     """
     text = f"{owner} has no attribute {name!r}"
     close = difflib.get_close_matches(name, [one for one in known if not one.startswith("_")], 1, 0.75)

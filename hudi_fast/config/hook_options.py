@@ -53,7 +53,7 @@ class SqlCheck:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HookOptions(OptionValues):
-    """What is called before and after a commit."""
+    """The hooks that are called before and after a commit."""
 
     http_on: bool = option_field(f"{_C}on")
     callback_class: str = option_field(f"{_C}class")

@@ -43,7 +43,7 @@ EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 CUSTOM_STRATEGY = "1897ef5f-18bc-4557-939c-9d6a8afd1519"
-"""Merge strategy ids, one per merge mode, and that of payload classes."""
+"""Merge strategy ids: one per merge mode, and one for payload classes."""
 
 MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
 """Prefix of table properties that a merge strategy reads."""

@@ -57,8 +57,9 @@ class Option:
         exclusive: whether the bounds themselves are excluded.
         families: the calls that use the option: ``read``, ``write`` or both.
         honoured: False if the option has no effect and the result is correct without it.
-        loss: of an option that is not honoured: what its user misses; a warning says so if the option is set.
-        instead: of an option with unsupported values: what to do instead, as a sentence; empty for the general advice.
+        loss: for an option that is not honoured: the effect that its user misses; a warning says so if the option is
+            set.
+        instead: for an option with unsupported values: what to do instead, as a sentence; empty for the general advice.
     """
 
     key: str

@@ -67,7 +67,7 @@ QUERY_TYPES: tuple[str, ...] = get_args(QueryType)
 """All query types."""
 
 TIMELINE_ZONES = ("LOCAL", "UTC")
-"""Zones of the times of a timeline; ``LOCAL`` is that of the writing process."""
+"""Zones of the times of a timeline; ``LOCAL`` is the zone of the writing process."""
 
 INDEX_KINDS = (
     "files",
@@ -105,7 +105,7 @@ INDEX_TYPES = (
     "FLINK_STATE",
     "HBASE",
 )
-"""Index types: those that hudi_fast supports, and all that Hudi knows."""
+"""Index types that hudi_fast supports, and all index types that Hudi knows."""
 
 SUPPORTED_KEY_GENERATOR_TYPES = (
     "SIMPLE",
@@ -131,7 +131,7 @@ KEY_GENERATOR_TYPES = (
     "SPARK_SQL_MERGE_INTO",
     "USER_PROVIDED",
 )
-"""Key generator types: those that hudi_fast supports, and all that Hudi knows."""
+"""Key generator types that hudi_fast supports, and all key generator types that Hudi knows."""
 
 _KEYGEN = "org.apache.hudi.keygen."
 KEY_GENERATOR_CLASSES = (

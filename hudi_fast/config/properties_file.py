@@ -120,7 +120,7 @@ def create_properties(storage: Storage, props: Mapping[str, str]) -> None:
 
 
 def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Set keys, remove those whose new value is None, and return all properties after the change.
+    """Set keys, remove keys whose new value is None, and return all properties after the change.
 
     The caller must hold the table lock. Nothing is written if nothing changes.
 
@@ -144,7 +144,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
         raise CommitConflictError(
             f"Another process is changing the properties of {storage.uri} (it created {BACKUP_PATH}); retry."
         ) from error
-    storage.sync()  # the backup, and what the new properties say of the table
+    storage.sync()  # the backup, and the files that the new properties rely on
     storage.delete_file(PROPERTIES_PATH)
     storage.write_bytes(PROPERTIES_PATH, _encode(updated, "Updated at"))
     if _read_valid(storage, PROPERTIES_PATH) != updated:

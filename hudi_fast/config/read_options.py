@@ -72,7 +72,7 @@ class ReadOptions:
             UnsupportedFeatureError: an option requests an unsupported feature.
 
         Warns:
-            HudiWarning: an unknown ``hoodie.`` key; or one of an incremental query, and the query is another one.
+            HudiWarning: an unknown ``hoodie.`` key; or an option of incremental queries for another query.
         """
         times = {key: _time(options[key], key, zone) for key in _TIMES if options.get(key) is not None}
         values = resolve({**options, **times}, READ[0])

@@ -25,7 +25,7 @@ __all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_ta
 
 READ_VERSIONS = (2, 3, 4, 5, 6, 7, 8, 9)
 WRITE_VERSIONS = (5, 6, 8, 9)
-"""Table versions that hudi_fast reads, and those that it writes."""
+"""Table versions that hudi_fast reads, and versions that it writes."""
 
 _KEYGEN_PREFIX = "hoodie.keygen."
 _OLD_KEYGEN_PREFIX = "hoodie.deltastreamer.keygen."

@@ -56,7 +56,7 @@ _RECORD_INDEXES = {
 
 
 class TableWords(TypedDict, total=False):
-    """Keyword arguments of calls on a table; those of a new table must fit an existing one.
+    """Keyword arguments of calls on a table; words that describe a new table must fit an existing one.
 
     Attributes:
         name: of the table; by default the name of its folder.
@@ -117,7 +117,7 @@ def checked_options(options: Any) -> Mapping[str, Any] | None:
     """The argument ``options`` of a call.
 
     Raises:
-        ConfigError: it is no mapping.
+        ConfigError: it is not a mapping.
     """
     if options is not None and not isinstance(options, Mapping):
         raise ConfigError(

@@ -1,6 +1,6 @@
 """Options of Apache Hudi that hudi_fast accepts without effect, because the result is correct without them.
 
-Key names: the ``Hoodie*Config`` classes of release 1.2.0, and those of 0.15 that 1.x dropped.
+Key names: the ``Hoodie*Config`` classes of release 1.2.0, and keys of 0.15 that 1.x dropped.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ MISSED_OPTIONS = (
         loss="hudi_fast stores no field ids; readers find the columns by their names. Leave it out.",
     ),
 )
-"""Options without effect whose users miss something: setting one to another value than its default is a warning."""
+"""Options without effect whose users miss something: a value other than the default raises a warning."""
 
 ACCEPTED_OPTIONS = tuple(
     Option(key, Kind.TEXT, None, doc, families=BOTH, honoured=False)
