@@ -1,1 +1,1 @@
-"""Catalogs: a Hive metastore or AWS Glue, and what they hold of a table."""
+"""Catalogs, a Hive metastore or AWS Glue, and their entries for a table."""

@@ -1,4 +1,4 @@
-"""The tables of a catalog that stand for one Hudi table.
+"""The tables of a catalog that represent one Hudi table.
 
 ::
 
@@ -26,7 +26,7 @@ from hudi_fast.view.table_state import TableState, table_avro
 __all__ = ["PATH_KEY", "catalog_names", "catalog_tables", "is_old"]
 
 PATH_KEY = "path"
-"""The serde property with the base path, by which Spark finds the table."""
+"""The serde property with the base path, which Spark uses to find the table."""
 
 _META = (
     "_hoodie_commit_time",
@@ -48,7 +48,7 @@ Fields = Sequence[Mapping[str, Any]]
 
 
 def catalog_names(config: TableConfig, options: SyncOptions) -> list[tuple[str, bool]]:
-    """The names of a table in a catalog, each with whether its rows are merged with those of log files."""
+    """The names of a table in a catalog, each with whether its rows are merged with rows of log files."""
     name = options.table or config.name
     if not config.is_mor:
         return [(name, False)]
@@ -61,12 +61,12 @@ def catalog_names(config: TableConfig, options: SyncOptions) -> list[tuple[str, 
 
 
 def is_old(config: TableConfig) -> bool:
-    """Whether entries of the table are those of Apache Hudi 0.15."""
+    """Whether entries of the table have the form of Apache Hudi 0.15."""
     return config.version < _FIRST_NEW_VERSION
 
 
 def catalog_tables(state: TableState, options: SyncOptions) -> Iterator[CatalogTable]:
-    """The tables of a catalog for the table, as they should be.
+    """The catalog tables that the table should have.
 
     Raises:
         InvalidDataError: the table has no schema yet.

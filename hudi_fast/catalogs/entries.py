@@ -1,6 +1,6 @@
-"""What a catalog holds of a table, as values, and the calls that all catalogs have.
+"""The entries of a catalog for a table, as values, and the calls that all catalogs have.
 
-A Hive metastore and AWS Glue hold the same: Hive types, input formats, serde and parameters.
+A Hive metastore and AWS Glue store the same attributes: Hive types, input formats, serde and parameters.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CatalogTable:
         serde: class of Hive's serde.
         serde_properties: parameters of the serde.
         properties: parameters of the table.
-        handle: the table as the catalog returned it; an update keeps what is not described here.
+        handle: the table as the catalog returned it; an update keeps its other attributes.
     """
 
     database: str
@@ -84,7 +84,7 @@ class Catalog(Protocol):
         ...
 
     def create_database(self, name: str) -> None:
-        """Create a database; does nothing if it exists by now."""
+        """Create a database; does nothing if it exists already."""
         ...
 
     def table(self, database: str, name: str) -> CatalogTable | None:
@@ -113,12 +113,12 @@ class Catalog(Protocol):
 
         Args:
             table: from :meth:`table`.
-            values: those to look up, without the ones that do not exist; None for all.
+            values: of the partitions to look up, without missing partitions in the result; None for all.
         """
         ...
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        """Add partitions; those that exist by now stay as they are."""
+        """Add partitions; partitions that exist already stay unchanged."""
         ...
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
@@ -126,7 +126,7 @@ class Catalog(Protocol):
         ...
 
     def drop_partitions(self, table: CatalogTable, values: Sequence[tuple[str, ...]]) -> None:
-        """Drop partitions but not their files; those that do not exist by now are left out."""
+        """Drop partitions but not their files; missing partitions are ignored."""
         ...
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from hudi_fast.storage.extras import import_extra
 __all__ = ["GlueCatalog"]
 
 _MOST_CHANGED, _MOST_DROPPED, _MOST_READ = 100, 25, 1000
-"""Partitions of one request, limits of Glue."""
+"""Maximum numbers of partitions in one request to Glue."""
 
 _WRITABLE = (
     "Name",
@@ -107,7 +107,7 @@ class GlueCatalog:
             self._glue.create_table(DatabaseName=table.database, TableInput=self._changed(made, described))
 
     def replace_table(self, table: CatalogTable) -> None:
-        """Try a table under another name, then drop the one with its name and create it: Glue cannot rename."""
+        """Create the table under a trial name, then drop the old table and create the new one: Glue cannot rename."""
         trial = replace(table, name=f"{table.name}{_TEMPORARY}")
         with self._explained("delete_table", "EntityNotFoundException"):
             self._glue.delete_table(DatabaseName=trial.database, Name=trial.name)
@@ -128,7 +128,7 @@ class GlueCatalog:
             )
 
     def partitions(self, table: CatalogTable, values: Sequence[tuple[str, ...]] | None) -> list[CatalogPartition]:
-        """The partitions of a table, or those of the given values that exist."""
+        """The partitions of a table, or the existing partitions with the given values."""
         place = {"DatabaseName": table.database, "TableName": table.name}
         with self._explained("get_partitions"):
             if values is None:
@@ -152,7 +152,7 @@ class GlueCatalog:
             self._check(answer, "batch_create_partition", "AlreadyExistsException")
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        """Change the locations of partitions; their columns and formats become those of the table."""
+        """Change the locations of partitions; they get the columns and formats of the table."""
         for some in _batches(partitions, _MOST_CHANGED):
             made = [{"PartitionValueList": list(one.values), "PartitionInput": _partition(table, one)} for one in some]
             with self._explained("batch_update_partition"):
@@ -214,7 +214,7 @@ class GlueCatalog:
 
     @contextmanager
     def _explained(self, what: str, *harmless: str) -> Iterator[None]:
-        """Errors of boto3 as ``CatalogError``; those with a code of ``harmless`` end the block."""
+        """Raise errors of boto3 as ``CatalogError``; an error with a code of ``harmless`` only ends the block."""
         try:
             yield
         except self._errors.ClientError as error:

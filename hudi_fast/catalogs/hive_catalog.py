@@ -119,7 +119,7 @@ class HiveCatalog:
         self._alter(table.database, table.name, changed, _CASCADE if cascade else {})
 
     def partitions(self, table: CatalogTable, values: Sequence[tuple[str, ...]] | None) -> list[CatalogPartition]:
-        """The partitions of a table, or those of the given values that exist."""
+        """The partitions of a table, or the existing partitions with the given values."""
         place = table.database, table.name
         names = self._call("get_partition_names", *place, _ALL) if values is None else self._names(table, values)
         found = [one for some in self._batches(names) for one in self._call("get_partitions_by_names", *place, some)]
@@ -137,7 +137,7 @@ class HiveCatalog:
             )
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        """Change the locations of partitions; their columns and formats become those of the table."""
+        """Change the locations of partitions; they get the columns and formats of the table."""
         for some in self._batches(partitions):
             made = [self._partition(table, one) for one in some]
             self._call("alter_partitions", table.database, table.name, made)

@@ -1,4 +1,4 @@
-"""A table's Avro schema as catalogs hold it: Hive types, and Spark's JSON.
+"""A table's Avro schema in the forms that catalogs store: Hive types, and Spark's JSON.
 
 ::
 
@@ -40,11 +40,11 @@ Avro = Any
 
 @dataclass(frozen=True, slots=True)
 class TypeRules:
-    """What differs between releases and options.
+    """Rules for types that differ between releases and options.
 
     Attributes:
         has_timestamps: whether Hive's type of timestamps is ``timestamp``; otherwise ``bigint``.
-        is_old: as Apache Hudi 0.15 does: timestamps without a zone are numbers, and no array has nulls.
+        is_old: whether to follow Apache Hudi 0.15: timestamps without a zone are numbers, and no array has nulls.
     """
 
     has_timestamps: bool = True
@@ -79,7 +79,7 @@ def hive_type(avro: Avro, rules: TypeRules) -> str:
 
 
 def spark_schema(fields: Iterable[Mapping[str, Any]], rules: TypeRules) -> str:
-    """Spark's JSON of a schema, in the very text that Apache Hudi stores.
+    """Spark's JSON of a schema, in exactly the text that Apache Hudi stores.
 
     Args:
         fields: fields of an Avro record.

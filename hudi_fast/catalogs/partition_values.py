@@ -32,10 +32,10 @@ def partition_values(extractor: str, path: str) -> tuple[str, ...]:
         path: partition path; "" for the partition of an unpartitioned table.
 
     Returns:
-        Empty if the partition does not belong into the catalog.
+        Empty if the partition does not belong in the catalog.
 
     Raises:
-        UnsupportedFeatureError: another class.
+        UnsupportedFeatureError: an unknown class.
         ConfigError: the path does not fit the extractor.
     """
     if extractor not in EXTRACTORS:

@@ -7,10 +7,10 @@
         yes, at another location              replace ─► all partitions
         yes, and knows the newest write       nothing to do
         yes                                   columns, properties ─► partitions of the commits since
-    then the newest write is recorded among its properties, by which the next sync begins where this one ended
+    then the newest write is recorded among its properties: the next sync continues from there
 
-A sync reads a constant number of entries and those of the partitions that were written. A sync that fails on its way is
-repeated by the next one, because the newest write is recorded last.
+A sync reads a constant number of entries, and the entries of partitions that were written. A sync that fails on its way
+is repeated by the next one, because the newest write is recorded last.
 
 Sources: ``HiveSyncTool``, ``HoodieSyncClient#getPartitionEvents`` (Apache Hudi 1.2.0).
 """
@@ -38,7 +38,7 @@ _WRITER = {"hudi_writer_version": "1.2.0"}
 
 @dataclass(frozen=True, slots=True)
 class SyncedTable:
-    """What a sync did to one table of a catalog.
+    """The result of a sync for one table of a catalog.
 
     Attributes:
         name: ``database.table``.
@@ -118,7 +118,7 @@ def _sync_one(catalog: Catalog, state: TableState, wanted: CatalogTable, options
 
 
 def _update(catalog: Catalog, stored: CatalogTable, wanted: CatalogTable, options: SyncOptions) -> tuple[str, bool]:
-    """Change columns, formats and properties where they differ; the action, and whether anything changed."""
+    """Change columns, formats and properties where they differ; returns the action, and whether anything changed."""
     try:
         columns, has_new_columns = _changed_columns(stored, wanted, options)
     except CatalogError:
@@ -203,7 +203,7 @@ def _recorded(table: CatalogTable, location: str, newest: _SyncPoint, old: bool)
 def _partition_changes(
     catalog: Catalog, table: CatalogTable, state: TableState, known: _SyncPoint | None, options: SyncOptions
 ) -> _PartitionChanges:
-    """The differences between the partitions of the table and those of the catalog."""
+    """The differences between the partitions of the table and of the catalog."""
     if options.without_partitions or not table.partition_columns:
         return _PartitionChanges()
     since = _partitions_since(state, known)
@@ -256,7 +256,7 @@ def _folder(location: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _SyncPoint:
-    """How far a catalog knows the timeline.
+    """The newest write of the timeline that a catalog knows.
 
     Attributes:
         requested: requested time of the newest completed write.
@@ -269,7 +269,7 @@ class _SyncPoint:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenPartitions:
-    """Partition paths: ``written`` has all that a commit names, ``dropped`` those of them that were deleted last."""
+    """Partition paths: ``written`` are all paths that a commit names, ``dropped`` the ones among them deleted last."""
 
     written: Sequence[str]
     dropped: frozenset[str]

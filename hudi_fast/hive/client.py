@@ -71,7 +71,7 @@ class HiveClient:
         return ",".join(f"{host}:{port}" for host, port in self._addresses)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of ``ThriftHiveMetastore``; its declared exceptions are raised as they are.
+        """Call a method of ``ThriftHiveMetastore``; its declared exceptions are raised unchanged.
 
         Args:
             method: its name.

@@ -31,7 +31,7 @@ def metastore_addresses(uris: str | None, key: str, user: str) -> list[tuple[str
     """Hosts and ports of a metastore, in the order in which they are tried.
 
     Args:
-        uris: ``thrift://host:port``, comma-separated; None or empty for those of ``hive-site.xml``.
+        uris: ``thrift://host:port``, comma-separated; None or empty for the addresses in ``hive-site.xml``.
         key: the option of ``uris``, for messages.
         user: what needs the metastore, for messages: "A lock".
 
