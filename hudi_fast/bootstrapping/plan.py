@@ -87,7 +87,7 @@ def bootstrap_plan(source: Storage, options: Mapping[str, Any], path: str) -> Bo
         path: base path of the table.
 
     Raises:
-        ConfigError: wrong options, a folder without Parquet files, or partition paths that differ from those of the
+        ConfigError: wrong options, a folder without Parquet files, or partition paths that differ from the paths of the
             table's key generator.
         SchemaMismatchError: the files' columns are incompatible.
         InvalidDataError: columns of the key, the partition path or the ordering are missing.

@@ -274,7 +274,7 @@ def _keys(plan: FilePlan, source: SourceFile, reader: BaseFileReader, task: int)
     roots = list(dict.fromkeys(name.split(".")[0] for name in plan.key_config.record_key_fields))
     stored = [name for name in roots if reader.has(name)]
     wanted = pa.schema([plan.schema.field(name) for name in roots])
-    if not roots:  # keys are made up: only the number of rows matters
+    if not roots:  # keys are generated: only the number of rows matters
         for start in range(0, reader.num_rows, PART_ROWS):
             empty = pa.RecordBatch.from_struct_array(pa.nulls(min(PART_ROWS, reader.num_rows - start), pa.struct([])))
             yield record_keys(plan.key_config, empty, f"{plan.instant}_{task}", start)

@@ -107,7 +107,7 @@ def folder_schema(source: SourceFolder, from_folders: Sequence[str]) -> pa.Schem
 
     Raises:
         SchemaMismatchError: a column has incompatible types in two files.
-        InvalidDataError: the files are those of a Hudi table.
+        InvalidDataError: the files belong to a Hudi table.
         UnsupportedFeatureError: a type that a table cannot have.
         CorruptTableError: a file cannot be read as Parquet.
     """
@@ -142,7 +142,7 @@ def _widens(narrow: pa.DataType, wide: pa.DataType) -> bool:
 
 
 def _warn_of_widened(source: SourceFolder, stored: Iterable[pa.Schema], common: pa.Schema) -> None:
-    """Tell which columns are not what all files have: text instead of numbers, or numbers that are rounded."""
+    """Warn of columns whose common type changes values of some files: numbers become text, or are rounded."""
     told: set[str] = set()
     for schema in stored:
         own = pa.schema([common.field(name) for name in schema.names])
