@@ -26,11 +26,11 @@ __all__ = ["call_back", "message_of"]
 
 _KEY_HEADER = "HUDI-CALLBACK-KEY"
 _SET, _EMPTY = {"empty": False, "present": True}, {"empty": True, "present": False}
-"""Apache Hudi's JSON of a Java ``Option``: it tells whether there is a value, and not which."""
+"""Apache Hudi's JSON of a Java ``Option``: it says whether there is a value, but not which one."""
 
 
 def call_back(hooks: HookOptions, uri: str, done: Completed, result: Any) -> None:
-    """Call what the options name after a commit.
+    """Call the callbacks that the options name, after a commit.
 
     Args:
         hooks: the options.

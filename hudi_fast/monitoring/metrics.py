@@ -48,7 +48,7 @@ _PENDING = {
     "rollback": ("Rollback", ("rollback",)),
 }
 _LATEST = {"clean": "Clean", "commit": "Compaction", "replacecommit": "Clustering", "rollback": "Rollback"}
-"""Actions whose last completed instant is a metric; Apache Hudi names those of others after table services."""
+"""Actions whose last completed instant is a metric, and the table service that names it in Apache Hudi."""
 
 
 def gauges_of(done: Completed, zone: str) -> dict[str, int]:

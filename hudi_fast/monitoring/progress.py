@@ -28,8 +28,8 @@ def progress(report: Report | None = None) -> Iterator[None]:
     Off by default. Work on Spark shows in Spark's own progress bar and user interface.
 
     Args:
-        report: called with the name of the phase, the number of units done, their number, and what they are; from any
-            thread. None for progress bars, which need the extra ``progress``.
+        report: called with the name of the phase, the number of units done, the total number of units, and their name;
+            from any thread. None for progress bars, which need the extra ``progress``.
 
     Raises:
         ConfigError: ``report`` is not a function, or tqdm is not installed.
@@ -58,7 +58,7 @@ class _Calls:
         """Nothing to do."""
 
     def advanced(self, phase: Phase) -> None:
-        """Tell the function."""
+        """Call the function."""
         self._report(phase.name, phase.done, phase.total, phase.unit)
 
     def ended(self, phase: Phase) -> None:
@@ -79,7 +79,7 @@ class _Bars:
         """Nothing to do: the number of units is not known yet."""
 
     def advanced(self, phase: Phase) -> None:
-        """Draw."""
+        """Draw the bar."""
         if phase.total < 2:
             return
         bar = self._bars.get(id(phase))

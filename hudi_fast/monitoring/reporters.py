@@ -1,4 +1,4 @@
-"""Where metrics go: an endpoint for Prometheus, a push gateway, Graphite, standard output, or the log.
+"""Reporters of metrics: an endpoint for Prometheus, a push gateway, Graphite, standard output, or the log.
 
 A reporter gets all gauges of a table by their dotted names. Prometheus gets ``_`` for every character that its names
 must not have, as from Apache Hudi's reporters (``DropwizardExports``).
@@ -45,7 +45,7 @@ def report(options: MetricsOptions, uri: str, gauges: Gauges) -> None:
     """Report gauges.
 
     Args:
-        options: where to.
+        options: the reporter and its address.
         uri: base path of the table.
         gauges: values by dotted name.
 
