@@ -1,6 +1,6 @@
 """The table object: reads, writes, services and inspection without Spark. It delegates and holds no logic.
 
-Each method imports what it calls: a process that reads one table loads no code of writes and services.
+Each method imports the code that it calls: a process that reads one table loads no code of writes and services.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class TableReads:
 
         Args:
             columns: columns to read, in this order; None for all. Names are in upper or lower case, and ``s.x`` is the
-                field ``x`` of the struct ``s``. As in Spark, a column of the result is called as written, and that of
-                a field by the last part.
+                field ``x`` of the struct ``s``. As in Spark, a column of the result has the name as written; a field
+                has the last part of its name.
             filter: keeps the rows for which it is true: SQL text (``"fare > 5 and city = 'Oslo'"``), or a
                 ``pyarrow.compute`` expression.
             as_of: time to travel to: an instant (``20240101120000000``), a date and time (``2024-01-01 12:00:00``,
@@ -213,8 +213,8 @@ class TableReads:
     ) -> int:
         """The number of rows.
 
-        Without a filter, the footers of the base files answer for all file slices that no log file changes. Else the
-        columns of the filter, and those that merging needs, are read.
+        Without a filter, the counts of file slices that no log file changes come from the footers of base files.
+        Otherwise the columns of the filter, and the columns that merging needs, are read.
 
         Args:
             filter: as for :meth:`to_arrow`.
@@ -240,7 +240,7 @@ class TableReads:
     ) -> pa.Table:
         """The rows whose vectors are closest to a query vector, closest first: an exact search over all rows.
 
-        Gives the answers of Apache Hudi's SQL function ``hudi_vector_search``.
+        Gives the same result as Apache Hudi's SQL function ``hudi_vector_search``.
 
         Args:
             column: a vector column; rows without a vector are not found.
@@ -275,11 +275,11 @@ class TableReads:
     ) -> pa.Table:
         """The rows whose vectors are closest to each of many query vectors: one scan for all of them.
 
-        Gives the answers of Apache Hudi's SQL function ``hudi_vector_search_batch``.
+        Gives the same result as Apache Hudi's SQL function ``hudi_vector_search_batch``.
 
         Args:
             column: as for :meth:`vector_search`.
-            queries: rows, as :meth:`upsert` takes them, one for each query. Those without a vector are left out.
+            queries: rows, as :meth:`upsert` takes them, one for each query. Queries without a vector are left out.
             query_column: their column of query vectors: lists of as many numbers as the vectors of ``column`` have.
             k: number of rows for each query, at least 1.
             metric: as for :meth:`vector_search`.
@@ -288,10 +288,10 @@ class TableReads:
             as_of: as for :meth:`to_arrow`.
 
         Returns:
-            At most ``k`` rows for each query, by query and distance: the columns of the table, then those of the query
-            but ``query_column``. A column of the query that the table has, too, gets the prefix ``_hudi_query_``. The
-            last two columns are the number of the query's row (``_hudi_query_index``, int64) and the distance
-            (``_hudi_distance``, double).
+            At most ``k`` rows for each query, by query and distance: the columns of the table, then the columns of the
+            query except ``query_column``. A column of the query that the table has, too, gets the prefix
+            ``_hudi_query_``. The last two columns are the number of the query's row (``_hudi_query_index``, int64) and
+            the distance (``_hudi_distance``, double).
 
         Raises:
             ConfigError: an argument is invalid, or the column has no vectors.
@@ -305,7 +305,7 @@ class TableReads:
     def read_blobs(self, blobs: pa.Array | pa.ChunkedArray) -> pa.Array:
         """The bytes of blobs: of inline values, and of the files that other values refer to.
 
-        Gives the answers of Apache Hudi's SQL function ``read_blob``.
+        Gives the same result as Apache Hudi's SQL function ``read_blob``.
 
         Args:
             blobs: values of a blob column, as :meth:`to_arrow` returns them.
@@ -314,7 +314,7 @@ class TableReads:
             binary[n]; null for a null.
 
         Raises:
-            InvalidDataError: other values.
+            InvalidDataError: the values are not blobs.
             CorruptTableError: a file is missing, or shorter than the range that a blob names.
         """
         from hudi_fast.reading.blob_bytes import blob_bytes

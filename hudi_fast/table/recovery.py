@@ -65,7 +65,7 @@ class RecoveryServices(ServiceCalls):
             instant: requested time; None: all failed writes and abandoned rollbacks.
             options: locks; indexes of the metadata table.
             spark: a Spark session: its tasks delete files, and build partitions of the metadata table again that cannot
-                be rolled back. Without, threads of this process do.
+                be rolled back. None for threads of this process.
             plan: a plan of :meth:`plan_rollback`, executed exactly as planned.
 
         Raises:
@@ -208,7 +208,7 @@ class RecoveryServices(ServiceCalls):
             partitions: partitions of the metadata table to compare; empty for all.
             limit: maximum number of listed differences per partition; all of them are counted.
             options: how rows merge, ``hudi_fast.threads``.
-            spark: a Spark session: its tasks read the table and compare the file groups. Without, this process does.
+            spark: a Spark session: its tasks read the table and compare the file groups. None for this process.
 
         Raises:
             ConfigError: the metadata table has no such partition.
@@ -244,12 +244,12 @@ class RecoveryServices(ServiceCalls):
 
         Args:
             version: 5, 6, 8 or 9; nothing happens when the table has it.
-            options: how files are written, locks; for a table of version 2 what its properties lack
+            options: how files are written, locks; for a table of version 2 options that its properties lack
                 (``hoodie.datasource.write.partitionpath.urlencode``, ``hoodie.datasource.write.keygenerator.class``);
                 ``hoodie.skip.default.partition.validation``; ``hoodie.datasource.write.partitionpath.field`` with types
                 to upgrade a table with a custom key generator from version 6; ``hoodie.payload.delete.field`` and
                 ``.marker`` to upgrade to version 9; ``hoodie.write.complex.keygen.validation.enable``.
-            spark: a Spark session: its tasks compact log files. Without, threads of this process do.
+            spark: a Spark session: its tasks compact log files. None for threads of this process.
             plan: a plan of :meth:`plan_upgrade`; the call is refused if it no longer fits the table.
 
         Raises:

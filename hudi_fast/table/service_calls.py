@@ -1,4 +1,4 @@
-"""What the services of a table have in common: a session for each call, and plans of the right kind."""
+"""Shared parts of the services of a table: a session for each call, and checks of plans."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_plan(plan: object, kind: type) -> None:
 
     Raises:
         TypeError: it has another type.
-        ConfigError: it is a plan to look at, which is not on the timeline.
+        ConfigError: it is only a preview, which is not on the timeline.
     """
     if plan is not None and not isinstance(plan, kind):
         raise TypeError(f"plan must be a {kind.__name__}, not a {type(plan).__name__}: pass a plan of this service.")
@@ -47,7 +47,7 @@ def check_plan(plan: object, kind: type) -> None:
 
 
 class ServiceCalls:
-    """The services of one table. Each call opens the table again; failures of storage are told by all verbs alike.
+    """The services of one table. Each call opens the table again; all verbs report failures of storage in the same way.
 
     Args:
         storage: the table's storage.

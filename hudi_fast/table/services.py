@@ -108,7 +108,7 @@ class TableServices(RecoveryServices):
 
         Args:
             options: as for :meth:`schedule_compact`, and options for base files.
-            spark: a Spark session: one task merges each file slice. Without, threads of this process do.
+            spark: a Spark session: one task merges each file slice. None for threads of this process.
             plan: execute only this plan, of :meth:`schedule_compact`.
             pending_only: plan nothing new.
 
@@ -142,7 +142,7 @@ class TableServices(RecoveryServices):
 
         Args:
             options: the threshold, and options for log files.
-            spark: a Spark session: one task merges each file slice. Without, threads of this process do.
+            spark: a Spark session: one task merges each file slice. None for threads of this process.
             plan: execute only this plan, one that was scheduled.
 
         Raises:
@@ -197,7 +197,7 @@ class TableServices(RecoveryServices):
             options: as for :meth:`schedule_cluster`, and options for base files; for consistent hashing
                 ``hoodie.bucket.index.min.num.buckets``, ``.max.num.buckets``, ``.split.threshold``,
                 ``.merge.threshold`` and ``.hash.field``.
-            spark: a Spark session: its tasks rewrite the groups. Without, threads of this process do.
+            spark: a Spark session: its tasks rewrite the groups. None for threads of this process.
             plan: execute only this plan, one that was scheduled.
             pending_only: plan nothing new.
 
@@ -254,7 +254,7 @@ class TableServices(RecoveryServices):
 
         Args:
             options: as for :meth:`schedule_clean`.
-            spark: a Spark session: its tasks delete files when there are many. Without, threads of this process do.
+            spark: a Spark session: its tasks delete files when there are many. None for threads of this process.
             plan: execute only this plan, of :meth:`schedule_clean`.
             pending_only: plan nothing new.
 
@@ -367,7 +367,7 @@ class TableServices(RecoveryServices):
             options: numbers of file groups, ``hoodie.metadata.record.level.index.enable`` for a record index whose
                 keys are unique in their partition, ``hoodie.expression.index.type=bloom_filters`` for an expression
                 index of bloom filters, locks.
-            spark: a Spark session: its tasks read the table and write the index. Without, threads of this process do.
+            spark: a Spark session: its tasks read the table and write the index. None for threads of this process.
             plan: execute this plan; leave out ``kind`` and the arguments that describe an index.
 
         Raises:
@@ -463,7 +463,7 @@ class TableServices(RecoveryServices):
 
         Args:
             options: as for the services.
-            spark: a Spark session: its tasks do the work. Without, threads of this process do.
+            spark: a Spark session: its tasks do the work. None for threads of this process.
 
         Returns:
             The result of each executed service, as its verb returns it.
@@ -486,7 +486,7 @@ class TableServices(RecoveryServices):
             spark: a Spark session: its metastore is the default one.
 
         Returns:
-            What was done to each table of the catalog.
+            The result for each table of the catalog.
 
         Raises:
             CatalogError: the catalog refuses or does not answer.
