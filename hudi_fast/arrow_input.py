@@ -38,7 +38,7 @@ def row_stream(data: Any) -> RowStream | None:
     Args:
         data: a ``pyarrow.RecordBatchReader``, dataset or scanner; a polars LazyFrame; an iterator or list of record
             batches or tables; an iterator of dicts, which are read into memory; or another object with
-            ``__arrow_c_stream__`` that is no data frame.
+            ``__arrow_c_stream__`` that is not a data frame.
 
     Raises:
         InvalidDataError: an iterator yields something else, or nothing.
@@ -72,14 +72,14 @@ def _home(data: Any) -> str:
 
 
 def _native(data: Any) -> Any:
-    """The frame inside a wrapper, such as one of narwhals; other data as they are."""
+    """The frame inside a wrapper, such as one of narwhals; other data unchanged."""
     return data.to_native() if hasattr(data, "to_native") else data
 
 
 def _refuse_polars_types(frame: Any) -> None:
     """Refuse the columns of a polars frame or series whose values Arrow cannot hold, by name.
 
-    Of a column of Python objects polars exports the addresses of the objects in memory, as 8 bytes each.
+    For a column of Python objects polars exports the addresses of the objects in memory, as 8 bytes each.
     """
     columns = frame.collect_schema() if hasattr(frame, "collect_schema") else {frame.name: frame.dtype}
     refused = [(name, text) for name, kind in columns.items() if (text := _type_without_values(kind)) is not None]
@@ -248,7 +248,7 @@ def _rows_of(data: Any, convert: Callable[[Any], Any]) -> Any:
     """An Arrow stream or array, converted.
 
     Raises:
-        InvalidDataError: it is not of rows, such as that of one column.
+        InvalidDataError: it does not hold rows, such as a stream of one column.
     """
     try:
         return convert(data)

@@ -1,4 +1,4 @@
-"""Know before a job moves: which options and statements hudi_fast honours."""
+"""Checks which options and statements of a job hudi_fast honours, before the job moves."""
 
 from __future__ import annotations
 

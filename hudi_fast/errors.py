@@ -19,7 +19,7 @@
     ├── PostCommitError             the write is committed, and a service after it failed: do not retry the write
     ├── StorageAccessError          the store refuses access (also a PermissionError): fix credentials, rights, address
     ├── StorageUnreachableError     no answer came from the store (also an OSError): fix network, address, proxy
-    ├── StorageFailedError          storage failed (also an OSError): a full disk, an error of the disk: mend it, retry
+    ├── StorageFailedError          storage failed (also an OSError): a full disk, an error of the disk: fix it, retry
     └── LockError                   the table lock could not be acquired or was lost
         └── LockTimeoutError        the lock was not acquired in time: wait, or find the holder
 
@@ -214,13 +214,13 @@ class CommitStateUnknownError(CommitError):
 class PostCommitError(HudiError):
     """The write is committed, and a service after it failed; ``services`` are left to run.
 
-    It is no :class:`CommitError`: running the write again would repeat it. The original error is its ``__cause__``.
+    It is not a :class:`CommitError`: running the write again would repeat it. The original error is its ``__cause__``.
 
     Args:
         message: names the write, the service and the reason.
         instant: requested time of the committed write.
         result: the ``WriteResult`` of the write; None for a table service.
-        services: what is left to run, the failed one first: names of methods of ``HudiTable.services``.
+        services: the services that have not run, the failed one first: names of methods of ``HudiTable.services``.
     """
 
     advice = "do not run the write again: `.result` is its result, and the next write runs the `.services` that are due"

@@ -107,12 +107,12 @@ class Phase:
         instant: requested time; empty before it is known.
         figures: ``rows``, ``files``, ``bytes`` ...: numbers and short texts.
         total: number of units of work; 0 if unknown.
-        unit: what they are.
+        unit: name of these units.
         done: number of units that are done.
         seconds: duration, after the end.
         error: the error that ended it.
         outer: the phase around it.
-        attached: of the listener that makes spans.
+        attached: span and context manager of the listener that makes spans; None without it.
     """
 
     __slots__ = (
@@ -184,7 +184,7 @@ class Phase:
             self._log(logger)
 
     def add(self, **figures: Any) -> None:
-        """Add figures that are known by now."""
+        """Add figures that have become known."""
         self.figures.update(figures)
 
     def counting(self, function: Callable[[int], Answer], total: int, unit: str) -> Callable[[int], Answer]:
@@ -193,7 +193,7 @@ class Phase:
         Args:
             function: does the unit of a number; in any thread.
             total: number of units.
-            unit: what they are, for readers.
+            unit: name of these units, for readers.
         """
         self.total, self.unit = total, unit
         if not self._listeners:
@@ -249,7 +249,7 @@ def phase(
 
     Args:
         name: of the step.
-        area: of the logger; empty for that of the phase around it, and so on.
+        area: of the logger; empty for the area of the phase around it.
         table: base path.
         instant: requested time.
         level: of its log record.
@@ -319,7 +319,7 @@ def without_secrets(text: str) -> str:
 
 
 def _in_force(own: tuple[Listener, ...], outer: Phase | None) -> tuple[Listener, ...]:
-    """Listeners of a phase: those of the process, of the phases around it, and its own; each once."""
+    """Listeners of a phase, each once: listeners of the process, of the phases around it, and its own."""
     inherited = _global if outer is None else outer._listeners
     return (*inherited, *(one for one in own if one not in inherited)) if own else inherited
 

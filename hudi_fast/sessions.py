@@ -1,6 +1,6 @@
-"""Opens what a call works on: the table's storage, and a session on the engine that the call names.
+"""Opens the table's storage for a call, and a session on the engine that the call names.
 
-Only this module chooses between the threads of this process and Spark. What lies below it takes a session.
+Only this module chooses between the threads of this process and Spark. Modules below it take a session.
 """
 
 from __future__ import annotations
