@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-    from hudi_fast.api import bootstrap, delete, merge, plan_write, read, update, write
+    from hudi_fast.api import bootstrap, delete, is_table, merge, plan_write, read, scan, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.checking import CheckResult, Finding, check
     from hudi_fast.config.option_names import Operation, QueryType, SaveMode, TableType
@@ -123,11 +123,13 @@ __all__ = [
     "bootstrap",
     "check",
     "delete",
+    "is_table",
     "merge",
     "plan_write",
     "progress",
     "read",
     "register_data_source",
+    "scan",
     "sink",
     "sql",
     "stream_changes",
@@ -159,11 +161,13 @@ _MODULES = {
     "bootstrap": "hudi_fast.api",
     "check": "hudi_fast.checking",
     "delete": "hudi_fast.api",
+    "is_table": "hudi_fast.api",
     "merge": "hudi_fast.api",
     "plan_write": "hudi_fast.api",
     "progress": "hudi_fast.monitoring.progress",
     "read": "hudi_fast.api",
     "register_data_source": "hudi_fast.spark_api.source.entry",
+    "scan": "hudi_fast.api",
     "sink": "hudi_fast.spark_api.streaming.sink",
     "sql": "hudi_fast.local_sql.run",
     "stream_changes": "hudi_fast.spark_api.streaming.changes",

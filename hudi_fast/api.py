@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.config.moments import Moment
-    from hudi_fast.config.option_names import QueryType, SaveMode
+    from hudi_fast.config.option_names import QueryType, SaveMode, SnapshotType
+    from hudi_fast.reading.dataset import Scan
     from hudi_fast.reading.scan import Filter
 
-__all__ = ["bootstrap", "delete", "merge", "plan_write", "read", "update", "write"]
+__all__ = ["bootstrap", "delete", "is_table", "merge", "plan_write", "read", "scan", "update", "write"]
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -298,6 +299,60 @@ def read(
             f"Glob paths are not supported, as in Apache Hudi 1.2: {os.fspath(path)!r}. Read the base path of the "
             "table, or the folder of one partition; filter by partition columns for several."
         ) from error
+
+
+def scan(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Filter | None = None,
+    as_of: Moment | None = None,
+    query_type: SnapshotType = "snapshot",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Scan:
+    """A lazy scan of a table, for engines that push down columns and filters: duckdb, polars, Arrow.
+
+    It is a ``pyarrow.dataset.Dataset`` and reads nothing but the timeline until rows are needed. duckdb finds it by the
+    name of its variable, polars by ``polars.scan_pyarrow_dataset(scan)``.
+
+    Args:
+        path: base path of the table.
+        columns: which columns, in this order; None for all.
+        filter: which rows, as for :meth:`hudi_fast.HudiTable.to_arrow`.
+        as_of: time to travel to, as for :meth:`hudi_fast.HudiTable.to_arrow`.
+        query_type: ``snapshot``, or ``read_optimized``.
+        storage_options: how to reach the table, see docs/object-stores.md.
+
+    Raises:
+        TableNotFoundError: no table at the path.
+        ConfigError: an unknown column, or an invalid ``as_of`` or filter.
+
+    Example:
+        >>> import hudi_fast as hf, tempfile
+        >>> path = tempfile.mkdtemp() + "/trips"
+        >>> hf.write([{"id": 1, "fare": 9.5}, {"id": 2, "fare": 3.0}], path, key="id").inserts
+        2
+        >>> hf.scan(path, columns=["fare"]).to_table(filter="fare > 5").to_pylist()
+        [{'fare': 9.5}]
+    """
+    from hudi_fast.table import HudiTable
+
+    return HudiTable(path, storage_options).scan(columns, filter, as_of, query_type)
+
+
+def is_table(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Whether there is a Hudi table at a path, valid or not.
+
+    Args:
+        path: the path.
+        storage_options: how to reach it, see docs/object-stores.md.
+
+    Raises:
+        HudiError: the storage does not answer.
+    """
+    from hudi_fast.table import HudiTable
+
+    return HudiTable.exists(path, storage_options)
 
 
 @_session_first

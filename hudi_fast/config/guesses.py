@@ -17,10 +17,10 @@ RENAMED = {
 """Earlier names of public calls, which work for one more release."""
 
 MODULE_GUESSES = {
-    **dict.fromkeys(("read_table", "read_hudi", "load", "scan"), "hudi_fast.read(path) or HudiTable(path).scan()"),
+    **dict.fromkeys(("read_table", "read_hudi", "load", "scan_hudi"), "hudi_fast.read(path) or hudi_fast.scan(path)"),
     **dict.fromkeys(("write_table", "write_hudi", "write_deltalake", "save"), "hudi_fast.write(rows, path, key=...)"),
     **dict.fromkeys(("open", "open_table", "Table", "load_table", "DeltaTable"), "hudi_fast.HudiTable(path)"),
-    **dict.fromkeys(("exists", "table_exists", "is_hudi_table"), "hudi_fast.HudiTable.exists(path)"),
+    **dict.fromkeys(("exists", "table_exists", "is_hudi_table"), "hudi_fast.is_table(path)"),
     **dict.fromkeys(("upsert", "insert"), "hudi_fast.write(rows, path, operation=...) or HudiTable(path).upsert(rows)"),
 }
 """Names of other libraries for names of the package."""

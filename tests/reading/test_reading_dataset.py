@@ -166,3 +166,13 @@ def test_frames_of_others_are_written_as_they_are(make, tmp_path):
     assert hf.write(frame, tmp_path / "t", options()).inserts == 2
     stored = hf.HudiTable.open(tmp_path / "t").to_arrow(["id", "part", "ts", "name"]).sort_by("id")
     assert stored.to_pylist() == rows.to_pylist()
+
+
+def test_a_path_is_scanned_without_a_table_object(tmp_path):
+    assert not hf.is_table(tmp_path / "t")
+    hf.write(pa.table({"id": [1, 2], "fare": [9.5, 3.0]}), tmp_path / "t", key="id")
+    assert hf.is_table(tmp_path / "t")
+    scan = hf.scan(tmp_path / "t", columns=["id"], filter="fare > 5")
+    assert scan.to_table().to_pylist() == [{"id": 1}]
+    with pytest.raises(hf.TableNotFoundError):
+        hf.scan(tmp_path / "u")
