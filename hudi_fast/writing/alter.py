@@ -73,7 +73,7 @@ class _Altering:
 
 
 def alter_table(session: TableSession, changes: Sequence[Change]) -> AlterResult:
-    """Change the columns of a table, all of the changes or none.
+    """Apply changes to the columns of a table: all of them, or none.
 
     Args:
         session: the call.

@@ -93,7 +93,7 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
 def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[Flags, Flags]:
     """Split deletes into entries of the delete block and marked data rows.
 
-    Marked rows are for tables whose readers do not support the entry, and for those that store the operation of a row
+    Rows are marked in tables whose readers do not support the entry, and in tables that store the operation of a row
     (``hoodie.allow.operation.metadata.field``, ``HoodieAppendHandle``, Hudi 1.2.0).
     """
     none = np.zeros(len(work.incoming_rows), dtype=np.bool_)

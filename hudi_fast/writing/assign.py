@@ -131,7 +131,7 @@ def stored_matches(
         partition: partition path of the rows.
         incoming: rows of the write.
         rows: int64[n], positions in ``incoming``; of equal keys only the first one is found.
-        slices: those of the partition. The record index may name others.
+        slices: slices of the partition. The record index may name others.
         run: runs the lookups in slices.
     """
     if plan.index.uses_records:
@@ -144,21 +144,21 @@ def stored_matches(
 
 
 def _gone(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> list[npt.NDArray[np.bool_] | None]:
-    """Rows deleted at any ordering value: those that a DML condition selected."""
+    """Flags of rows that are deleted at any ordering value, because a DML condition selected them."""
     if incoming.groups is None or incoming.deletes is None:
         return [None] * len(matches)
     return [incoming.deletes[match.incoming_rows] for match in matches]
 
 
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
-    """``rows`` without those that lose to another row with the same key."""
+    """``rows`` without rows that lose to another row with the same key."""
     if plan.is_dml:
         return one_change_per_row(incoming, rows)
     return one_row_per_key(plan, incoming, rows) if plan.combines else rows
 
 
 def one_row_per_key(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
-    """``rows`` without those that lose to another row with the same key, whatever the options say about combining."""
+    """``rows`` without rows that lose to another row with the same key, whatever the options say about combining."""
     if len(rows) < 2:
         return rows
     ordering = [gather_array(column, rows) for column in incoming.ordering]
@@ -284,7 +284,7 @@ def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) 
         (one.base_file.size, one)
         for one, key in zip(slices, group, strict=True)
         if one.base_file is not None and one.base_file.size < plan.files.sizing.small_file_limit and key not in busy
-        if not one.base_file.is_skeleton  # its rows are elsewhere, however many
+        if not one.base_file.is_skeleton  # its rows are in the source file
     ]
     if not plan.config.is_mor:
         return [one for _, one in small]
@@ -347,7 +347,7 @@ def refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[Sli
     """Fail if rows to insert have stored keys and the duplicate policy is ``fail``.
 
     Raises:
-        DuplicateKeyError: with their number and an example.
+        DuplicateKeyError: there are such rows; names their number and an example.
     """
     if plan.duplicates != "fail" or not matches:
         return

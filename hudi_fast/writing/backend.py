@@ -35,8 +35,7 @@ class Engine(Protocol):
         """Columns of the incoming rows.
 
         Args:
-            state: the table. An engine with a time zone gives timestamps the kind that they have in the table, with
-                zone or without.
+            state: the table. An engine with a time zone converts timestamps to the table's kind, with or without zone.
         """
         ...
 
@@ -50,7 +49,7 @@ class Engine(Protocol):
 
 
 class PlannedEngine(Engine, Protocol):
-    """An engine that tells how it would write."""
+    """An engine that can preview a write."""
 
     def preview(self, plan: WritePlan) -> WritePreview:
         """How the rows would be written; after :meth:`prepare` with the same plan."""
@@ -152,11 +151,11 @@ class Backend(Protocol):
         """Answer SQL queries during the block.
 
         Args:
-            states: of one table, by the names that queries give them; one without a commit has no rows, and the columns
-                of the last one.
+            states: states of one table, by their names in queries. A state without a commit has no rows, and the
+                columns of the last state.
 
         Returns:
-            A function of a query in Spark's grammar.
+            A function that answers a query in Spark's grammar.
         """
         ...
 
@@ -165,7 +164,7 @@ class Backend(Protocol):
 
         Returns:
             For each path whether the file existed and is deleted. A storage error counts as False. An object store
-            does not tell whether a file existed: a missing one counts as True.
+            does not report whether a file existed, so a missing one counts as True.
         """
         ...
 

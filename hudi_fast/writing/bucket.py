@@ -266,8 +266,8 @@ def _settings(plan: WritePlan) -> BucketSettings:
 def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> IndexSettings:
     """Complete the settings of a bucket index from the table; return other index kinds unchanged.
 
-    Raises for other kinds where file groups are buckets: they would add file groups that are no buckets, and miss keys
-    in logs.
+    Raises for another index kind where file groups are buckets: it would add file groups that are not buckets, and miss
+    keys in logs.
 
     Args:
         index: settings from the options.
@@ -277,7 +277,7 @@ def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> 
     Raises:
         ConfigError: settings that the table does not support, or that contradict its file groups.
         CorruptTableError: a file with the table's bucket ranges is damaged.
-        UnsupportedFeatureError: bucket counts by partition that are not known here.
+        UnsupportedFeatureError: the table has bucket counts by partition that hudi_fast does not support.
     """
     settings = index.bucket
     if settings is None:
@@ -299,10 +299,10 @@ def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> 
 
 
 def _with_counts(settings: BucketSettings, state: TableState, rewrites: bool) -> BucketSettings:
-    """The settings with the bucket counts of the table; a write that replaces all rows may give others.
+    """The settings with the bucket counts of the table; a write that replaces all rows may set other counts.
 
     Raises:
-        ConfigError: another write gives others.
+        ConfigError: any other write sets other counts.
     """
     stored = load_bucket_counts(state.storage, state.view.timeline)
     before = settings if stored is None else replace(settings, count=stored.default, overrides=stored.overrides)

@@ -107,5 +107,5 @@ def change_counts(storage: Storage, instant: str, expressions: str, default: int
 def confirm_ranges(storage: Storage, instant: str, partitions: Iterable[str]) -> None:
     """Mark new ranges as valid, once their commit is complete."""
     for partition in partitions:
-        with contextlib.suppress(OSError):  # the completed instant says the same
+        with contextlib.suppress(OSError):  # the completed instant also shows it
             storage.write_bytes(marker_path(partition, instant), b"")

@@ -16,8 +16,8 @@ up.
     rows ─► prepare_dml_rows ─► keys, paths, deletes, file groups ─► match_dml_rows ─► matches of each slice; the rest:
     inserts
 
-Of several rows for one stored row, or for one new key, that with the greatest ordering value of its source row counts,
-as in Apache Hudi 1.2. Equal ones are refused, as in SQL's MERGE: no order decides between them.
+If several rows change one stored row, or insert one new key, the row whose source row has the greatest ordering value
+wins, as in Apache Hudi 1.2. Equal ordering values are refused, as in SQL's MERGE.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
 """Values of the column :data:`ACTION`."""
 
 _OPERATIONS = pa.array(["U", "D", "I", None], pa.string())
-"""Values of ``_hoodie_operation`` by action; an upsert does not know."""
+"""Values of ``_hoodie_operation`` by action; null for an upsert, which may update or insert."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -93,8 +93,8 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
 
     Args:
         plan: the write.
-        table: columns of the table, all or those of the partial update; keys and ordering values suffice for deletes.
-            It also has the action column, and the other additional columns that stored rows have.
+        table: columns of the table, or of the partial update; keys and ordering values suffice for deletes. It also
+            has the action column, and the other additional columns that stored rows have.
         release: see :func:`hudi_fast.writing.prepare.prepare_rows`.
 
     Raises:
@@ -121,7 +121,7 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
         marked = delete_mask(plan.rules, rows)
         deletes = deleted if marked is None else deleted | marked
     _refuse_buried(plan, ordering, deleted)
-    let_go = release or (lambda: None)  # of the pages that were read, after each column
+    let_go = release or (lambda: None)  # releases the pages that were read, after each column
     let_go()
     places = _places(table)
     let_go()
@@ -144,10 +144,10 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
 
 
 def one_change_per_row(incoming: Incoming, rows: Rows) -> Rows:
-    """``rows`` without those that lose to another row that changes the same stored row, or inserts the same key.
+    """``rows`` without rows that lose to another row that changes the same stored row, or inserts the same key.
 
     Raises:
-        InvalidDataError: two of them have the same ordering values, or none; with examples.
+        InvalidDataError: two such rows have equal ordering values, or none; names examples.
     """
     if len(rows) < 2:
         return rows
@@ -223,7 +223,7 @@ def refuse_lost(plan: WritePlan, incoming: Incoming, rows: Rows) -> None:
     """Fail if any stored rows were not found again.
 
     Raises:
-        CommitError: with an example.
+        CommitError: there are such rows; names an example.
     """
     if len(rows):
         key = incoming.key_array()[int(rows[0])].as_py()
@@ -266,7 +266,7 @@ def _without_taken(plan: WritePlan, incoming: Incoming, matches: list[SliceMatch
 
 
 def _as_read(slices: Sequence[FileSlice], rows: Rows, found: KeyLocations) -> list[SliceMatches]:
-    """A match for a log: needs no row numbers, and the group holds the keys, because they were read there."""
+    """Matches for logs. They need no row numbers, and the group holds the keys, because they were read there."""
     by_group = {(one.partition, one.file_id): one for one in slices}
     matches = []
     for group, here in zip(found.groups, found.split(rows), strict=True):
@@ -276,7 +276,7 @@ def _as_read(slices: Sequence[FileSlice], rows: Rows, found: KeyLocations) -> li
 
 
 def _joined(matches: Sequence[SliceMatches]) -> list[SliceMatches]:
-    """The matches joined to one for each slice."""
+    """The matches, joined so that each slice has one."""
     by_group: dict[tuple[str, str], list[SliceMatches]] = {}
     for one in matches:
         by_group.setdefault((one.slice.partition, one.slice.file_id), []).append(one)

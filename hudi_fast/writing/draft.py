@@ -242,7 +242,7 @@ def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
 
 
 def _internal(state: TableState, options: WriteOptions, stored: pa.Schema) -> InternalSchema | None:
-    """The columns with ids: of a table with a schema history, or where this write is to begin one."""
+    """The columns with ids, if the table has a schema history or this write begins one."""
     history = state.view.history
     before = None if history is None else schema_at(history, history.as_of)
     if before is not None:
@@ -312,7 +312,7 @@ def _check_row_options(state: TableState, options: WriteOptions) -> None:
 def _check_formats(state: TableState, options: WriteOptions, schema: pa.Schema) -> None:
     """Refuse columns that the formats of files cannot hold, and HFile blocks that Apache Hudi would not read.
 
-    Hudi takes a column ``key`` for the key of an HFile's entry, and empties it (HFileUtils, 1.2.0).
+    Hudi treats a column ``key`` as the key of an HFile's entry, and empties it (HFileUtils, 1.2.0).
     """
     format_ = _format(options, state.config)
     vectors, maps = [field.name for field in schema if is_vector(field.type)], map_columns(schema)
@@ -500,10 +500,11 @@ def _sizing(options: WriteOptions, max_file_size: int) -> SizingSettings:
 
 
 def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
-    """Positions need table version 8, an index that finds them (``HoodieIndex``, Hudi 1.2.0), and Parquet base files:
-    Hudi takes the positions of stored rows from its Parquet reader.
+    """Settings of log files. Blocks have row positions only with table version 8, an index that finds positions
+    (``HoodieIndex``, Hudi 1.2.0), and Parquet base files: Hudi gets positions of stored rows from its Parquet reader.
 
-    HFile blocks have none: Hudi sorts their rows by key after it has sorted the positions (HoodieHFileDataBlock).
+    HFile blocks have no positions: Hudi sorts their rows by key after it has sorted the positions
+    (HoodieHFileDataBlock).
     """
     positions = options.write_record_positions and config.version >= 8 and not options.is_global_index
     positions = positions and config.base_file_format == "PARQUET" and not config.has_several_formats

@@ -5,13 +5,14 @@ policy   at the start of a write or service                  at the start of a c
 =======  ==================================================  ===========================================
 EAGER    all pending writes: only one writer is allowed.     the same
          One with a live heartbeat elsewhere is refused
-LAZY     none: another writer may own each of them           those with an expired heartbeat
+LAZY     none: another writer may own a pending write        pending writes with an expired heartbeat
 NEVER    none                                                none
 =======  ==================================================  ===========================================
 
-A writer that the lock excludes sends no heartbeat with EAGER. A live heartbeat is therefore that of a writer that takes
-turns with others, here or in Apache Hudi, or of one on another machine where no lock reaches it. Its write is not
-rolled back, and no other may begin beside it. (Apache Hudi rolls it back: with EAGER it looks at no heartbeat.)
+With EAGER, a writer that the lock excludes sends no heartbeat. A live heartbeat therefore belongs to a writer that
+allows concurrent writers, in hudi_fast or Apache Hudi, or to a writer on another machine that no lock excludes. Its
+write is not rolled back, and no other write may begin meanwhile. (Apache Hudi rolls it back: with EAGER it ignores
+heartbeats.)
 
 Compactions, log compactions and clusterings are not writes: their plans stay pending until a process executes them. A
 write with a pending rollback is left to that rollback. Newer writes are rolled back first, because they may depend on

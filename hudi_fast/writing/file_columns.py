@@ -77,7 +77,10 @@ def new_meta_columns(
 
 
 def carried_schema(plan: FilePlan) -> pa.Schema:
-    """The columns of stored rows that are copied into a new file: without those with one value per file, or none."""
+    """The columns of stored rows that are copied into a new file.
+
+    Leaves out meta columns with one value per file, and all meta columns when the table stores none.
+    """
     left_out = CONSTANT_META if plan.config.populate_meta_fields else META_COLUMNS
     return pa.schema([field for field in plan.file_schema if field.name not in left_out])
 

@@ -113,7 +113,7 @@ class WriteResult(HtmlResult):
         plan: physical plan: ``local``, ``spilled``, ``driver``, ``broadcast``, ``fused``, ``routed``, ``bucketed`` or
             ``direct``.
         reason: why that plan was chosen.
-        schema_changes: the columns of the table that it added, dropped, or gave another type.
+        schema_changes: the columns of the table that the write added, dropped or gave another type.
     """
 
     instant: str
@@ -346,7 +346,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
         release_groups(session, metadata.write_stats())
     state = session.state
     if options.lock.is_shared:
-        session.next_time()  # later times follow those of other writers
+        session.next_time()  # later times are after all times of other writers
         refuse_while_restoring(state.storage, state.timeline, "no write may be published")
         require_not_undone(state, instant)
         with session.phase("check_conflicts"):
@@ -495,9 +495,7 @@ def _result(instant: str, operation: str, stats: list[WriteStat], started: float
     )
 
 
-# ---- the file groups that a replace commit replaces (insert_overwrite, insert_overwrite_table,
-#
-# ``delete_partition``).
+# ---- the file groups that a replace commit replaces (insert_overwrite, insert_overwrite_table, delete_partition)
 
 
 _STAR, _ANY = re.compile(r"\*|%2A"), "(?s:.*)"
@@ -553,5 +551,5 @@ def _refuse_planned(plan: WritePlan, view: TableView, replaced: Mapping[str, Ite
 
 
 def _matches(partition: str, patterns: Iterable[str]) -> bool:
-    """A pattern from a partition path: a star, plain or url-encoded, matches any text; other characters are literal."""
+    """Whether a pattern matches: a star, plain or url-encoded, matches any text; other characters are literal."""
     return any(re.fullmatch(_ANY.join(map(re.escape, _STAR.split(each))), partition) for each in patterns)

@@ -5,7 +5,7 @@ Every key is looked up in every partition, or in the file group that the record 
 in another partition either moves (the stored row is deleted, the incoming one inserted into its new partition) or, with
 ``update.partition.path`` off, changes the stored row in its old partition. On a merge-on-read table the old base file
 still holds a moved key, and the log deletes it. Where ordering values decide whether a row moves, they are compared
-with the row that a reader sees, so such a key is not stored.
+with the row that a reader sees, so such a key counts as not stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TableTags:
     """Result of tagging rows of a whole table.
 
     Attributes:
-        slices: by partition path: those of the table, or of touched partitions.
+        slices: slices by partition path, of the whole table or of touched partitions only.
         matches: stored rows that are updated or deleted, with their incoming rows; and for each match bool[m], rows
             only deleted here, because they move to another partition, or None.
         inserts: int64[k], ascending: incoming rows that are added to their partitions.
@@ -64,7 +64,7 @@ def tag_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> TableTa
 
     Args:
         plan: the write.
-        incoming: the rows: all, or all with some of the keys.
+        incoming: all rows, or all rows with some of the keys.
         run: runs the lookups in slices: ``map``, or the ``map`` of a pool.
     """
     rows = combined_rows(plan, incoming, np.arange(incoming.count, dtype=np.int64))
@@ -151,7 +151,7 @@ def _assign_all(
 
 
 def _with_origins(works: Sequence[FileGroupWork], tags: TableTags, count: int) -> list[FileGroupWork]:
-    """The works with the stored rows of those that move to their partitions.
+    """The works, with the stored rows of incoming rows that move to their partitions.
 
     Args:
         works: of the write.

@@ -1,4 +1,4 @@
-"""What the indexes of a table allow in rows: keys and values that are too long for them are refused in *prepare*."""
+"""Limits that the indexes of a table set: *prepare* refuses keys and values that are too long for an index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hudi_fast.writing.plan import Incoming, WritePlan
 __all__ = ["indexed_columns", "key_limits", "refuse_long_entries"]
 
 _GENERATED_KEY = "0" * 64
-"""As long as a generated record key can be: an instant and two numbers."""
+"""As long as the longest generated record key: an instant and two numbers."""
 
 
 def key_limits(state: TableState, options: WriteOptions) -> KeyLimits:
@@ -70,7 +70,7 @@ def refuse_long_entries(plan: WritePlan, incoming: Incoming, first_row: int | No
     """
     for column in plan.table.indexed_columns:
         root = column.root(incoming.rows.column_names)
-        if root not in incoming.rows.column_names:  # of a partial update, or of deletes by key
+        if root not in incoming.rows.column_names:  # a partial update without the column, or deletes by key
             continue
         start = 0
         for batch in incoming.rows.select([root]).to_batches():

@@ -1,4 +1,4 @@
-"""Where the keys of rows are stored: what lookups by any index share, and their answer."""
+"""The result of key lookups, and the values that lookups by any index share."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["KEYS_AT_ONCE", "UNKNOWN_ROW", "UNREADABLE", "KeyPlaces", "places_of_matches", "slice_numbers"]
 
 KEYS_AT_ONCE = 1 << 20
-"""Keys of one lookup: each may read all keys of the slices, or every block of a file group of the index."""
+"""Keys per lookup. Each lookup may read all keys of the slices, or every block of a file group of the index."""
 
 UNREADABLE = -2
 """The slice of rows whose index or partition could not be read."""
 
 UNKNOWN_ROW = -2
-"""Instead of the number of a row in its base file: the task that writes the row looks the key up in the file."""
+"""Replaces an unknown row number in a base file: the task that writes the row looks its key up in the file."""
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPlaces:
-    """The slices that hold the keys of rows: an element of each array for each slice that holds the key of a row.
+    """The slices that hold the keys of rows. The arrays have one element per pair of a row and a slice with its key.
 
     Attributes:
         rows: int64[m], numbers of rows.
@@ -46,7 +46,7 @@ class KeyPlaces:
         return KeyPlaces(self.rows[chosen], self.slices[chosen], self.stored[chosen])
 
     def spread(self, first_equal: npt.NDArray[np.integer[Any]]) -> KeyPlaces:
-        """The places of all rows, from those of the first row with each key, which ascend by row.
+        """The places of all rows, from the places of the first row with each key, which ascend by row.
 
         Args:
             first_equal: int[n], for each row the first one with its key.
@@ -60,7 +60,7 @@ class KeyPlaces:
 
     @classmethod
     def in_slices(cls, rows: Ints, slices: Ints) -> KeyPlaces:
-        """Places without the row in the base file."""
+        """Places with unknown row numbers in the base file."""
         return cls(rows, slices, np.full(len(rows), UNKNOWN_ROW, dtype=np.int64))
 
     @classmethod

@@ -82,7 +82,7 @@ class LocalEngine:
         """Nothing is open."""
 
     def sized(self, plan: WritePlan) -> WritePlan:
-        """The plan with the average size of stored rows, measured on prepared rows if nothing else tells it."""
+        """The plan with the average size of stored rows, estimated from prepared rows when unknown."""
         assert self._incoming is not None, "sizes require prepare"
         largest = max(rows_by_partition(self._incoming).values(), default=0)
         if not needs_row_size(plan, largest):
@@ -94,7 +94,7 @@ class LocalEngine:
 
 
 def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> list[WriteStat]:
-    """Write rows in memory: all of a write, or those of some partitions.
+    """Write rows in memory: all rows of a write, or the rows of some partitions.
 
     Args:
         plan: the write; its index can be used.
@@ -160,7 +160,7 @@ def _assign(
 
 
 def _one_place_per_key(incoming: Incoming, groups: list[tuple[str, np.ndarray]]) -> list[tuple[str, np.ndarray]]:
-    """The rows by partition, without new ones that lose to a new row of their key in another partition."""
+    """The rows by partition, without new rows that lose to a new row with the same key in another partition."""
     assert incoming.groups is not None
     new = np.flatnonzero(incoming.groups.numbers < 0)
     kept = incoming.groups.numbers >= 0
@@ -186,7 +186,7 @@ def _parts(plan: WritePlan, work: FileGroupWork, wanted: int) -> list[FileGroupW
 
 
 def _size(work: FileGroupWork, is_mor: bool) -> int:
-    """About as many bytes as the work reads and writes."""
+    """Approximate number of bytes that the work reads and writes."""
     rewritten = work.slice is not None and (len(work.inserts) > 0 or not is_mor)
     size = work.slice.base_file.size if rewritten and work.slice is not None and work.slice.base_file is not None else 0
     return size + 100 * (len(work.inserts) + len(work.base_rows))

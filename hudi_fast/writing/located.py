@@ -47,7 +47,7 @@ _LOOKS_UP = frozenset({"upsert", "delete"})
 
 
 def with_usable_index(plan: WritePlan) -> WritePlan:
-    """The plan; with another index where the requested record index is missing.
+    """The plan, with another index if the requested record index is missing.
 
     Warns:
         HudiWarning: see :func:`hudi_fast.index.record_index.usable_index`.
@@ -67,7 +67,7 @@ def refuse_large_scan(plan: WritePlan, state: TableState, most: int) -> None:
         most: bytes of data files that may be read instead of the index (``hudi_fast.index.fallback.max.bytes``).
 
     Raises:
-        ConfigError: the table has more.
+        ConfigError: the data files have more bytes.
     """
     problem = missing_index(plan.index, metadata_of(state.view)) if _looks_up(plan) else None
     if problem is None:
@@ -127,7 +127,7 @@ def match_slices(
         incoming: rows of the write.
         rows: int64[n], ascending.
         found: file groups of their n keys.
-        slices: the table's, or those of one partition; a group without a slice here holds no keys.
+        slices: slices of the table or of one partition; a group without a slice here holds no keys.
         run: runs the lookups: ``map``, or the ``map`` of a pool.
         moves: bool[n], rows that may leave the partition where their key is stored; None for no rows.
     """

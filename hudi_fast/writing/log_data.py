@@ -3,7 +3,7 @@
 ::
 
     tables, some rows at a time ── Avro records, a Parquet file or an HFile ─► data blocks of a bounded size
-    keys, partition paths, ordering values ─► the entries of a delete block, in the types that one can hold
+    keys, partition paths, ordering values ─► the entries of a delete block, in types that a delete block can hold
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _avro_blocks(
             start, count = 0, len(offsets) - 1
             while start < count:
                 end = int(np.searchsorted(offsets, offsets[start] + limit - size, "right")) - 1
-                end = min(max(end, start if rows else start + 1), count)  # a block holds one row at least
+                end = min(max(end, start if rows else start + 1), count)  # a block holds at least one row
                 if end > start:
                     parts.append(data[offsets[start] : offsets[end]])
                     ranges.append(ranges_of_rows(batch.slice(start, end - start), stats_columns))
@@ -173,7 +173,7 @@ def _parquet_block(
 def _hfile_block(
     tables: Sequence[pa.Table], encoder: AvroEncoder, avro_schema: str, codec: Codec, stats_columns: Collection[str]
 ) -> DataBlock:
-    """The rows by record key, each under its number: Hudi's blocks have these keys, too.
+    """A block with the rows, sorted by record key. The key of an entry is the row's number, as in Hudi's blocks.
 
     Hudi would use a column ``key``, which only the metadata table has (HFileUtils, 1.2.0).
     """

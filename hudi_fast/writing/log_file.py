@@ -49,8 +49,8 @@ class LogTarget:
         max_file_size: bytes; a file that reaches this size gets no more blocks.
         measured: whether blocks have column ranges.
         captured: whether the table has change data capture: write stats then name all files below the log, from which
-            CDC readers compute its changes. (Apache Hudi names only those from a pending compaction on, and CDC queries
-            fail once the compaction is complete.)
+            CDC readers compute its changes. (Apache Hudi names only log files since a pending compaction, and CDC
+            queries fail once the compaction is complete.)
     """
 
     storage: Storage
@@ -186,10 +186,10 @@ def _first_version(target: LogTarget) -> tuple[int, str]:
 
 
 def _token_of_attempt(target: LogTarget) -> str:
-    """A write token that no other attempt has: names of version 6 have no instant, and a file that was deleted must not
-    come back under its name with other content.
+    """A write token that no other attempt uses.
 
-    Tasks of Spark have the number of their attempt; a process counts none, and takes the instant.
+    Names of version 6 have no instant, and the name of a deleted file must not be used again for other content. Spark
+    tasks use the number of their attempt; a process, which counts no attempts, uses the instant.
     """
     task, stage, attempt = target.token.split("-")
     own = attempt if int(attempt) else str(int(target.instant[-_TOKEN_DIGITS:]))
@@ -209,5 +209,5 @@ def _logs_before(target: LogTarget) -> list[LogFile]:
 
 
 def _own_logs(one: FileSlice) -> list[LogFile]:
-    """Log files named after the slice's own instant: not those from before a pending compaction."""
+    """Log files named after the slice's own instant, without log files from before a pending compaction."""
     return [log for log in one.log_files if log.instant == one.base_instant]

@@ -74,7 +74,7 @@ def look_up(
         plan: the write.
         slice_: the slice.
         keys: incoming keys.
-        settings: checks before reading the keys of a base file; None for those of the plan's index.
+        settings: checks before reading the keys of a base file; None for the settings of the plan's index.
 
     Raises:
         CorruptTableError: a file of the slice cannot be read.
@@ -120,10 +120,9 @@ def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> Sl
 
 
 def with_logged_keys(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
-    """The slice with only those log files that may hold keys which its base file lacks; None without any.
+    """The slice with only the log files that may hold keys missing in its base file; None without such log files.
 
-    They are the log files whose writers may have begun before the base file existed, and those into which a writer has
-    put new keys.
+    These are log files whose writers may have begun before the base file existed, and log files with inserts.
 
     Raises:
         CorruptTableError: the archived timeline or the metadata of a commit is needed and cannot be read.
@@ -140,8 +139,8 @@ def with_logged_keys(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
 def _logged_early(plan: WritePlan, base: BaseFile, logs: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
     """The log files whose writers may have begun before the base file existed.
 
-    Before table version 8 log files do not name their writer, so the result has all of them or none: all, if writes
-    began before a compaction was complete, or the base file is of an archived instant, whose times nobody knows.
+    Before table version 8 log files do not name their writer, so the result has all of them or none. It has all if
+    writes began before a compaction was complete, or if the base file's instant is archived: its times are unknown.
     """
     view = plan.view
     if plan.config.layout_version < 2:
@@ -156,7 +155,7 @@ def _logged_early(plan: WritePlan, base: BaseFile, logs: tuple[LogFile, ...]) ->
 def _with_logged(
     plan: WritePlan, found: SliceMatches | None, slice_: FileSlice, logged_in: FileSlice, keys: IncomingKeys
 ) -> SliceMatches | None:
-    """The matches in a base file, and those of keys found only in log files, as rows -1."""
+    """The matches in a base file, and matches of keys found only in log files, as rows -1."""
     if not logged_in.log_files or keys.low is None:
         return found
     logged = _probe(_log_entries(plan, logged_in, _NO_COLUMNS).keys, keys.keys) >= 0
@@ -186,7 +185,7 @@ def beats_stored(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs
         plan: the write.
         incoming: rows of the write.
         match: of :func:`look_up`.
-        pairs: bool[m], which of its m matches.
+        pairs: bool[m], the matches to compare.
     """
     sources = match.incoming_rows[pairs]
     if not plan.rules.compares or not incoming.ordering:

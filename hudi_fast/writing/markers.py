@@ -9,9 +9,9 @@ its end: a task that finds it missing is a leftover of an ended write and must n
     task       is the folder there? ─► marker ─► data file ─► ... ─► is the folder there? no: delete my files
     the end    hide the folder ─► list its markers ─► delete files that the write does not own ─► delete the markers
 
-A task asks for the folder before each file, and once in a few seconds in an object store, where a request takes long.
-It asks again when it ends. So whatever happens in between, either the task sees the end of the write and deletes its
-files, or the end of the write sees the task's markers and files.
+A task checks the folder before each file; in an object store, where requests are slow, only every few seconds. It
+checks again when it ends. So either the task sees the end of the write and deletes its files, or the end of the write
+sees the task's markers and files.
 
 Hudi's other form, ``MARKERS<n>`` files with a line per data file, is read but not written. Hudi reads one form for each
 instant: ``MARKERS.type`` decides which (``MarkerBasedRollbackUtils``, 1.2.0 and 0.15.0). Objects cannot be appended to,
@@ -45,7 +45,7 @@ __all__ = [
 
 _FOLDER = ".hoodie/.temp"
 _TRUSTED_SECONDS = 10.0
-"""Seconds for which a process does not look again for a marker folder that it saw in an object store."""
+"""Seconds for which a process assumes that a marker folder it saw in an object store still exists."""
 
 _APPEND = "APPEND"
 _DIRECT = re.compile(r"^(?P<file>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)$")
@@ -92,7 +92,7 @@ def begin_task(storage: Storage, instant: str) -> None:
 
 
 def clear_if_left_behind(storage: Storage, instant: str) -> None:
-    """Delete the files that this task announced if its write has ended: they may be too late for its final cleanup.
+    """Delete the files that this task announced if its write has ended: its final cleanup may have missed them.
 
     Args:
         storage: the table's storage.
@@ -180,7 +180,7 @@ def delete_markers(storage: Storage, instant: str, kept: Collection[str] | None 
         storage: the table's storage.
         instant: the write; it is visible, or rolled back.
         kept: data files that belong to the table; files of other markers are deleted, except log files of table version
-            6, whose names several writes may share. None: no file is.
+            6, whose names several writes may share. None for no files.
     """
     if kept is not None and not storage.is_local:
         storage.hide_dir(_folder(instant))

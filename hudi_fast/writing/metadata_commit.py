@@ -8,7 +8,7 @@
     before it is visible  record_in_metadata   its delta commit, for every existing partition
     once it is visible    maintain_metadata    compaction and cleaning (metadata_services.py)
 
-All steps run under the table's lock. Every existing partition is updated, with any options: Apache Hudi trusts it
+All steps run under the table's lock. Every existing partition is updated, whatever the options: Apache Hudi trusts it
 without checks, and queries would lose rows if it missed a commit. A damaged partition is dropped with a warning. A
 write to a table with an index that hudi_fast cannot update is refused, unless an option drops the index.
 
@@ -128,7 +128,7 @@ def metadata_to_overwrite(session: TableSession, plan: FilePlan, keeps_config: b
     Args:
         session: the call, under the table's lock; failed writes were rolled back.
         plan: of the write: the new columns.
-        keeps_config: whether the write leaves the table's configuration as it is.
+        keeps_config: whether the write leaves the table's configuration unchanged.
 
     Raises:
         HudiError: as :func:`ensure_metadata`.
@@ -175,7 +175,7 @@ def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMe
 
 
 def columns_with_stats(state: TableState, plan: FilePlan, options: MetadataOptions) -> tuple[str, ...]:
-    """The columns whose ranges a write records: those of ``column_stats``, if the table has that partition.
+    """The columns whose ranges a write records: the columns of ``column_stats``, if the table has that partition.
 
     Args:
         state: the table when the write begins.
@@ -194,8 +194,8 @@ def columns_with_stats(state: TableState, plan: FilePlan, options: MetadataOptio
 def compacts_without_lock(session: TableSession, table: MetadataTable) -> bool:
     """Whether compactions of the metadata table are executed without the table's lock.
 
-    With a single writer nobody waits for the lock. Before table version 8 the name of a log file decides its slice, and
-    delta commits of Apache Hudi 0.15.0 take no notice of a pending compaction.
+    With a single writer no other writer waits for the lock. Before table version 8 the name of a log file decides its
+    slice, and delta commits of Apache Hudi 0.15.0 ignore a pending compaction.
     """
     options = session.settings.write
     return options.metadata.compacts_without_lock and options.lock.is_shared and table.config.layout_version > 1
@@ -273,7 +273,7 @@ def _resting_on(name: str, present: Iterable[str]) -> list[str]:
 
 
 def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: MetadataOptions) -> list[str]:
-    """Partitions that options disable, and with a warning damaged ones, which are built again where possible.
+    """Partitions that options disable, and damaged partitions, with a warning; these are built again where possible.
 
     Raises:
         UnsupportedFeatureError: an index that no option drops cannot be kept up to date.
@@ -310,7 +310,7 @@ def _refuse_to_drop(uri: str, names: Sequence[str], problem: object) -> None:
 
 
 def _obstacle(context: ProducerContext, table: MetadataTable, name: str) -> HudiError | None:
-    """Why a partition cannot be kept up; None when it can."""
+    """Why a partition cannot be kept up to date; None when it can."""
     try:
         table.groups(name)
         if kind_of(name) in _BY_DEFINITION:
@@ -330,7 +330,7 @@ def producer_context(
         plan: of the write or service: columns of the table, and merge rules.
         options: columns with statistics, and the requested kind of record index.
         table: the metadata table; None without one.
-        wanted: requested partitions in addition to those of ``table``.
+        wanted: requested partitions in addition to the partitions of ``table``.
     """
     config = state.config
     stored: Mapping[str, IndexDefinition] = (

@@ -5,9 +5,9 @@
     by default      under the lock: compact ─► clean
     without lock    under it: request, begin ─► without it: base files ─► under it: check, complete ─► clean
 
-Without the lock other commits go on while the base files are written. A heartbeat, in the data table's folder, tells
-other writers that the compaction is executed; a writer that finds a compaction without a heartbeat executes it. If two
-do, both write the same content, and the first to complete it wins.
+Without the lock, other writers can commit while the base files are written. A heartbeat in the data table's folder
+tells other writers that the compaction is running; a writer that finds a compaction without a heartbeat executes it. If
+two writers execute it, both write the same content, and the first to complete it wins.
 
 Apache Hudi 1.2.0 must not write to such a table, hence the option. It executes a pending compaction before its own
 delta commit. If that is the first use of a metadata table in its JVM, the delta commit fails where it has column
@@ -43,7 +43,7 @@ __all__ = ["maintain_metadata"]
 def maintain_metadata(session: TableSession, before: TableState) -> None:
     """Compact and clean the metadata table if that is due, after a commit; under the table's lock.
 
-    With ``hudi_fast.metadata.compact.without.lock`` it is executed once the lock has been released.
+    With ``hudi_fast.metadata.compact.without.lock`` the compaction runs after the lock is released.
 
     Args:
         session: the call.

@@ -133,7 +133,7 @@ def create_table(target: Target, options: WriteOptions) -> TableState:
 
     Raises:
         TableExistsError: another process has created a table since the target was decided.
-        ConfigError: files in the table's folder are not of the table.
+        ConfigError: the table's folder has files that do not belong to the table.
     """
     assert target.new is not None
     if target.exists:

@@ -162,7 +162,7 @@ def with_new_meta(
 ) -> pa.Table:
     """Data columns of incoming rows with new meta columns, in the order of ``schema``.
 
-    The first arguments are those of :func:`new_rows`; ``data`` has the data columns of ``schema``.
+    The other arguments are as in :func:`new_rows`; ``data`` has the data columns of ``schema``.
     """
     has_keys = RECORD_KEY in schema.names
     keys = gather_array(incoming.key_array(), rows) if has_keys else pa.nulls(len(rows), pa.string())

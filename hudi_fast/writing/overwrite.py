@@ -10,8 +10,8 @@
 Where the table's folder cannot be exchanged (it is a mount point, or its parent folder is read-only) the old table is
 deleted first, as Apache Hudi does; a crash then leaves a broken table, which the next overwrite replaces.
 
-A base path that is a symbolic link keeps it: the folder that it leads to is exchanged. A folder that holds files of
-others is refused, because it is deleted as a whole.
+If the base path is a symbolic link, the link stays, and the folder behind it is exchanged. A folder with files that do
+not belong to the table is refused, because it is deleted as a whole.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def stage(storage: Storage, deletes_others: bool = False) -> Storage | None:
 
     Args:
         storage: the table's storage.
-        deletes_others: whether files in the table's folder that are not of the table may be deleted.
+        deletes_others: whether files that do not belong to the table may be deleted from its folder.
 
     Raises:
         ConfigError: there are such files.

@@ -1,6 +1,6 @@
 """Save mode ``overwrite`` where the table's folder cannot be exchanged for another: in object stores, at mount points.
 
-One replace commit ends all file groups of the table and adds those of the new rows, with the new columns. Readers see
+One replace commit ends all file groups of the table and adds groups of the new rows, with the new columns. Readers see
 the old table until it is complete, and the new one from then on. The old rows remain in the table's history until a
 clean deletes their files.
 
@@ -62,15 +62,15 @@ _PARTITIONED_BY = (
 
 
 def changed_properties(state: TableState, options: WriteOptions) -> dict[str, str | None]:
-    """The properties that an overwrite changes; None for those that it removes.
+    """The properties that an overwrite changes; None for a property that it removes.
 
     Args:
         state: the table to overwrite.
-        options: of the new table. Its version and time zone are those of the table unless the options name others.
+        options: of the new table; its version and time zone default to those of the existing table.
 
     Raises:
-        ConfigError: the options are not those of a new table; a table type with compactions pending.
-        UnsupportedFeatureError: the options change what the files that stay depend on.
+        ConfigError: the options do not describe a new table, or change the table type while a compaction is pending.
+        UnsupportedFeatureError: the options change the table's version, its time zone, or how partition paths are made.
     """
     config, before = state.config, state.config.raw
     kept = replace(options, table_version=config.version, timezone=config.timezone)

@@ -48,7 +48,7 @@ def partial_columns(
         incoming: columns of the rows.
 
     Raises:
-        ConfigError: another operation than upsert, or a table without rows.
+        ConfigError: an operation other than upsert, or a table without rows.
         SchemaMismatchError: columns that the table lacks, or no column to change.
     """
     if operation != "upsert" or known is None:
@@ -78,7 +78,7 @@ def refuse_unknown(plan: WritePlan, incoming: Incoming, works: Iterable[FileGrou
     """Fail if a partial update has rows whose key is not stored.
 
     Raises:
-        InvalidDataError: with their number and an example.
+        InvalidDataError: there are such rows; names their number and an example.
     """
     if plan.partial is None:
         return

@@ -25,7 +25,7 @@ _CREATED = "commitTime"
 def ensure_partition_marker(storage: Storage, partition: str, instant: str, in_base_format: bool) -> None:
     """Create the marker if the partition has none in this format; an existing one is never rewritten.
 
-    A process looks once per partition and write.
+    A process checks once per partition and write.
 
     Args:
         storage: the table's storage.

@@ -1,4 +1,4 @@
-"""How a table's partition paths spell times; the properties do not say it, so the stored paths decide.
+"""How a table's partition paths write times. No property records it, so the stored paths decide.
 
 ======================================  ========================================  ==========================
 a timestamp column is written as        by Apache Hudi                            here
@@ -9,7 +9,7 @@ a timestamp column is written as        by Apache Hudi                          
 ``2024-01-05 18%3A00%3A00``             SQL                                       if the table has such paths
 ======================================  ========================================  ==========================
 
-A row whose path is spelt in another way has its key in two partitions.
+If a row's path were written in another way, its key would be stored in two partitions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def with_stored_styles(keys: KeyConfig, state: TableState) -> KeyConfig:
         state: the table.
 
     Raises:
-        ConfigError: the paths of the table hold timestamps as text and the option does not say so, or the other way.
+        ConfigError: the paths of the table hold timestamps as text but the option is off, or the other way round.
     """
     if not keys.partition_fields or keys.kind == "NON_PARTITION":
         return keys

@@ -59,14 +59,15 @@ from hudi_fast.writing.plan import FileGroupWork, FilePlan
 __all__ = ["EncodedRun", "Kept", "KeptParts", "NextVersion", "PatchedFile", "kept_parts", "next_version"]
 
 _PATCH_BYTES = 64 << 20
-"""Encoded bytes of other row groups and new rows, which are in memory, up to which bytes are copied."""
+"""Nothing is copied if other row groups and new rows, which are held in memory, have more encoded bytes."""
 
 _LEAST_SHARE = 8
-"""Bytes are copied if they are at least this share, as a divisor, of the file's."""
+"""Bytes are copied if they are at least this share, as a divisor, of the file's bytes."""
 
 _LEAST_GROUP, _LARGEST_GROUP = 512 << 10, 2 * ROW_GROUP_MEMORY
-"""Columns of a row group are copied if it has at least and at most so many bytes before compression. A smaller one is
-encoded faster than it is joined. A larger one would take too much memory while its other columns are encoded."""
+"""Columns of a row group are copied if its size before compression is between these bounds, in bytes. A smaller row
+group is encoded faster than it is joined. A larger one would take too much memory while its other columns are encoded.
+"""
 
 _SMALL_SHARE = 16
 """A row group below this share, as a divisor, of a full one is encoded again."""
@@ -76,11 +77,11 @@ _TAIL = 8
 """Bytes after a footer: its length, and the magic."""
 
 _CODECS = {"NONE": ("UNCOMPRESSED",), "LZ4": ("LZ4", "LZ4_RAW"), "LZ4_RAW": ("LZ4", "LZ4_RAW")}
-"""Names of codecs in footers that differ from those of the settings."""
+"""Codecs whose names in footers differ from their names in the settings."""
 
 
 class Kept(IntEnum):
-    """What is copied of a row group."""
+    """The copied part of a row group."""
 
     NOTHING = 0
     COLUMNS = 1
@@ -112,8 +113,8 @@ class KeptParts:
         footer: its footer.
         keys: Hudi's keys in its footer.
         has_nan_safe_bounds: whether its bounds cover all values.
-        kept: for each row group of the old file.
-        columns: of row groups that keep columns.
+        kept: the copied part of each row group of the old file.
+        columns: copied columns of row groups that are copied in part.
     """
 
     base: BaseFile
@@ -200,7 +201,7 @@ def next_version(
         base: the old file.
         reader: it, open.
         changes: its changed rows.
-        appended: number of rows that are appended after those of the old file.
+        appended: number of rows that are appended after the rows of the old file.
         unset: columns whose values updated rows keep, besides keys; None if the written rows must have all columns.
 
     Raises:
@@ -229,7 +230,7 @@ class PatchedFile:
         plan: the write.
         work: the file group.
         footer: collects the key metadata of the footer.
-        kept: what is copied.
+        kept: the parts to copy.
     """
 
     def __init__(self, plan: FilePlan, work: FileGroupWork, footer: KeyFooter, kept: KeptParts) -> None:
@@ -314,7 +315,7 @@ class PatchedFile:
                 self._joined.copy(source, footer, group)
 
     def _copy_with_columns(self, old: RowGroup) -> None:
-        """Append a row group with columns of the old file, and the others of the rows that were written."""
+        """Append a row group: some columns from the old file, the others from the rows that were written."""
         assert self._patch is not None
         content, footer = self._patch.end()
         self._patch = None
@@ -372,7 +373,7 @@ def _kept(
     appended: int,
     columns: frozenset[str],
 ) -> tuple[Kept, ...] | None:
-    """What is copied of each row group; None if that is too little."""
+    """The copied part of each row group; None if that is too little."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     ends = np.cumsum([0, *(group.num_rows for group in groups)])
     replaced, dropped = (np.diff(np.searchsorted(rows, ends)) for rows in (changes.replaced, changes.dropped))
@@ -397,7 +398,7 @@ def _kept(
 
 
 def _least_bytes(settings: ParquetSettings, groups: Sequence[pq.RowGroupMetaData], appended: int) -> list[float]:
-    """Bytes before compression from which a row group is copied: more for the last one, if rows follow it."""
+    """Minimum size of a copied row group, in bytes before compression: more for the last one, if rows follow it."""
     if len(groups) == 1:
         return [settings.row_group_bytes / 2 if appended else 0]
     full = min(settings.row_group_bytes, max(group.total_byte_size for group in groups))
@@ -405,7 +406,7 @@ def _least_bytes(settings: ParquetSettings, groups: Sequence[pq.RowGroupMetaData
 
 
 def _copied_bytes(group: pq.RowGroupMetaData, kept: Kept, columns: frozenset[str]) -> int:
-    """Bytes of a row group that are copied, as they are stored."""
+    """Stored bytes of a row group that are copied."""
     if kept is Kept.NOTHING:
         return 0
     chunks = (group.column(number) for number in range(group.num_columns))

@@ -75,7 +75,7 @@ def roll_back_expired(session: TableSession, minutes: int) -> None:
 
 
 def withdraw_clustering(session: TableSession, instant: Instant) -> None:
-    """Roll a pending clustering back with its plan; under the table's lock and that of clusterings.
+    """Roll a pending clustering back with its plan; under the lock of the table and the lock of clusterings.
 
     Raises:
         CommitError: storage failed; the next writer finishes it.
@@ -106,7 +106,7 @@ def withdraw_failed(session: TableSession, requested: str) -> None:
 
 
 def _withdraw_all(session: TableSession, found: list[Instant]) -> None:
-    """Roll back those that no other process runs; skips all of them while this machine runs a clustering."""
+    """Roll back clusterings that no other process runs; skip all of them while this machine runs a clustering."""
     if not found:
         return
     with contextlib.ExitStack() as stack:

@@ -62,7 +62,7 @@ RECORD_KEY, PARTITION_PATH = "_hoodie_record_key", "_hoodie_partition_path"
 """Names of the meta columns of record key and partition path."""
 
 PART_ROWS, PART_BYTES = 65536, 32 << 20
-"""Rows that are written at a time: at most so many, of about so many Arrow bytes."""
+"""Maximum rows, and approximate Arrow bytes, that are written at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class PartialColumns:
         file_schema: meta columns, then the data columns.
         avro_schema: Avro JSON of ``file_schema``, under the record name of the whole schema.
         completes: whether rows are completed from stored rows before they are written
-            (:mod:`hudi_fast.writing.whole_rows`); else log blocks hold them as they are.
+            (:mod:`hudi_fast.writing.whole_rows`); else log blocks hold the partial rows.
     """
 
     schema: pa.Schema
@@ -285,8 +285,8 @@ class WritePlan(FilePlan):
         unset: columns whose values updated rows keep.
         allows_clustering_updates: whether rows in a pending clustering may change.
         early: early conflict detection, before a file group is written; None if disabled.
-        overwrites: whether the write replaces the whole table, with its columns and configuration. The view is then
-            that of a new, empty table.
+        overwrites: whether the write replaces the whole table, with its columns and configuration. The view then shows
+            a new, empty table.
     """
 
     operation: str
@@ -308,7 +308,7 @@ class WritePlan(FilePlan):
 
     @property
     def row_schema(self) -> pa.Schema:
-        """The columns of rows to write: those of the table or the partial update, after the operation column."""
+        """The columns of rows to write: the operation column, then the columns of the table or the partial update."""
         data = self.schema if self.partial is None else self.partial.schema
         if not self.table.stores_operations:
             return data
@@ -400,7 +400,7 @@ class Incoming:
     def parts(
         self, rows: npt.NDArray[np.int64], most_rows: int = PART_ROWS, most_bytes: int = PART_BYTES
     ) -> Iterator[npt.NDArray[np.int64]]:
-        """``rows`` in parts that are written at a time.
+        """Split ``rows`` into parts; each part is written at a time.
 
         Args:
             rows: int64[n], positions, in any order.
@@ -444,7 +444,7 @@ class FileGroupWork:
         file_id: the file group, existing or new.
         slice: its newest slice; None for a new file group.
         base_rows: int64[m], ascending: rows of the base file with incoming keys; -1 each where there is no base file.
-        incoming_rows: int64[m]: the incoming row for each of them.
+        incoming_rows: int64[m]: the incoming row of each base row.
         moved: bool[m]: matches whose row moves to another partition: the stored row is deleted; None without moves.
         inserts: int64[k]: incoming rows that are appended.
         token: write token.

@@ -37,8 +37,8 @@ def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] |
     Args:
         plan: the write; its instant is not needed yet.
         table: input columns.
-        release: for rows in a mapped file, of :func:`spooled_form`: makes its pages leave memory. The rows then stay in
-            the file; keys, partition paths, ordering values and deletes are in memory. None for rows in memory.
+        release: for rows in a mapped file (:func:`spooled_form`): removes the file's pages from memory. The rows then
+            stay in the file; keys, partition paths, ordering values and deletes are in memory. None for rows in memory.
 
     Raises:
         InvalidDataError: null or empty keys, keys that two rows would share, nulls in non-nullable columns, no ordering
@@ -58,7 +58,7 @@ def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] |
 
 
 def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunks: bool = True) -> Incoming:
-    """Like :func:`prepare_rows`, for some rows of a write: rows with one key stay apart.
+    """Like :func:`prepare_rows`, for some rows of a write: rows with one key are not merged.
 
     Args:
         plan: the write, not of DML rows or of partitions to delete.
@@ -90,9 +90,9 @@ def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunk
 
 
 def spooled_form(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch as it is stored in a local file: columns of the table in its types, others unchanged.
+    """The form of a batch in a local file: columns of the table in the table's types, other columns unchanged.
 
-    So :func:`prepare_rows` need not convert all rows at once. It still checks for nulls.
+    Then :func:`prepare_rows` need not convert all rows at once. It still checks for nulls.
 
     Args:
         plan: the write.
@@ -115,14 +115,14 @@ def _stored_places(plan: WritePlan, table: pa.Table) -> pa.Table:
 
 
 def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
-    """Whether several rows with one key are merged into one."""
+    """The rows, with rows that share a key merged into one; refuses such rows of a partial update with a merger."""
     if incoming.keys is None:
         return incoming
     codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
     if plan.partial is not None and plan.rules.merger is not None:
         _refuse_shared_keys(incoming, codes)
         return incoming
-    if plan.index.is_global:  # a key is one row, whatever partitions its rows name
+    if plan.index.is_global:  # a key has one row in the whole table
         codes = np.zeros_like(codes)
     rows, deletes, ordering = blend_duplicates(
         plan.rules, incoming.keys, codes, incoming.rows, incoming.deletes, incoming.ordering
@@ -132,7 +132,7 @@ def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
 
 
 def _refuse_shared_keys(incoming: Incoming, codes: npt.NDArray[np.int32]) -> None:
-    """The user's merger needs whole rows, which are known only after the keys have been looked up."""
+    """Refuse rows that share a key: the user's merger needs whole rows, which are only known after the key lookup."""
     buffers = varlen_buffers(incoming.key_array())
     last = pick_winners_grouped(buffers.offsets, buffers.data, codes, np.zeros(incoming.count, dtype=np.int64))
     repeated = np.delete(np.arange(incoming.count), last)
@@ -163,7 +163,7 @@ def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: in
     if incoming.keys is not None and not (plan.is_dml and incoming.keys.null_count):
         return incoming
     keys = record_keys(plan.key_config, incoming.rows, auto_prefix=f"{plan.instant}_{task}", first_row=first_row)
-    if incoming.keys is not None:  # of stored rows
+    if incoming.keys is not None:  # keys of stored rows
         keys = pc.coalesce(incoming.keys, keys)
     return replace(incoming, keys=single_chunk(keys))
 

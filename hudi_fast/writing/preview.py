@@ -19,10 +19,10 @@ class WritePreview(HtmlResult):
 
     Attributes:
         operation: the operation that would run.
-        plan: physical plan, as in :class:`WriteResult`; ``none`` if the save mode leaves the table as it is.
+        plan: physical plan, as in :class:`WriteResult`; ``none`` if the save mode leaves the table unchanged.
         reason: why that plan would be chosen.
         partitions: number of incoming rows by partition path; None if the plan does not depend on it.
-        input_bytes: about the size of all rows in memory, in Arrow's format; None if unknown.
+        input_bytes: approximate size of all rows in memory, in Arrow's format; None if unknown.
         tasks: tasks of the shuffle; None for a plan without one.
     """
 

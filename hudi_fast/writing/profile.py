@@ -59,8 +59,8 @@ class WorkloadProfile:
     Attributes:
         rows: number of rows by partition path; rows without a valid path are not counted.
         row_bytes: average Arrow size of a row.
-        new_share: share of rows with a new key, by partition path, as far as it was estimated; other partitions count
-            as new as a whole.
+        new_share: share of rows with a new key, by partition path, where it was estimated; in other partitions all rows
+            count as new.
         inputs: number of tasks that compute the rows; 0 if unknown.
     """
 
@@ -122,7 +122,7 @@ def load_factor(weights: Iterable[int], workers: int) -> float:
     """Load of the busiest worker relative to an even share, if each weight is executed by one worker.
 
     Args:
-        weights: of the units; each goes to the least busy worker, the heaviest unit first.
+        weights: of the units; each unit is given to the least busy worker, the heaviest unit first.
         workers: number of workers, at least 1.
 
     Returns:
@@ -153,13 +153,13 @@ def insert_files(plan: WritePlan, partition: str, slices: Sequence[tuple[int, Fi
 
 
 def sizing_of(plan: WritePlan) -> SizingSettings:
-    """The settings for new files: those of a bulk_insert end by size alone, as they do while they are written."""
+    """The settings for new files. Files of a bulk_insert end by size alone, as they do while they are written."""
     sizing = plan.files.sizing
     return replace(sizing, auto_split=True) if plan.operation == "bulk_insert" else sizing
 
 
 def bulk_parts(plan: WritePlan, rows: int, wanted: int) -> list[int]:
-    """Numbers of rows of the files of one partition in a bulk_insert: ``wanted`` ones, if its size allows as many.
+    """The number of rows of each file of one partition in a bulk_insert: ``wanted`` files, if sizes allow as many.
 
     Args:
         plan: the write.
@@ -174,7 +174,7 @@ def bulk_parts(plan: WritePlan, rows: int, wanted: int) -> list[int]:
 
 
 def needs_row_size(plan: WritePlan, largest: int) -> bool:
-    """Whether the number of files depends on the size of a stored row, which neither commits nor options tell.
+    """Whether the number of files depends on the size of a stored row, which neither commits nor options give.
 
     Args:
         plan: the write.
@@ -224,7 +224,7 @@ def with_row_size(plan: WritePlan, row_size: float) -> WritePlan:
 
 
 def rows_to_encode(row_bytes: int) -> int:
-    """The number of rows to measure their size in a base file: fewer, if they are wide.
+    """The number of rows to encode when their size in a base file is measured: fewer if rows are wide.
 
     Args:
         row_bytes: Arrow size of a row, at least 1.
@@ -233,7 +233,7 @@ def rows_to_encode(row_bytes: int) -> int:
 
 
 def with_measured_row_size(plan: WritePlan, largest: int, rows: pa.Table) -> WritePlan:
-    """The plan with the average size of stored rows, measured on the first rows if nothing else tells it.
+    """The plan with the average size of stored rows, measured on the first rows when unknown.
 
     Args:
         plan: the write.

@@ -57,7 +57,7 @@ def reconciled(
         known: :func:`known_columns`.
         incoming: columns of the rows.
         operation: of the write.
-        partial: whether rows have some of the columns only.
+        partial: whether rows have only some of the columns.
 
     Raises:
         ConfigError: a delete from a table without columns.
@@ -79,7 +79,7 @@ def reconciled(
 def changed_columns(
     state: TableState, options: WriteOptions, known: pa.Schema, schema: pa.Schema
 ) -> tuple[SchemaChange, ...]:
-    """What a write changes in the columns of a table.
+    """The changes that a write makes to the columns of a table.
 
     Args:
         state: the table.

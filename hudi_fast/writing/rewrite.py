@@ -188,7 +188,7 @@ class _Updates:
         self._name = name
 
     def making(self, schema: pa.Schema) -> Replacement:
-        """Makes rows with the columns of ``schema``: some of those that differ from row to row."""
+        """A function that makes rows with the columns of ``schema``, which are some of the columns that vary by row."""
         return lambda part, stored: self._make(schema, part, stored)
 
     def _make(self, schema: pa.Schema, part: slice, stored: pa.Table | None) -> Replaced:

@@ -126,7 +126,7 @@ def roll_back(session: TableSession, failed: Instant, keep_plan: bool | None = N
     Args:
         session: the call.
         failed: the instant; no later instant may depend on it.
-        keep_plan: whether it is requested again afterwards; None: a pending compaction is, others are not.
+        keep_plan: whether the instant is requested again afterwards; None: only a pending compaction is.
 
     Raises:
         CommitError: a file could not be deleted; the next writer finishes the rollback.
@@ -308,7 +308,7 @@ def _delete_instant(storage: Storage, config: TableConfig, plan: RollbackPlan, k
 
 
 def _answer_logs(storage: Storage, rollback: str, plan: RollbackPlan, done: Mapping[str, _Done]) -> None:
-    """Add a command block to each slice whose log files the plan names; records the absolute paths of new log files.
+    """Add a command block to each slice whose log files the plan names; record the absolute paths of new log files.
 
     A log file that an earlier attempt of this rollback wrote is complete and is kept: the metadata table may list it.
     """

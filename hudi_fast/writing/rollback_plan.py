@@ -223,7 +223,7 @@ def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant)
         rollback: the pending rollback.
 
     Raises:
-        CorruptTableError: it names something else than data files of the table.
+        CorruptTableError: it names a file that is not a data file of the table.
     """
     path = f"{config.timeline_folder}/{rollback.requested}.rollback.requested"
     try:
@@ -236,7 +236,7 @@ def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant)
 def pending_rollbacks(
     storage: Storage, config: TableConfig, timeline: Timeline
 ) -> Iterator[tuple[Instant, RollbackPlan]]:
-    """Pending rollbacks with their plans, oldest first; skips those with a truncated plan.
+    """Pending rollbacks with their plans, oldest first; skips rollbacks with a truncated plan.
 
     Args:
         storage: the table's storage.

@@ -1,6 +1,6 @@
 """Rows whose file group is known, written one file group at a time.
 
-Rows carry the place of their key in additional columns, which a lookup made before they were grouped by file group. A
+Additional columns hold the place of each row's key; a lookup added them before the rows were grouped by file group. A
 bucket is such a group of rows: updates of one slice with the inserts that fill it, or rows of a new file group.
 """
 
@@ -35,7 +35,7 @@ SLICE, MOVED, BUCKET = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bu
 """Columns of routed rows: number of the slice that holds the key, whether the row leaves it, number of the bucket."""
 
 STORED_ROW = "__hudi_fast_stored_row"
-"""A column instead of the slice: the row of the key in the slice of the bucket, and null for new keys.
+"""Column that replaces :data:`SLICE`: number of the key's row in the slice of the bucket; null for new keys.
 
 See :class:`hudi_fast.writing.key_places.KeyPlaces`. Without :data:`MOVED` no row leaves its slice.
 """
@@ -51,7 +51,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Routing:
-    """What the routing columns of n rows say.
+    """The values of the routing columns of n rows.
 
     Attributes:
         stored: bool[n], rows whose key is stored in the slice of the bucket.
@@ -67,7 +67,7 @@ class _Routing:
 
     @classmethod
     def of(cls, table: pa.Table) -> tuple[_Routing, pa.Table]:
-        """The routing of rows, which are new without its columns; and the rows without these."""
+        """The routing of rows, and the rows without the routing columns. Rows that lack these columns are new."""
         stored = moved = np.zeros(table.num_rows, dtype=np.bool_)
         rows = None
         if MOVED in table.column_names:
@@ -85,7 +85,7 @@ class _Routing:
 
 
 def _found_before(slice_: FileSlice, rows: Rows, stored: Rows) -> SliceMatches:
-    """The match of ``rows``, from the rows of their keys in the slice; those that only the log has are last."""
+    """The match of ``rows``, from the rows of their keys in the slice; rows that only the log has are last."""
     order = np.argsort(np.where(stored < 0, np.iinfo(np.int64).max, stored), kind="stable")
     return SliceMatches(slice_, stored[order], rows[order])
 
@@ -131,7 +131,7 @@ class BucketWriter:
         self._sequence += incoming.count
 
     def _write_new(self, bucket: int, incoming: Incoming, inserts: Rows, routing: _Routing) -> None:
-        """Write a new file group, one for each partition of the rows."""
+        """Write one new file group for each partition of the rows."""
         names, codes = incoming.partitions.dictionary.to_pylist(), np.asarray(incoming.partitions.indices)
         for code, name in enumerate(names):
             here = inserts if len(names) == 1 else inserts[codes[inserts] == code]
@@ -170,7 +170,7 @@ class BucketWriter:
         self._write_works(works, incoming)
 
     def _with_origins(self, work: FileGroupWork, incoming: Incoming, origins: Rows) -> FileGroupWork:
-        """The work with the stored rows of those that move to its partition."""
+        """The work, with the stored rows of incoming rows that move to its partition."""
         found = []
         for number in np.unique(origins[work.inserts]).tolist():
             if number >= 0:
@@ -198,7 +198,7 @@ class BucketWriter:
         return look_up(self._plan, slice_, keys)
 
     def _stale(self, slice_: FileSlice, incoming: Incoming, lost: Rows, moved: Flags) -> Rows:
-        """Rows to insert into the slice, of those whose key it does not hold.
+        """The rows to insert into the slice, among rows whose key it does not hold.
 
         Raises:
             CommitError: the rows were routed by the slice's stored keys.
@@ -212,7 +212,7 @@ class BucketWriter:
         """The error of rows whose slice could not be found, because files could not be read.
 
         Raises:
-            HudiError: they still cannot be read.
+            HudiError: the files still cannot be read.
         """
         rows = np.arange(incoming.count, dtype=np.int64)
         if self._plan.index.uses_records:

@@ -74,7 +74,7 @@ class TableSession:
         self.last_write: Completed | None = None
         """The last write that this call completed."""
         self.may_lack_bodies = False
-        """Whether completed writes may have lost their bodies: the call is to undo them."""
+        """Whether completed writes may lack their bodies: this call is about to undo them."""
         self.is_recovered = False
         """Whether failed writes were rolled back since the lock was acquired."""
 
@@ -158,7 +158,7 @@ class TableSession:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Listeners that the options, the backend and the application ask for."""
-        if self.is_private:  # its phases are those of the call that made it
+        if self.is_private:  # its phases belong to the call that created it
             return ()
         if self._listeners is None:
             found = self.backend.listeners
@@ -209,7 +209,7 @@ class TableSession:
 
     @contextlib.contextmanager
     def keeping_turn(self) -> Iterator[None]:
-        """Keep the lock of a :meth:`turn` in the block until the end of the block."""
+        """Keep the lock of a :meth:`turn` that ends within the block until the block ends."""
         with contextlib.ExitStack() as kept:
             self._kept = kept
             try:
@@ -258,7 +258,7 @@ class TableSession:
         """
         if self._held is not None:
             self._held.take_again()
-        self._clock_lock = None  # later times follow those of writers that had the lock meanwhile
+        self._clock_lock = None  # later times are after the times of writers that held the lock meanwhile
         self.is_recovered = False
         self.changed()
 
@@ -270,7 +270,7 @@ class TableSession:
             path: of the lock file, relative to the table.
 
         Raises:
-            LockTimeoutError: another process held it for longer than the options wait.
+            LockTimeoutError: another process held it for longer than the options allow.
             ServiceTakenError: another process holds it, within :meth:`without_waiting`.
         """
         with contextlib.ExitStack() as held:
@@ -344,7 +344,7 @@ class TableSession:
 
 _TABLES = 4
 _CACHED_BYTES = 128 << 20
-"""Of decompressed HFile blocks, for all tables together, but for the last one."""
+"""Maximum bytes of decompressed HFile blocks of all kept tables; the last table is kept at any size."""
 _LOCK = new_lock()
 _STATES: OrderedDict[str, TableState] = OrderedDict()
 """By folder of the table; the most recently used one is the last."""

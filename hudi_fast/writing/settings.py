@@ -1,7 +1,7 @@
 """The typed options of one call, and the one policy for inline services.
 
-``for_write`` is the policy of every write call, ``for_stream`` that of streaming sinks, and ``from_options`` that of
-table services, which run no inline services.
+Write calls use ``for_write``, streaming sinks ``for_stream``, and table services, which run no inline services,
+``from_options``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Settings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> Settings:
-        """Resolve a dictionary of ``hoodie.*`` keys; those of ``hudi-defaults.conf`` fill in what it leaves out.
+        """Resolve a dictionary of ``hoodie.*`` keys; ``hudi-defaults.conf`` supplies missing keys.
 
         Args:
             options: the dictionary.
@@ -114,7 +114,7 @@ class Settings:
     def for_write(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> Settings:
         """The options of a write. A merge-on-read table is compacted after it, unless an option says otherwise.
 
-        The default of every write (``HoodieSparkSqlWriter``, Hudi 1.2.0).
+        Apache Hudi has the same default (``HoodieSparkSqlWriter``, 1.2.0).
 
         Args:
             options: ``hoodie.*`` keys.
@@ -155,9 +155,9 @@ class Settings:
         return self.clustering.inline or (self.is_stream and self.clustering.schedule_inline)
 
     def for_committed_batches(self) -> Settings:
-        """The settings of a stream: what fails after a batch is committed is a warning, and the stream goes on.
+        """The settings of a stream: a failure after the commit of a batch is a warning, and the stream continues.
 
-        A failed batch would be written again, or end the query for nothing.
+        As an error it would make the stream write the batch again, or end the query without need.
         """
         services, sync = replace(self.services, ignore_failures=True), replace(self.sync, ignores_failures=True)
         return replace(self, services=services, sync=sync)

@@ -30,7 +30,7 @@ _LARGE_FILE = 8 << 20
 """In a file of this size or more, rows outweigh the footer and the bloom filter."""
 
 _MORE_FILES = 10
-"""One file in so many may be smaller than the sizes allow, where that spares a shuffle or keeps cores busy."""
+"""One file in this many may be smaller than the sizes allow, if that avoids a shuffle or keeps cores busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def assign_inserts(
 
 
 def most_files(asked: int, partitions: int) -> int:
-    """The number of files that a bulk_insert may write: few more than its size asks for.
+    """The number of files that a bulk_insert may write: slightly more than its size requires.
 
     Args:
         asked: files of the maximum size that hold the rows, each partition by itself.

@@ -31,7 +31,7 @@ __all__ = ["ThreadBackend", "delete_in_threads", "map_in_threads"]
 _MOST_THREADS = 8
 _DELETING_THREADS = 16
 _DELETING_REQUESTS = 4
-"""Requests to an object store at the same time, each for many files: S3 counts each file against its limit."""
+"""Concurrent delete requests to an object store, each for many files: S3 counts each file against its limit."""
 
 _FEW_FILES = 32
 """Fewer files are deleted one after the other: starting threads takes longer."""
@@ -130,7 +130,8 @@ def map_in_threads(
 def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:
     """Delete files; returns for each whether it existed and is deleted. After a storage error the file stays.
 
-    An object store deletes many files in one request and does not tell which ones existed: the answer is True for all.
+    An object store deletes many files in one request and does not report which ones existed: the result is True for
+    all.
     """
     if not storage.has_folders:
         parts = [paths[start : start + DELETED_AT_ONCE] for start in range(0, len(paths), DELETED_AT_ONCE)]
@@ -170,7 +171,7 @@ def _stream_engine(stream: RowStream, settings: SpillSettings) -> PlannedEngine:
 
 
 def _drained(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, each of which is released as soon as the next one is asked for."""
+    """The batches; each one is released as soon as the next one is requested."""
     batches.reverse()
     while batches:
         yield batches.pop()

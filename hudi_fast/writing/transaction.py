@@ -190,7 +190,7 @@ def begin(session: TableSession, operation: str, replaces: bool, requested: str 
 
 
 def _refuse_beside_others(transaction: Transaction) -> None:
-    """Look for others once this write is on the timeline: of two that begin at the same time, one sees the other."""
+    """Check for other writers once this write is on the timeline: if two begin at the same time, one sees the other."""
     session = transaction.session
     found = load_timeline(session.storage, session.state.config)
     others = tuple(one for one in found.instants if one.requested != transaction.instant.requested)
@@ -240,8 +240,10 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
     Raises:
         LockError: the lock was lost. Nothing is visible, and the next holder may be rolling the write back.
         CommitError: it did not become visible.
-        CommitConflictError: another writer, who did not see it, changed the same file groups; it is pending again.
-        CommitStateUnknownError: storage errors hide whether it did, or it did and others may not have seen it.
+        CommitConflictError: another writer changed the same file groups without seeing this write, which is pending
+            again.
+        CommitStateUnknownError: storage errors hide whether it became visible, or it is visible and other writers may
+            not have seen it.
     """
     session, instant = transaction.session, transaction.instant
     storage, state, clock = session.storage, session.state, session.clock
@@ -339,7 +341,7 @@ def undone_on_failure(transaction: Transaction) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _told_if_visible(transaction: Transaction) -> Iterator[None]:
-    """An error after the instant became visible must not say that nothing happened."""
+    """Turn an error into ``PostCommitError`` if the instant is visible: it must not say that nothing happened."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What other writers did while a write had no lock: before it completes, and after it has.
+"""Checks for commits of other writers while a write had no lock, before and after it completes.
 
 ::
 
@@ -12,14 +12,14 @@
                     └─ by a write that may have read it ─► CommitStateUnknownError
 
 A process can be suspended between its check of the lock and the creation of its completed file, for longer than its
-lease. The lock tells so afterwards (:meth:`hudi_fast.locking.table_lock.HeldLock.confirm`). Nobody else can complete a
-write while the timeline is read, because the lock is held again.
+lease. The lock reports this afterwards (:meth:`hudi_fast.locking.table_lock.HeldLock.confirm`). No other writer can
+complete a write while the timeline is read, because the lock is held again.
 
-A reader may have seen rows of a write that is rolled back here, as of every rollback of a completed write. A writer
+A reader may have seen rows of a write that is rolled back here, as with every rollback of a completed write. A writer
 that began after the late completion and completed before the lock was taken again may have changed its files: then
 nothing is rolled back.
 
-Apache Hudi 1.2.0 does not look.
+Apache Hudi 1.2.0 does not check.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["confirm_alone", "refuse_unseen"]
 _COMPACTIONS = ("COMPACT", "LOG_COMPACT")
 _SERVICES = (*_COMPACTIONS, "CLUSTER")
 _SKEW_MS = 2000
-"""How far the clocks of a store and of another machine may be apart."""
+"""Tolerated difference between the clocks of a store and of another machine, in milliseconds."""
 
 
 def refuse_unseen(storage: Storage, config: TableConfig, instant: Instant, known: Timeline) -> None:
@@ -74,14 +74,14 @@ def refuse_unseen(storage: Storage, config: TableConfig, instant: Instant, known
 def confirm_alone(
     session: TableSession, instant: Instant, done: Instant, metadata: CommitMetadata, seen: TableState
 ) -> None:
-    """Make sure right after the completion of a write that no other writer is overwritten by it.
+    """Check right after the completion of a write that it does not overwrite changes of another writer.
 
     Args:
         session: the call; in a section of the lock.
         instant: the write or service, inflight.
         done: the same, completed.
         metadata: its commit metadata.
-        seen: the table as it has seen it.
+        seen: the table state that the write has seen.
 
     Raises:
         CommitConflictError: another writer changed the same file groups, or rolled the write back. It is pending again
@@ -125,7 +125,7 @@ def _take_lock_again(session: TableSession, late: CommitStateUnknownError) -> No
 
 
 def _require_once(session: TableSession, instant: Instant, done: Instant, seen: TableState, now: Timeline) -> None:
-    """Refuse a write that others took for failed and rolled back, or a service that they completed."""
+    """Refuse a write that another process considered failed and rolled back, or a service that it completed."""
     storage, config = session.storage, seen.config
     entries = storage.list_dir(config.timeline_folder)
     is_begun = any(one.name == instant_file_name(instant, config.layout_version) for one in entries)
@@ -157,11 +157,11 @@ def _is_twin(entry: FileStat, config: TableConfig, done: Instant) -> bool:
 
 
 def _is_rival(session: TableSession, seen: TableState, metadata: CommitMetadata, other: Instant) -> bool:
-    """Whether a write that neither saw must not stand beside this one."""
+    """Whether this write conflicts with another one, where neither has seen the other."""
     if metadata.operation_type in _COMPACTIONS and other.action == "deltacommit":
         return False  # it logs beside a compaction
     if metadata.operation_type not in _SERVICES and not session.settings.write.lock.is_shared:
-        return True  # this write counts on being alone: another one may have inserted the same keys
+        return True  # this write assumes that it is alone: another one may have inserted the same keys
     found = read_commit(session.storage, seen.config, other)
     columns = (one.extra_metadata.get("schema") for one in (metadata, found))
     return len({one for one in columns if one}) > 1 or bool(groups_of_commit(metadata) & groups_of_commit(found))

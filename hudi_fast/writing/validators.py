@@ -43,7 +43,7 @@ def validate(session: TableSession, instant: Instant, metadata: CommitMetadata) 
         metadata: its commit metadata.
 
     Raises:
-        ValidationError: one refuses the write.
+        ValidationError: a validator refuses the write.
         ConfigError: a query cannot be answered.
     """
     hooks, state = session.settings.hooks, session.state
@@ -60,7 +60,7 @@ def validate(session: TableSession, instant: Instant, metadata: CommitMetadata) 
 
 
 def scan_or_nothing(state: TableState, like: TableState) -> ds.Dataset:
-    """A scan of a state; no rows, with the columns of another state, if it has no commit."""
+    """A scan of a state; if it has no commit, a scan without rows that has the columns of ``like``."""
     if table_schema(state) is not None:
         return Scan(state)
     return ds.dataset(pa.Table.from_batches([], Scan(like).schema))
@@ -117,7 +117,7 @@ def _few(table: pa.Table) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as Java prints it, as far as Python differs."""
+    """A value as Java prints it, for values that Python prints differently."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return format(value, "f") if isinstance(value, Decimal) else str(value)

@@ -1,4 +1,4 @@
-"""Whole rows for a file group, made of incoming rows and of the stored rows that they change.
+"""Completes the incoming rows of a file group with values of the stored rows that they change.
 
 ::
 
@@ -7,7 +7,7 @@
 
 Only logs of table version 8 and later hold rows with some columns. Everywhere else (base files, logs of version 6,
 tables that merge two rows into one, rows that move to another partition) a partial update writes whole rows. The stored
-rows are those that a reader sees. They are read by number where a slice has no log, and by key where it has one.
+rows are the rows that a reader sees. They are read by number where a slice has no log, and by key where it has one.
 
 Source: ``HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded``, Hudi 1.2.0, for rows that move.
 """
@@ -105,7 +105,7 @@ def _refuse_deleted(plan: WritePlan, work: FileGroupWork, part: Incoming, number
 
 
 def _completed(plan: WritePlan, rows: pa.Table, stored: pa.Table, number: Rows) -> pa.Table:
-    """Whole rows: the columns of ``rows``, and those that they lack of the stored row with a number in ``stored``."""
+    """Whole rows: the columns of ``rows``, and the missing columns from row ``number`` of ``stored``."""
     where = pa.array(number, mask=number < 0)
     schema = replace(plan, partial=None).row_schema
     columns = [
@@ -116,11 +116,11 @@ def _completed(plan: WritePlan, rows: pa.Table, stored: pa.Table, number: Rows) 
 
 
 def _blended(plan: WritePlan, work: FileGroupWork, rows: pa.Table, stored: pa.Table, number: Rows) -> pa.Table:
-    """Rows in which those from other partitions are merged with the stored ones, over which they win."""
+    """The rows; rows from other partitions are merged with their stored rows, over which they win."""
     arrived = np.arange(len(number)) >= len(work.incoming_rows)
     here = np.flatnonzero(arrived & (number >= 0))
     newer = gather(rows, here)
-    own = [name for name in rows.column_names if name != OPERATION_FIELD]  # of the newer row, as the meta columns
+    own = [name for name in rows.column_names if name != OPERATION_FIELD]  # the newer row's, like the meta columns
     older = gather(stored.select(own), number[here])
     blended, _ = fill_gaps(plan.rules, older.cast(newer.select(own).schema), newer.select(own), None)
     made = dict(zip(own, blended.columns, strict=True))
@@ -146,7 +146,7 @@ def _blended(plan: WritePlan, work: FileGroupWork, rows: pa.Table, stored: pa.Ta
 def _stored_rows(
     plan: WritePlan, work: FileGroupWork, part: Incoming, columns: pa.Schema, *, with_updates: bool
 ) -> tuple[pa.Table, Rows]:
-    """Stored rows that the rows of a file group change, and for each of its rows the number of one of them, or -1.
+    """The stored rows that rows of a file group change, and for each of its rows the number of its stored row, or -1.
 
     Args:
         plan: the write.
@@ -211,7 +211,7 @@ def _by_key(plan: WritePlan, slice_: FileSlice, keys: pa.Array, columns: pa.Sche
 
 
 def _scan(plan: WritePlan, columns: pa.Schema) -> SliceScan:
-    """Reads ``columns`` and those of the key."""
+    """A scan of ``columns`` and of the key columns."""
     names = [RECORD_KEY] if plan.stored_key_config is None else plan.stored_key_config.record_key_fields
     more = dict.fromkeys(name.split(".")[0] for name in names)
     known = {field.name: field for field in plan.file_schema}

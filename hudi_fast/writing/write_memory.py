@@ -1,4 +1,4 @@
-"""What this process knows about the writes that it takes part in, so that it does not ask storage for each file.
+"""Remembers facts about the writes of this process, so that it need not ask storage for each file.
 
 A process keeps the knowledge of its last few writes, by table and instant; all tasks of a write in one process share
 it. Thread-safe.

@@ -135,7 +135,7 @@ def require_no_conflicts(
     """
     _require_what_it_saw(instant, pinned, now)
     _require_its_slices(instant, metadata, pinned, now)
-    if plan.operation != "bulk_insert":  # which reads no stored rows
+    if plan.operation != "bulk_insert":  # a bulk insert reads no stored rows
         _require_what_it_listed(instant, pinned, now)
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
     if options.lock.mode == _NON_BLOCKING and plan.committed_as in _LOGGED and not plan.is_dml:
@@ -235,14 +235,18 @@ def _writes(timeline: Timeline, is_mor: bool) -> frozenset[str]:
 
 # ---- the schema of a commit when other writers evolved the table since it began
 #
-# With S0 the table's columns when the write began, S1 its current columns and W those of the write:
+# S0 are the table's columns when the write began, S1 its current columns, and W the columns of the write:
 #
-# =========================================  ================================================================ S1 = S0,
-# or W = S1                         the commit records W W = S0, S1 ≠ S0                            the commit records
-# S1: the write changed no columns W ≠ S1, and a write that began later       the write is refused: the newest commit
-# by requested time defines has completed                              the columns of the table, and this one is not
-# the newest otherwise                                  both changed the columns: the write is refused
-# =========================================  ================================================================
+# The first line that applies decides:
+#
+# ====================================================  ===========================================================
+# W = S1                                                the commit records W
+# W = S0                                                the commit records S1: the write changed no columns
+# S1 = S0, no write that began later has completed      the commit records W
+# S1 = S0                                               refused: the newest commit by requested time defines the
+#                                                       columns of the table, and this commit is not the newest
+# otherwise                                             refused: both writes changed the columns
+# ====================================================  ===========================================================
 #
 # Source: ``SimpleSchemaConflictResolutionStrategy`` (Hudi 1.2.0).
 
@@ -251,8 +255,8 @@ def merged_schema(then: pa.Schema | None, before: Timeline, now: TableState, own
     """The data columns of the table after a write completes; called under the table's lock.
 
     Args:
-        then: data columns of the table that the write was pinned to; None for none yet.
-        before: its timeline.
+        then: data columns of the pinned table; None if it had none yet.
+        before: the pinned timeline.
         now: the current table state.
         own: data columns after the write.
         instant: requested time of the write.

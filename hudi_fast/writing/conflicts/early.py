@@ -101,8 +101,10 @@ def require_no_earlier_writer(
 
 
 def _is_announced(detection: EarlyDetection, storage: Storage, other: str, group: FileGroup) -> bool:
-    """Whether a write has a marker for a file of the file group: names begin with the file id, those of logs after a
-    dot."""
+    """Whether a write has a marker for a file of the file group.
+
+    Names begin with the file id; names of log files begin with a dot and the file id.
+    """
     partition, file_id = group
     start = file_id[:_BUCKET_DIGITS] if detection.by_bucket else f"{file_id}_"
     return any(name.removeprefix(".").startswith(start) for name in marked_in_partition(storage, other, partition))

@@ -3,9 +3,9 @@
 =======================================  ====================================================
 instant                                  its file groups
 =======================================  ====================================================
-completed write, compaction, clustering  those of its write stats, and those that it replaced
-pending compaction or clustering         those of its plan in the requested file, inflight or not
-pending replace commit without a plan    those of its inflight file, if it names any
+completed write, compaction, clustering  groups in its write stats, and replaced groups
+pending compaction or clustering         groups in the plan of its requested file, inflight or not
+pending replace commit without a plan    groups in its inflight file, if it names any
 =======================================  ====================================================
 
 Source: ``ConcurrentOperation`` (Hudi 1.2.0).

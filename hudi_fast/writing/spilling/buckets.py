@@ -74,7 +74,7 @@ def write_buckets(plan: WritePlan, rows: Buckets, settings: SpillSettings, first
             stats = writer.stats
         else:
             stats = _write_hashed(plan, bucket, collected, token)
-        del collected  # the rows of the next bucket come now
+        del collected  # free these rows before the next bucket is collected
         return_freed_bytes(sizes[number])
         return stats
 

@@ -119,7 +119,7 @@ class SpillingEngine:
             self._spilled.file.close()
 
     def _prepare_partitions(self, plan: WritePlan) -> None:
-        """Only the different values of the partition columns are needed."""
+        """Prepare the partitions of a write that only needs the distinct values of the partition columns."""
         if self._partitions is None:
             wanted = {name.split(".")[0] for name in plan.key_config.partition_fields}
             names = [name for name in self._rows.schema.names if name in wanted]
@@ -165,7 +165,7 @@ def _lookup_pool(plan: WritePlan) -> ThreadPool:
 
 
 def _with_measured_size(plan: WritePlan, spilled: SpilledRows) -> WritePlan:
-    """The plan with the size of a stored row, measured on some rows if nothing tells it."""
+    """The plan with the size of a stored row, estimated from a sample when unknown."""
     largest = max(spilled.partitions.values(), default=0)
     if not needs_row_size(plan, largest):
         return plan
@@ -177,7 +177,8 @@ def _with_measured_size(plan: WritePlan, spilled: SpilledRows) -> WritePlan:
 #
 # Rows come split by a hash of their key. All rows with one key are combined, looked up in all partitions and compared
 # with the stored row in one part, as in a write of rows in memory. A row whose key moves to another partition is sent
-# to two file groups: the old one deletes it. Tables whose rows blend are not written so: one row of each key goes on.
+# to two file groups: the old one deletes it. Tables whose rows blend are not written in this way, because only one row
+# of each key is kept.
 
 
 Numbers = npt.NDArray[np.int64]

@@ -52,11 +52,11 @@ __all__ = ["cut_inserts", "deal_inserts", "split_partition"]
 Numbers = npt.NDArray[np.int64]
 
 _SHARES = 16
-"""Rows of a file with new rows come from about so many parts by the hash of the key: files differ in size by one."""
+"""Approximate number of parts, by the hash of the key, in a file with new rows. Files differ in size by one part."""
 
 _MOST_PARTS = 2048
 _KEY_BYTES = 64
-"""Memory of a key that is looked up, beside its text: hash table, numbers of rows."""
+"""Bytes of memory per key that is looked up, in addition to its text: hash table, numbers of rows."""
 
 _SAMPLED = 1000
 """Sampled rows of each range of a sorted bulk insert."""
@@ -128,7 +128,7 @@ class _Known:
 
 
 def _lookups(plan: WritePlan, rows: Piece, count: int, settings: SpillSettings) -> Iterator[tuple[int, int]]:
-    """First and last-plus-one row of each lookup: as many rows as have keys, with a hash table, in a part of memory."""
+    """The first row of each lookup, and the row after its last: its keys and hash table fit into ``part_bytes``."""
     sample = next(iter(rows.file.read(rows.number, columns=_key_columns(plan))))
     keys = record_keys(plan.key_config, sample)
     most = max(1, int(settings.part_bytes / (_KEY_BYTES + keys.nbytes / len(keys))))

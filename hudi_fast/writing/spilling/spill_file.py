@@ -5,8 +5,8 @@
     add(rows, numbers) ─► some rows in memory ─► sorted by number ─► one compressed segment for each number
     read(number)       ─► its segments, in the order in which the rows were added
 
-The file has no name where the system allows it: nobody else can open it, and it ends with the process, even a killed
-one.
+Where the system allows it, the file has no name: no other process can open it, and it disappears when the process ends,
+even if it is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COMPRESSION = "lz4"
 class SpillSettings:
     """Memory and folder of a write that is larger than memory.
 
-    The other sizes are shares of the memory: steps of the write hold several of them at a time, and copies.
+    The other sizes are shares of the memory, because steps of the write hold several parts at a time, and copies.
 
     Attributes:
         memory: Arrow bytes that all rows in memory may have.
@@ -116,7 +116,7 @@ class SpillFile:
 
         Args:
             rows: n rows, with the columns of all others.
-            numbers: int[n], the number of each.
+            numbers: int[n], the number of each row.
 
         Raises:
             CommitError: the file cannot be written.
@@ -160,9 +160,9 @@ class SpillFile:
         """The rows with a number, in the order in which they were added.
 
         Args:
-            number: of the rows.
-            start: the first of them.
-            end: the row after the last of them; None for all.
+            number: number of the rows.
+            start: position of the first row.
+            end: position after the last row; None for all.
             columns: names of the columns, in any order; None for all.
 
         Raises:
@@ -240,7 +240,7 @@ class SpillFile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a :class:`SpillFile`: those with a number, from ``start`` to the one before ``end``."""
+    """Some rows of a :class:`SpillFile`: of the rows with a number, from ``start`` to the one before ``end``."""
 
     file: SpillFile
     number: int
@@ -253,7 +253,7 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """About the Arrow bytes of the rows."""
+        """Approximate Arrow bytes of the rows."""
         count = self.file.count(self.number)
         end = count if self.end is None else self.end
         return self.file.size(self.number) * (end - self.start) // max(1, count)

@@ -25,7 +25,7 @@ __all__ = ["SpilledRows", "chunks_of", "hashed", "spill_rows", "splits_by_key"]
 _HASH_PARTS = 256
 _BATCH_ROWS = 1 << 18
 _RETURNED = 1 << 29
-"""After so many bytes freed memory returns to the operating system."""
+"""Bytes after which freed memory is returned to the operating system."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SpilledRows:
         return sum(self.file.size(number) for number in self.file.numbers())
 
     def groups(self, most_bytes: int) -> Iterator[list[int]]:
-        """Numbers of the file whose rows together have at most so many bytes; a larger one is alone."""
+        """Numbers of the file, grouped so that their rows have at most ``most_bytes``; a larger one is alone."""
         group, size = list[int](), 0
         for number in self.file.numbers():
             more = self.file.size(number)
@@ -66,7 +66,7 @@ class SpilledRows:
 
 
 def splits_by_key(plan: WritePlan) -> bool:
-    """Whether rows with one key must be in one part, whichever their partitions are."""
+    """Whether rows with one key must be in one part, whatever their partitions."""
     return plan.index.is_global and plan.operation in ("upsert", "delete")
 
 
@@ -115,7 +115,7 @@ def hashed(keys: pa.Array, parts: int) -> npt.NDArray[np.int64]:
 
     Args:
         keys: string[n], no nulls.
-        parts: how many numbers there are.
+        parts: number of parts.
     """
     buffers = varlen_buffers(keys)
     codes = np.empty(len(keys), dtype=np.uint64)
@@ -124,7 +124,7 @@ def hashed(keys: pa.Array, parts: int) -> npt.NDArray[np.int64]:
 
 
 def chunks_of(pieces: Iterable[Piece], most_bytes: int) -> Iterator[pa.Table]:
-    """Rows of some pieces in tables of about so many bytes, each column in one chunk."""
+    """Rows of some pieces in tables of about ``most_bytes``, each column in one chunk."""
     batches, size = list[pa.RecordBatch](), 0
     for piece in pieces:
         for batch in _cut(piece.batches(), most_bytes):
@@ -138,7 +138,7 @@ def chunks_of(pieces: Iterable[Piece], most_bytes: int) -> Iterator[pa.Table]:
 
 
 def _cut(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Batches with at most so many bytes and :data:`_BATCH_ROWS` rows; empty ones are dropped."""
+    """Batches with at most ``most_bytes`` and :data:`_BATCH_ROWS` rows; empty ones are dropped."""
     for batch in batches:
         most = min(_BATCH_ROWS, max(1, int(batch.num_rows * most_bytes / max(1, batch.nbytes))))
         for start in range(0, batch.num_rows, most):
