@@ -48,7 +48,7 @@ def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
 
 
 def open_file(storage: Storage, path: str, size: int | None = None) -> BaseFileReader:
-    """Open a base file as it is stored, without the source file of a skeleton.
+    """Open a base file with its stored columns, without the source file of a skeleton.
 
     Args:
         storage: storage of the file.
@@ -58,7 +58,7 @@ def open_file(storage: Storage, path: str, size: int | None = None) -> BaseFileR
     Raises:
         CorruptTableError: the file is missing, truncated, or not of that format.
         ConfigError: the package that reads Lance is not installed.
-        UnsupportedFeatureError: a feature of the format that hudi_fast does not have.
+        UnsupportedFeatureError: the file uses a feature of its format that hudi_fast does not support.
     """
     extension = path.rpartition(".")[2]
     # Few tables need the other readers, and loading them slows the first read of a process.

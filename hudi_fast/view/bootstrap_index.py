@@ -8,8 +8,8 @@ meta columns only, one per source file, row by row. The index maps them to sourc
     .fileids      part=<partition path>;fileid=<file id>   -> the file of one file group
 
 Values are Avro container files of one record. The index is written once, before the bootstrap is committed, and never
-changed. A file group is a skeleton while its base file is that of :data:`METADATA_BOOTSTRAP_INSTANT`: any later write
-to the group creates a complete base file.
+changed. A file group is a skeleton while its base file has the instant :data:`METADATA_BOOTSTRAP_INSTANT`: any later
+write to the group creates a complete base file.
 
 If the source folder was moved, ``hoodie.bootstrap.base.path`` gives its new location.
 
@@ -134,7 +134,7 @@ def read_sources(storage: Storage, config: TableConfig) -> dict[tuple[str, str],
 
 
 def write_bootstrap_index(storage: Storage, base_path: str, sources: Iterable[SourceFile], now_ms: int) -> None:
-    """Write both parts of the index, replacing those of an earlier attempt.
+    """Write both parts of the index, replacing files of an earlier attempt.
 
     ``base_path`` is the bootstrapped folder, ``sources`` has every file that gets a skeleton, ``now_ms`` is in
     milliseconds since the epoch.

@@ -1,4 +1,4 @@
-"""Find files of a pinned view that a later clean has deleted.
+"""Finds files of a pinned view that a later clean has deleted.
 
 ::
 

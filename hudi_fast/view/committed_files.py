@@ -1,8 +1,8 @@
 """Lists folders without the base files that no commit names.
 
-A task attempt may write its file after its write has completed without it: a stopped executor that goes on, or a
+A task attempt may write its file after its write has completed without it: on an executor that was suspended, or as a
 speculative attempt. It deletes the file again, unless it is killed before. The metadata table never lists such a file;
-a listing of folders takes it for a part of the commit whose instant is in its name.
+a folder listing attributes it to the commit whose instant is in its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CommittedFiles:
     """Lists folders without base files that their commit does not name.
 
     Attributes:
-        names: of the files of each write whose commit metadata is known, by requested time.
+        names: file names of each write whose commit metadata is known, by requested time.
     """
 
     lister: StorageLister

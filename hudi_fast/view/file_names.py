@@ -98,7 +98,7 @@ def base_file_name(file_id: str, write_token: str, instant: str, extension: str 
 
 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:
-    """The name of a log file; ``instant`` is that of its slice before table version 8, that of its write since."""
+    """The name of a log file; ``instant`` is the slice's before table version 8, the write's from then on."""
     return f".{file_id}_{instant}.log.{version}_{write_token}"
 
 
@@ -108,13 +108,13 @@ def log_order(log: LogFile) -> tuple[str, int, str]:
 
 
 def parse_base_file(entry: FileStat) -> BaseFile | None:
-    """``entry`` as a base file; None when its name is not that of one."""
+    """``entry`` as a base file; None when it does not have the name of a base file."""
     match = _BASE.match(entry.name)
     return None if match is None else BaseFile(entry.path, match[1], match[2], match[3], entry.size)
 
 
 def parse_log_file(entry: FileStat) -> LogFile | None:
-    """``entry`` as a log file; None when its name is not that of one."""
+    """``entry`` as a log file; None when it does not have the name of a log file."""
     match = _LOG.match(entry.name)
     if match is None:
         return None

@@ -2,7 +2,7 @@
 
 ::
 
-    files of a partition ─► those of completed writes, with change logs ─► per file group: its slices, newest first
+    files of a partition ─► files of completed writes, with change logs ─► per file group: its slices, newest first
 
 Log files are assigned to slices as in :mod:`hudi_fast.view.slices`, so queries and cleans agree. Includes file groups
 that a replace commit replaced. Pure in the view and in its lister's answers.
@@ -93,7 +93,7 @@ def _slices(
     logs: list[LogFile],
     completions: dict[str, str],
 ) -> list[PastSlice]:
-    """The slices of a group, newest first, including those of incomplete writes."""
+    """The slices of a group, newest first, including slices of incomplete writes."""
     pending = _pending(view, partition, file_id)
     if not logs and pending is None:
         return [PastSlice(begins, tuple(bases[begins])) for begins in sorted(bases, reverse=True)]

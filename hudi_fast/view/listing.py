@@ -1,6 +1,6 @@
 """List the partitions of a table and their files.
 
-All code finds data files through a :class:`Lister`. Those in this module list folders;
+All code finds data files through a :class:`Lister`. The listers in this module list folders;
 :class:`hudi_fast.metadata_table.lister.MetadataLister` reads the table's metadata table.
 """
 
@@ -40,7 +40,7 @@ class Lister(Protocol):
         ...
 
     def expect(self, partitions: Sequence[str]) -> None:
-        """Announce that the files of these partitions will be asked for, so that they can be read together."""
+        """Announce that the files of these partitions will be requested, so that they can be read together."""
         ...
 
 
@@ -75,7 +75,7 @@ class StorageLister:
 
 @dataclass(frozen=True, slots=True)
 class WithFiles:
-    """Adds files to those of another lister.
+    """Adds files to the files of another lister.
 
     Attributes:
         added: files by partition path; they replace files of the same name.

@@ -1,4 +1,4 @@
-"""Finds log files into which a write has put new keys, so that the base file of their slice may lack these keys.
+"""Finds log files with new keys, which the base file of their slice may lack.
 
 Spark writers of Apache Hudi insert into base files, unless the index of the write can find keys in log files. Flink
 writers, and Spark writers with such an index, append new keys to the logs of small file groups. A later write with
@@ -44,7 +44,7 @@ class LoggedInserts:
     _names: _Names = field(default_factory=_Names, repr=False, compare=False)
 
     def among(self, timeline: Timeline, base: BaseFile, logs: tuple[LogFile, ...]) -> tuple[LogFile, ...]:
-        """The log files that may hold new keys: those with inserts, and those whose delta commit is archived.
+        """The log files that may hold new keys: they have inserts, or their delta commit is archived.
 
         Args:
             timeline: the pinned timeline.
@@ -62,7 +62,7 @@ class LoggedInserts:
         )
 
     def _writers(self, timeline: Timeline, base: BaseFile, log: LogFile) -> list[Instant]:
-        """The delta commits that may have written a log file: before table version 8 its name does not tell."""
+        """The delta commits that may have written a log file: before table version 8 it does not name its writer."""
         if self.config.layout_version < 2:
             return [one for one in timeline.writes() if one.action == "deltacommit" and one.requested > base.instant]
         instant = timeline.find(log.instant)

@@ -1,13 +1,13 @@
-"""Finds what completed writes have written and a machine or a store has lost: empty bodies, empty or cut files.
+"""Finds content of completed writes that a machine or a store has lost: empty bodies, empty or cut files.
 
 ::
 
     a completed write without a body ──────────────► its files are unknown: no state is opened that needs it
-    a data file without content, a log that is cut ─► does a completed write say more of it? then rows are lost
+    a data file without content, a log that is cut ─► does a completed write record more content? then rows are lost
 
 A file system keeps the name of a file before its content, so a loss of power leaves files that are empty or end early.
-Apache Hudi takes an empty body for a write without files, and passes over a log block that is cut (a writer may have
-died before its write completed): rows of completed writes then disappear without an error. Sources:
+Apache Hudi reads an empty body as a write without files, and skips a log block that is cut (a writer may have died
+before its write completed): rows of completed writes then disappear without an error. Sources:
 CommitMetadataSerDeV1/V2, HoodieLogFileReader#createCorruptBlock, releases 0.15.0 and 1.2.0.
 """
 
@@ -50,7 +50,7 @@ def require_bodies(storage: Storage, timeline: Timeline, as_of: str | None = Non
 def require_content(
     storage: Storage, timeline: Timeline, path: str, first: str, blocks: Collection[str] | None = None
 ) -> None:
-    """Check a data file that is empty or cut: whether a completed write of the active timeline says more of it.
+    """Check that no completed write of the active timeline records more content of a data file that is empty or cut.
 
     Args:
         storage: of the table.
@@ -77,7 +77,7 @@ def require_content(
 
 
 def written_sizes(commits: Iterable[tuple[Instant, CommitMetadata]]) -> dict[str, tuple[Instant, int]]:
-    """The least size of each data file that completed writes name, with the write that says so."""
+    """The minimum size of each data file that completed writes name, with the write that recorded it."""
     sizes: dict[str, tuple[Instant, int]] = {}
     for instant, commit in commits:
         for stat in commit.write_stats():
@@ -89,14 +89,14 @@ def written_sizes(commits: Iterable[tuple[Instant, CommitMetadata]]) -> dict[str
 def writes_of(
     storage: Storage, timeline: Timeline, path: str, first: str, besides: Collection[str] = ()
 ) -> Iterator[tuple[Instant, WriteStat]]:
-    """Completed writes of the active timeline that name a file, with what they say of it; reads their bodies.
+    """Completed writes of the active timeline that name a file, with its write statistics; reads their bodies.
 
     Args:
         storage: of the table.
         timeline: its active timeline.
         path: of the file.
         first: the instant in its name: no earlier write has written to it; empty to look at all writes.
-        besides: requested times of writes that are not looked at.
+        besides: requested times of writes to skip.
     """
     for instant in timeline.writes():
         if instant.requested < first or instant.requested in besides or instant.file_name is None:

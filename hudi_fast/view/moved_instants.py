@@ -8,8 +8,8 @@
 
 Apache Hudi moves the files of the timeline one by one before it changes the properties. Reading or changing such a
 table would lose rows, and the files that look like leftovers would be their only record. An instant whose completed
-file was moved before its others looks like a failed write: if Apache Hudi 1.2.0 is told to try again, it first rolls it
-back, and its rows are lost. Source: SevenToEightUpgradeHandler, UpgradeDowngrade#run.
+file was moved before its other files looks like a failed write: if Apache Hudi 1.2.0 tries the change again, it first
+rolls this instant back, and its rows are lost. Source: SevenToEightUpgradeHandler, UpgradeDowngrade#run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["moved_away", "require_whole"]
 
 
 def require_whole(state: TableState) -> None:
-    """Check that a table before version 8 has its whole timeline; free unless it has the folder of version 8, too.
+    """Check that a table before version 8 has its whole timeline; costs nothing unless the folder of version 8 exists.
 
     Args:
         state: the table.
@@ -56,7 +56,7 @@ def moved_away(storage: Storage, config: TableConfig) -> tuple[Instant, ...]:
         config: its configuration.
 
     Returns:
-        Those that the table's timelines lack, or have in an earlier state; empty if they have all completed writes.
+        Instants that the table's timelines lack, or have in an earlier state; empty if they have all completed writes.
     """
     other = other_layout(config, storage.uri)
     there = load_timeline(storage, other)

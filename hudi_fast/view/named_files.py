@@ -2,12 +2,12 @@
 
 ::
 
-    a body from the timeline ─► decode_... ─► checked_... ─► the same plan: all that it names is data of the table
+    a body from the timeline ─► decode_... ─► checked_... ─► the same plan: it names only data of the table
 
-A table is untrusted, and what a plan names is read, or deleted. So each plan passes one of these functions right after
-it was decoded. What it names must be base and log files of the partition that it says, below the table's base path;
-partitions outside ``.hoodie``; instants of a known action. The storage refuses paths that lead out of the table a
-second time, and links.
+A table is untrusted, and services read or delete the files that a plan names. So one of these functions checks each
+plan right after it is decoded. A plan may only name base and log files of the given partition, below the table's base
+path; partitions outside ``.hoodie``; and instants of a known action. In addition the storage refuses links, and paths
+that lead out of the table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
-"""Ranges of consistent hashing, with a folder for each partition: writes make these files like files of data."""
+"""Ranges of consistent hashing, with a folder for each partition: writes create these files like data files."""
 
 _RANGES = re.compile(r"\d+\.(?:hashing_meta|commit)", re.ASCII)
 _ACTIONS = frozenset(
@@ -45,7 +45,7 @@ _ACTIONS = frozenset(
 
 
 def is_data_file(path: str) -> bool:
-    """Whether a path, relative to a table, is that of a base or log file outside ``.hoodie``, or of bucket ranges."""
+    """Whether a path, relative to a table, names a base or log file outside ``.hoodie``, or bucket ranges."""
     entry, (folder, _, name) = FileStat(path, 0, 0, False), path.rpartition("/")
     if folder.startswith(HASHING_FOLDER):
         is_data = _RANGES.fullmatch(name) is not None
@@ -55,7 +55,7 @@ def is_data_file(path: str) -> bool:
 
 
 def relative_path(storage: Storage, path: str, where: str | None = None) -> str:
-    """A file that a plan names, relative to the table: plans name files by absolute path, with or without a scheme.
+    """The path, relative to the table, of a file in a plan: plans use absolute paths, with or without a scheme.
 
     Args:
         storage: the table's storage.
@@ -77,16 +77,16 @@ def relative_path(storage: Storage, path: str, where: str | None = None) -> str:
 
 
 def named_file(storage: Storage, path: str, where: str, partition: str | None = None) -> str:
-    """Return ``path``, which is relative to the table, if it is that of a base or log file.
+    """Return ``path``, which is relative to the table, if it names a base or log file.
 
     Args:
         storage: the table's storage.
         path: a file that metadata, a marker or a plan names.
         where: file that names it, for messages.
-        partition: that it must be in; None for any.
+        partition: partition path that it must be in; None for any.
 
     Raises:
-        CorruptTableError: it is something else.
+        CorruptTableError: it names another file.
     """
     if not is_data_file(path) or partition not in (None, path.rpartition("/")[0]):
         expected = "a partition" if partition is None else f"the partition {partition!r}"
@@ -155,7 +155,7 @@ def checked_compaction(storage: Storage, plan: CompactionPlan, where: str) -> Co
 
 
 def checked_clustering(storage: Storage, plan: ClusteringPlan, where: str) -> ClusteringPlan:
-    """Return the plan of a clustering if it names partitions, and data files in whichever spelling of the base path.
+    """Return the plan of a clustering if it names partitions, and data files in any spelling of the base path.
 
     Raises:
         CorruptTableError: it names something else.
@@ -197,7 +197,7 @@ def _require_partitions(storage: Storage, partitions: Iterable[str], where: str)
 
 
 def _fault_of_partition(path: str) -> str | None:
-    """Why a path is not that of a partition, or of the ranges of one."""
+    """Why a path does not name a partition or its bucket ranges."""
     if path == HASHING_FOLDER or path.startswith(f"{HASHING_FOLDER}/"):
         path = path[len(HASHING_FOLDER) + 1 :]
     return "lies in .hoodie" if ".hoodie" in path.split("/") else fault_of(path)

@@ -1,6 +1,6 @@
-"""Which files of a table's folder a writer of Hudi made. Everything else in it belongs to somebody else.
+"""Tells files that writers of Hudi create in a table's folder from foreign files, by their names.
 
-Only names tell. They are compared more strictly than by readers, which take ``sales_q1_2023.parquet`` for a base file.
+Names are checked more strictly than by readers, which accept ``sales_q1_2023.parquet`` as a base file.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _TOKEN = r"\d+-\d+-\d+"
 _BASE = re.compile(rf"[^.].*_{_TOKEN}_(?:\d{{14}}|\d{{17}})\.(?:parquet|orc|hfile|lance)", re.DOTALL)
 _LOG = re.compile(rf"\..+_(?:\d{{14}}|\d{{17}})\.log\.\d+(?:_{_TOKEN}(?:\.cdc)?)?", re.DOTALL)
 _MARKER = re.compile(r"\.hoodie_partition_metadata(?:_\d+)?(?:\.parquet|\.orc)?")
-"""With a number while Apache Hudi writes it (``HoodiePartitionMetadata``, 1.2.0)."""
+"""The name has a number while Apache Hudi writes the file (``HoodiePartitionMetadata``, 1.2.0)."""
 
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{32}\.tmp", re.DOTALL)
 _CHECKSUM = re.compile(r"\.(.+)\.crc", re.DOTALL)
 
 _NAMED = 3
-"""A message names so many files."""
+"""Maximum number of files that a message names."""
 
 
 def is_own_file(name: str) -> bool:
@@ -58,15 +58,15 @@ def _is_foreign(entry: FileStat) -> bool:
 
 
 def require_own_files(storage: Storage, deletes_others: bool, doing: str) -> None:
-    """Refuse to delete a table's folder that holds files of others.
+    """Refuse to delete a table's folder that holds foreign files.
 
     Args:
         storage: the table's storage.
-        deletes_others: whether the caller said that they may be deleted, too.
-        doing: what would delete them, as the subject of a sentence.
+        deletes_others: whether the caller allows deleting them, too.
+        doing: the operation that would delete them, as the subject of a sentence.
 
     Raises:
-        ConfigError: the folder holds other files.
+        ConfigError: the folder holds foreign files.
         CorruptTableError: an entry is neither a file nor a folder.
     """
     if deletes_others:

@@ -1,12 +1,12 @@
-"""File slices of the past as the plans of completed services list them, for tables that were downgraded to version 6.
+"""Past file slices, from the plans of completed services, for tables that were downgraded to version 6.
 
 ::
 
     time of a query ─► group: first base file after it, or the replace commit after it ─► its plan ─► files of the slice
 
-Since table version 8 a log file is named after the delta commit that wrote it, before after its slice. A downgrade
-merges the newest slices and leaves older log files as they are, so version 6 cannot tell their slices by their names.
-The plan of the compaction or clustering that ended a slice lists its files.
+Since table version 8 a log file is named after the delta commit that wrote it; before, after its slice. A downgrade
+merges the newest slices and does not rename older log files, so in version 6 their names do not give their slices. The
+plan of the compaction or clustering that ended a slice lists its files.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class RenamedBase(BaseFileReader):
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all stored rows before compression, about."""
+        """Approximate bytes of all stored rows before compression."""
         return self._stored.stored_bytes
 
     @property
@@ -96,7 +96,7 @@ class RenamedBase(BaseFileReader):
         return self._stored.row_group_rows()
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
-        """Whole columns, or those of some row groups."""
+        """Columns of all rows, or of the rows in some row groups."""
         plan = self._part(columns)
         return plan.apply(self._stored.read(plan.source.names, row_groups))
 

@@ -5,7 +5,7 @@
     .hoodie/.schema ─► schema commits of completed writes ─► the newest, which holds all versions ─► SchemaHistory
 
 Most tables have no such folder: their columns are identified by name. A schema commit has the requested time of its
-write or ALTER and is valid if that is complete: rolling back a write rolls back its schema.
+write or ALTER and is valid if this instant is complete: rolling back a write rolls back its schema.
 
 Source: ``FileBasedInternalSchemaStorageManager`` (Hudi 1.2.0).
 """
@@ -63,8 +63,8 @@ def load_history(
 def newest_schema_commit(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
     """The path of the newest schema commit of a completed write; None when there is none.
 
-    One of an archived write is used only if the active timeline has none. Hudi reads the active timeline only, but all
-    later commits may be of a writer that does not maintain the history.
+    The schema commit of an archived write is used only if the active timeline has none. Hudi reads the active timeline
+    only, but a writer that does not maintain the history may have made all later commits.
     """
     commits = schema_commits(storage, config.layout_version)
     complete = {instant.requested for instant in timeline.writes()}

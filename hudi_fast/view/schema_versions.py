@@ -50,7 +50,7 @@ def schema_versions(state: TableState) -> pa.Table:
 def schema_changes(state: TableState) -> pa.Table:
     """One row per column that a version changed: version, change, column, before, after.
 
-    ``column`` is its dotted name in that version; of a dropped column, in the version before.
+    ``column`` is its dotted name in that version; for a dropped column, in the version before.
     """
     versions = () if state.view.history is None else state.view.history.versions
     rows = [row for before, after in pairwise(versions) for row in _changes(before, after)]

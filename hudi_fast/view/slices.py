@@ -125,8 +125,8 @@ def by_partition(
 ) -> Iterator[Found]:
     """The result of ``look`` for each partition, in order; it asks the view for the partition's files.
 
-    The files of all partitions are read together where the lister can. Threads are used where each partition needs
-    storage: without that they would only compete for the interpreter.
+    The files of all partitions are read together if the lister can do so. Threads are used if each partition needs
+    storage requests; otherwise they would only compete for the interpreter.
     """
     view.lister.expect(partitions)
     if len(partitions) > 1 and (view.lister.lists_folders or view.sources is not None):
@@ -245,7 +245,7 @@ def _newest(
     logs: Sequence[LogFile],
     completions: Mapping[str, str],
 ) -> FileSlice | None:
-    """The newest slice of a group; that of a pending compaction includes the slice before."""
+    """The newest slice of a group; the slice of a pending compaction includes the slice before it."""
     pending = view.pending_compactions.get((partition, file_id))
     if pending is None and not logs:
         last = max((one for one in bases if view.as_of is None or one <= view.as_of), default=None)
@@ -274,9 +274,10 @@ def _newest(
 def _planned(
     view: TableView, partition: str, file_id: str, bases: Mapping[str, BaseFile], logs: Sequence[LogFile]
 ) -> PlannedSlice | None:
-    """The slice of an earlier time, from the plan of the service that ended it; None where names of log files tell.
+    """The slice at an earlier time, from the plan of the service that ended it; None where log file names are enough.
 
-    They do not if the table was downgraded later: a log file of before has the name of its write, and not of its slice.
+    Names are not enough if the table was downgraded later: older log files are named after their write, not their
+    slice.
     """
     as_of = view.as_of
     if as_of is None or view.planned is None or all(log.instant in bases for log in logs):
@@ -293,10 +294,10 @@ def _as_planned(
     logs: Sequence[LogFile],
     planned: PlannedSlice,
 ) -> FileSlice | None:
-    """The files of a planned slice that were there at the time of the view; None if the slice began later.
+    """The files of a planned slice that existed at the time of the view; None if the slice began later.
 
     Raises:
-        ConfigError: some of them were cleaned.
+        ConfigError: some of these files were cleaned.
     """
     as_of = view.as_of or ""
     base = next((one for one in bases.values() if one.name == planned.base_file), None)
@@ -318,7 +319,7 @@ def _as_planned(
 
 
 def _require_named_by_slice(view: TableView, partition: str, file_id: str, is_slice: bool) -> None:
-    """Raise for a log file written before a downgrade whose slice no plan tells: its name holds its write."""
+    """Raise for a log file from before a downgrade whose slice is in no plan: its name holds its write only."""
     if view.as_of is not None and view.table_version < _LOGS_NAMED_BY_WRITE and not is_slice:
         raise ConfigError(
             f"The table cannot be read as of {view.as_of}: it was later downgraded to version {view.table_version}, "
@@ -342,7 +343,7 @@ def slice_begin(view: TableView, log: LogFile, slices: Iterable[str], completion
     if completion is None:
         return begins[-1]
     if len(completion) != len(begins[-1]):
-        completion = log.instant  # one of them is not a timestamp: they do not compare
+        completion = log.instant  # one of the two is not a timestamp, so they cannot be compared
     return next((one for one in reversed(begins) if one <= completion), log.instant)
 
 

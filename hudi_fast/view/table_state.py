@@ -47,7 +47,7 @@ __all__ = [
 
 _MORE_LOOKS = 3
 _FILES_OF_A_KEPT_COMMIT = 1000
-"""Up to so many files the decoded commit has about 2 MB."""
+"""A decoded commit with this many files takes about 2 MB."""
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
@@ -168,7 +168,7 @@ def read_commit(storage: Storage, config: TableConfig, instant: Instant) -> Comm
 
 
 def without_large_commit(state: TableState) -> TableState:
-    """The state without its decoded commit if that has many files, for a state that is kept for long."""
+    """The state, without its decoded commit if that has many files; for a state that is kept for a long time."""
     known = state._newest.known
     if known is None or sum(map(len, known[1].partition_to_write_stats.values())) <= _FILES_OF_A_KEPT_COMMIT:
         return state
@@ -206,9 +206,9 @@ def table_schema(state: TableState) -> pa.Schema | None:
 
 
 def _with_present_times(state: TableState, schema: pa.Schema | None) -> pa.Schema | None:
-    """Partition columns of times have their present type in time travel, too.
+    """The schema, in which timestamp partition columns have their current type even in time travel.
 
-    An ``UPDATE`` of Hudi 1.0 makes text of a number that a TIMESTAMP key generator formats.
+    An ``UPDATE`` of Hudi 1.0 turns a number that a TIMESTAMP key generator formats into text.
     """
     names = state.config.timestamp_partition_fields
     if schema is None or state.view.as_of is None or not names:
@@ -237,12 +237,12 @@ def column_defaults(state: TableState) -> dict[str, object]:
 def stores_operations(state: TableState) -> bool:
     """Whether a data file of the newest commit has the column ``_hoodie_operation`` (``TableSchemaResolver``, 1.2.0).
 
-    No property of the table says so. Opens one file; false for a table without files.
+    No property of the table records this. Opens one file; false for a table without files.
     """
     for _, commit in commits_newest_first(state):
         paths = [stat.path for stat in commit.write_stats() if stat.path and stat.file_size]
         for path in paths[:1]:
-            with contextlib.suppress(FileNotFoundError, FileGoneError):  # of a commit that a clean has outlived
+            with contextlib.suppress(FileNotFoundError, FileGoneError):  # a clean has deleted the files of this commit
                 return _has_operations(state.storage, path)
     return False
 
