@@ -7,7 +7,7 @@ daylight saving time, a table written in another zone), the clock returns the ne
 
 Each change of the timeline takes a new time right before it, so the clock also fences these changes: it knows the lock
 that protects them (:meth:`InstantClock.under`) and returns no time after the lock is lost. The check and the creation
-of the file are two steps; :meth:`InstantClock.confirm` looks at the lock once more after the second.
+of the file are two steps; :meth:`InstantClock.confirm` checks the lock again after the second.
 
 Sources: SkewAdjustingTimeGenerator, HoodieInstantTimeGenerator, TransactionManager (Hudi 1.2.0; it fences nothing).
 """
@@ -114,11 +114,11 @@ class InstantClock:
         return given
 
     def completion_time(self, *floors: str | None) -> str:
-        """As :meth:`next_time`, right before the file is created that makes a change visible.
+        """Like :meth:`next_time`, called right before creating the file that makes a change visible.
 
         Raises:
             CorruptTableError: as :meth:`next_time`.
-            LockError: as :meth:`next_time`; every lock is asked, also one whose lease has not ended.
+            LockError: as :meth:`next_time`; every lock provider is asked, even if its lease has not ended.
         """
         given = self._next(floors)
         if self._held is not None:

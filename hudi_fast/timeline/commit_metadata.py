@@ -158,7 +158,7 @@ def encode_commit_metadata(meta: CommitMetadata, layout: int, replace: bool = Fa
     Args:
         meta: the commit metadata.
         layout: timeline layout: 1 for JSON, 2 for an Avro container.
-        replace: whether the body is that of a completed replace commit.
+        replace: whether the body belongs to a completed replace commit.
     """
     if layout not in (1, 2):
         raise ValueError(f"The timeline layout is {layout}; expected 1 or 2.")

@@ -1,7 +1,7 @@
 """Check that the fields of a decoded value have the types that its class declares.
 
-Bodies of instants are untrusted: JSON may hold any value anywhere, and an Avro file brings its own schema. One check at
-the end of decoding spares all later code from values of other types.
+Bodies of instants are untrusted: JSON may hold any value anywhere, and an Avro file contains its own schema. After one
+check at the end of decoding, later code need not check types.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 Apache Hudi checks the modification time only and leaves the file empty. hudi_fast writes the name of the machine into
 it. Between processes of one machine, locks decide: a process that holds the lock of the work knows that no other
 process executes it, even if the heartbeat of a killed process is still fresh. For other programs and machines the
-heartbeat decides. A writer that holds the lock of the machine, and no other, all the time says so in its heartbeat.
+heartbeat decides. A writer that holds only the lock of the machine, for the whole write, records this in its heartbeat.
 
 Sources: ``HoodieHeartbeatClient``, ``HoodieHeartbeatUtils``, ``HeartbeatUtils`` (Hudi 1.2.0).
 """
@@ -181,9 +181,9 @@ def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
 
 
 def is_elsewhere(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
-    """Whether a live process may be executing a write that the lock of this machine, which is held, does not exclude.
+    """Whether a live process may be executing a write although this process holds the lock of the machine.
 
-    As :func:`is_alive`, for a writer that expects to be alone.
+    Like :func:`is_alive`, for a writer that expects to be alone.
     """
     if not is_alive(storage, instant, rule):
         return False

@@ -68,7 +68,7 @@ SOLO_TIME = "00000000000000"
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?", re.ASCII)
 _TIME_DIGITS = 17
 _CACHED_NAMES = 1 << 15
-"""A process that uses a table again and again lists the same file names each time; about 10 MB of them."""
+"""A process that uses a table repeatedly lists the same file names each time; the cache takes about 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def parse_instant_file(name: str, layout: int) -> Instant | None:
 
     Args:
         name: file name without folder.
-        layout: timeline layout, 1 or 2. In layout 2, a completed file from before an upgrade has no completion time,
-            and neither has its instant.
+        layout: timeline layout, 1 or 2. In layout 2, a completed file from before an upgrade has no completion time;
+            its instant has none either.
     """
     match = _NAME.fullmatch(name)
     if match is None:

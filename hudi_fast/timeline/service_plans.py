@@ -2,7 +2,7 @@
 
 Readers and writers read the plans of pending compactions and clusterings: a pending compaction starts a new file slice
 at its instant, and file groups of a pending clustering may not be updated. Compaction plans of version 2 contain file
-names, those of version 1 whole paths; both are decoded to names.
+names, plans of version 1 whole paths; both are decoded to names.
 
 Sources: HoodieCompactionPlan, HoodieRequestedReplaceMetadata, CompactionUtils, ClusteringUtils, release 1.2.0.
 """

@@ -64,9 +64,10 @@ def to_inflight(
         config: configuration of the table.
         instant: the requested instant.
         body: content of the file.
-        is_new: whether the caller has just created the requested file, under the same lock: nobody can have removed it.
-        durable: whether a loss of power must leave the file, if it leaves anything that is made later. A service that
-            is executed again at the same time needs that: otherwise nobody knows that there are files of it.
+        is_new: whether the caller has just created the requested file under the same lock, so that no other process can
+            have removed it.
+        durable: whether the file must survive a loss of power if any later file survives. Services that are executed
+            again at the same requested time need this: otherwise files of an earlier attempt would be unknown.
 
     Raises:
         CommitConflictError: the instant is not, or no longer, requested, or already inflight.
@@ -97,8 +98,8 @@ def complete(
         completion_time: returns the completion time and checks the table lock; called right before the file is
             created, and again, for the check, before each retry when storage asks to slow down. Layout 1 uses the
             modification time of the file instead.
-        durable: whether the instant, and all that was written before, is to survive a loss of power once the call
-            returns; False for a part of another instant that is.
+        durable: whether the instant, and everything written before it, survives a loss of power once the call returns.
+            False for a part of another instant that is durable.
         confirm: called with the completed instant; raises an error if another writer may have held the table's lock
             between the check in ``completion_time`` and the creation of the file (:meth:`InstantClock.confirm`).
 
@@ -131,7 +132,7 @@ def complete(
 def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
     """Delete the completed file of an instant, which hides it again before its rollback.
 
-    No loss of power brings it back when its data files are deleted.
+    The deletion is durable: no loss of power brings the file back once its data files are deleted.
     """
     storage.delete_file(_path(config, instant), durable=True)
     return replace(instant, state=State.INFLIGHT, completion=None, file_name=None)
@@ -157,7 +158,7 @@ def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant
             found.append(parsed)
     order = (State.INFLIGHT, State.REQUESTED, State.COMPLETED)
     found.sort(key=lambda one: order.index(one.state))
-    storage.sync()  # such as the archive, which has the instant now
+    storage.sync()  # for example the archive, which now has the instant
     is_completed = any(one.state is State.COMPLETED for one in found)
     for one in found:
         storage.delete_file(_path(config, one), durable=is_completed and one.state is not State.COMPLETED)
@@ -191,7 +192,7 @@ def _create(
 ) -> Instant:
     """Create the file of the instant's state; after a storage error, determine whether the file was written.
 
-    If it is to be durable, so is all that it refers to.
+    If the file must be durable, everything that it refers to is made durable first.
     """
     name = instant_file_name(instant, config.layout_version)
     path = f"{config.timeline_folder}/{name}"

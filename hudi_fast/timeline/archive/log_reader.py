@@ -138,7 +138,7 @@ def read_log(storage: Storage, folder: str, begin: str | None, end: str | None) 
 def _blocks(
     storage: Storage, folder: str, begin: str | None, kinds: Collection[str], schemas: _Schemas
 ) -> Iterator[tuple[LogBlock, pa.Buffer, list[EntryHeader]]]:
-    """Blocks of the files, newest file first, until no older file can hold an instant of ``begin`` or later."""
+    """Blocks of the files, newest file first, until no older file can hold an instant at ``begin`` or later."""
     older: set[str] = set()
     for file in archive_files(storage, folder):
         newest: dict[str, str] = {}

@@ -6,8 +6,8 @@
     layout 2   <first>_<last>_<level>.parquet below a manifest, one row per instant         lsm_reader, lsm_writer
 
 The archive is read lazily. Layout 2 reads only files and row groups within the requested times, and bodies only when
-needed; layout 1 has no time ranges and is read backwards from its newest file. Few queries need the archive: those that
-read log files of archived writes in file groups compacted since, and the history.
+needed; layout 1 has no time ranges and is read backwards from its newest file. Few queries need the archive: queries
+that read log files of archived writes in file groups compacted since, and the history.
 
 After an interrupted archiving, an instant may be on both timelines.
 
