@@ -21,8 +21,8 @@ the request, and renews it before it publishes. A late renewal that finds the ob
 other writer can have held the lock in between.
 
 A process that released the lock takes it again without reading it first: its write fails if another writer held the
-lock since. An owner of this machine that has ended without a release is not waited for: the lock of the machine tells
-(:mod:`hudi_fast.locking.machine`).
+lock since. If an owner on this machine ended without releasing the lock, no writer waits for its lease: the lock of the
+machine reveals it (:mod:`hudi_fast.locking.machine`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _released: dict[str, str] = {}
 _MOST_RELEASED = 1000
 
 _audited: dict[str, bool] = {}
-"""Whether tables have an audit, for locks that no option asks for."""
+"""Whether the locks of tables are audited, for tables whose options do not name this lock."""
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ class StorageLock:
         validity_seconds: length of the lease.
         renew_seconds: interval between renewals.
         wall_seconds: wall clock; seconds since the epoch.
-        is_default: whether no option asks for the lock: whether the table has an audit is then asked once for each
-            process and table.
+        is_default: whether no option names this lock. Then each process reads only once per table whether its lock is
+            audited.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class StorageLock:
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
         self.ended: frozenset[str] = frozenset()
-        """Owners that have ended; their records are not waited for."""
+        """Owners that have ended; the lock does not wait for their leases."""
 
     @property
     def owner(self) -> str:
@@ -181,7 +181,7 @@ class StorageLock:
         return self._take(None if found is None else found.version)
 
     def _take(self, free: str | None) -> bool:
-        """Write our record if the object has still that version, in which the lock is free."""
+        """Write our record if the object still has the version ``free``, in which the lock is free."""
         started, now = time.monotonic(), self._now_ms()
         valid_until = self._next_valid_until(now)
         record, self._may_be_written = LockRecord(False, valid_until, self._owner), True
@@ -376,7 +376,7 @@ class StorageLock:
 
 AUDIT_SWITCH = ".hoodie/.locks/audit_enabled.json"
 AUDIT_FOLDER = ".hoodie/.locks/audit"
-"""Path of the file that switches the audit on, and the folder of its files."""
+"""Path of the file that enables the audit, and the folder of the audit files."""
 
 _FIELD = "STORAGE_LOCK_AUDIT_SERVICE_ENABLED"
 

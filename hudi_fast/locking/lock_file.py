@@ -1,4 +1,4 @@
-"""What lock files of local disks and of HDFS have in common: attempts, and renewal before the file expires.
+"""Common base of lock files on local disks and on HDFS: attempts, and renewal before the file expires.
 
 The age of a lock file is its modification time. A holder renews it eight times before it expires. It relies on the
 lock only while the last renewal is less than half of that time ago.

@@ -4,9 +4,9 @@ The operating system releases the lock when the process of its holder ends, so a
 excludes threads as well as processes, because each acquisition opens the file again. It does not exclude writers on
 other machines or Apache Hudi's writers; they need a lock provider (:mod:`hudi_fast.locking.table_lock`).
 
-The file lies inside a local table. For tables elsewhere it lies in a folder of the user below ``tempfile.gettempdir()``
-and also tells who had the provider's lock under it: whoever gets the lock of the machine next knows that this holder
-has ended, and need not wait for the end of its lease. The locks of table services exist for local tables only.
+The file is inside a local table. For other tables it is in a folder of the user below ``tempfile.gettempdir()``. It
+then also names the owner that held the provider's lock under the lock of the machine. The next holder knows that this
+owner has ended, and need not wait for the end of its lease. The locks of table services exist for local tables only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP)
 
 
 _SPELLINGS = re.compile("^(s3)[an]://|^(g)c(s)://", re.IGNORECASE)
-"""Schemes with another name for the same place."""
+"""Schemes with several names for the same storage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class MachineTurn:
     """A held machine lock.
 
     Attributes:
-        file: the lock file; None where the machine has no lock for this table, or nobody asks for its owners.
-        ended: owners of locks of providers that held, or tried to hold, them under earlier turns.
+        file: the lock file; None where the machine has no lock for this table, or owners are not recorded.
+        ended: owners that held, or tried to acquire, a provider's lock in earlier turns.
     """
 
     file: LockableFile | None = None
@@ -70,7 +70,7 @@ def machine_lock(
         storage: storage of an existing table.
         wait_seconds: maximum wait.
         path: lock file, relative to the table; the locks of table services are not held outside of local tables.
-        required: False: where no lock file can be written outside of the table, none is held.
+        required: whether to fail if no lock file can be written outside of the table; False: no lock is held then.
 
     Raises:
         LockError: the lock file cannot be written.

@@ -14,10 +14,10 @@ __all__ = ["open_provider", "provider_of"]
 
 
 def provider_of(storage: Storage, options: LockOptions) -> str | None:
-    """Kind of the provider that writers of a table share; None = they have the lock of the machine only.
+    """Kind of the provider that writers of a table share; None = they use the lock of the machine only.
 
-    Without a provider in the options it is the lock in storage where the storage has conditional writes and other
-    machines reach it: in object stores, which have no folders.
+    If the options name no provider, object stores use the lock in storage: they have conditional writes, and other
+    machines can reach them.
     """
     if options.is_distributed:
         return options.provider

@@ -27,8 +27,8 @@ class LockProvider(Protocol):
     def require_held(self) -> None:
         """Check that the lock is still held, with a request to the lock server where needed.
 
-        Called right before a change becomes visible, and after it if :meth:`is_certain` is not. A check that succeeds
-        also tells that nobody else has held the lock since the last one.
+        Called right before a change becomes visible, and after it if :meth:`is_certain` is false. A successful check
+        also proves that no other writer has held the lock since the last check.
 
         Raises:
             LockError: the lock was lost, or may be lost before the change is visible.
@@ -38,7 +38,7 @@ class LockProvider(Protocol):
     def is_certain(self) -> bool:
         """Whether the lock was provably held up to now, by the monotonic clock alone; sends no request.
 
-        False means nothing but that :meth:`require_held` has to ask.
+        False only means that :meth:`require_held` has to ask.
         """
         ...
 

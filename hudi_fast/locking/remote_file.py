@@ -112,7 +112,7 @@ class RemoteFileLock(LockFile):
         return True
 
     def _moved_aside(self, expired: bytes) -> bool:
-        """Remove an expired lock file; False if another writer did, or has created its own meanwhile."""
+        """Remove an expired lock file; False if another writer has removed or replaced it."""
         aside = f"{_NAME}.{uuid.uuid4().hex}.expired"
         try:
             self._folder.move(_NAME, aside)

@@ -13,10 +13,10 @@ The machine lock is acquired first, so that processes of one machine queue there
 follow Apache Hudi's ``LockManager`` (1.2.0): an attempt waits up to ``wait_time_ms``; up to ``client.num_retries``
 further attempts follow, with a pause between them.
 
-In an object store a provider is used even if the options name none: the lock in storage. To keep its requests few,
-changes that are not visible yet rely on its lease, and only those that complete ask.
+In an object store a provider is used even if the options name none: the lock in storage. To send few requests, changes
+that are not visible yet rely on its lease; only changes that complete an instant send a request.
 
-A lock is that of the process that acquired it. A child of ``fork`` has a copy of its parent's objects, but not the
+A lock belongs to the process that acquired it. A child of ``fork`` has a copy of its parent's objects, but not the
 threads that renew the lease: it neither relies on the lock nor releases it.
 """
 
@@ -47,7 +47,7 @@ class HeldLock:
     Args:
         acquire: acquires the lock of the provider and returns the provider; None without a provider: the lock of the
             machine cannot be lost.
-        asks_often: whether the provider is asked before every change, and not only before one that completes.
+        asks_often: whether the provider is asked before every change, and not only before completing an instant.
         is_exclusive: whether the lock excludes all writers that follow the rules of the storage.
         table: the table, for messages.
     """
@@ -75,7 +75,7 @@ class HeldLock:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process is a child of ``fork``, and the lock is that of its parent."""
+        """Whether this process is a child of ``fork``, and the lock belongs to its parent."""
         return self._process != os.getpid()
 
     def end(self) -> None:
@@ -108,7 +108,7 @@ class HeldLock:
             self._provider.require_held()
 
     def confirm(self) -> None:
-        """Check that nobody else has held the lock since it was acquired, right after a change became visible.
+        """Check that no other writer has held the lock since it was acquired, right after a change became visible.
 
         Raises:
             LockError: another writer has held it, or may have.
@@ -118,7 +118,7 @@ class HeldLock:
             self._provider.require_held()
 
     def take_again(self) -> None:
-        """Acquire a lock again that was lost.
+        """Acquire the lock again after it was lost.
 
         Raises:
             LockError: it cannot be acquired.

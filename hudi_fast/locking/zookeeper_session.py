@@ -47,8 +47,8 @@ class ZookeeperTls:
     """How a connection is encrypted. Files are in PEM form.
 
     Attributes:
-        authorities: certificates of those who sign the servers' ones; None for the system's.
-        certificate: our certificate and its key; None if the servers ask for none.
+        authorities: certificates of the authorities that sign the servers' certificates; None for the system's.
+        certificate: our certificate and its key; None if the servers require none.
         password: of the key.
         checks_hosts: whether servers' certificates must name their hosts.
     """
