@@ -10,8 +10,8 @@ replace   ``If-Match: <ETag>``    201 replaced, 412 it has changed, 404 it does 
 Requests use the blob endpoint for all paths: both endpoints have the same files. In accounts with a hierarchical
 namespace, pyarrow deletes, because it handles non-empty folders. The client does not retry.
 
-pyarrow's file system reads and lists. Some of its calls end the process where they get no token or cannot parse an
-address (pyarrow 26), so options are checked before it is made, and a call that raises asks for a token first.
+pyarrow's file system reads and lists. Some of its calls end the process if they get no token or cannot parse an address
+(pyarrow 26). So options are checked before the file system is made, and a call that raises asks for a token first.
 
 Source: Azure Storage, "Specifying conditional headers"; AzureStorageLockClient, Hudi 1.2.0.
 """
@@ -59,10 +59,10 @@ _NAMES = {
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 _TENANT = re.compile(r"[A-Za-z0-9.-]+")
 _TOKEN_SECONDS = 240
-"""After this a new file system asks for a token: Azure's clients renew one in its last five minutes."""
+"""Seconds after which a new file system asks for a token: Azure's clients renew a token in its last five minutes."""
 
 _NO_TOKEN = "AuthenticationException"
-"""In messages of pyarrow."""
+"""Text in messages of pyarrow."""
 
 Result = TypeVar("Result")
 
@@ -119,7 +119,7 @@ class AzureOptions:
 
     @property
     def uses_tokens(self) -> bool:
-        """Whether requests need a token, which a server or a program of the machine gives."""
+        """Whether requests need a token from a server or a program of the machine."""
         return self.account_key is None and self.sas_token is None
 
     def server(self) -> Server:
@@ -130,7 +130,7 @@ class AzureOptions:
         )
 
     def files(self) -> RenewedFiles:
-        """File systems for reads and streams: the first when the server has answered, others while tokens are new."""
+        """File systems for reads and streams: the first after the server has answered, others while tokens are new."""
         if not self.uses_tokens:
             return RenewedFiles(lambda: None, lambda _: self.file_system(), self.server().require_answer)
         return RenewedFiles(
@@ -156,7 +156,7 @@ class AzureOptions:
                 more |= {f"{kind}_storage_authority": endpoint.netloc, f"{kind}_storage_scheme": endpoint.scheme}
         secrets = {
             "account_key": self.account_key,
-            "sas_token": self.sas_token and f"?{self.sas_token.removeprefix('?')}",  # appended to URLs as it is
+            "sas_token": self.sas_token and f"?{self.sas_token.removeprefix('?')}",  # appended to URLs unchanged
             "tenant_id": self.tenant_id,
             "client_id": self.client_id,
             "client_secret": self.client_secret,
@@ -242,7 +242,7 @@ class AzureStore:
         return self._call("look at", name, request, ("BlobNotFound",))
 
     def has_folder(self, name: str) -> bool:
-        """See ``ObjectStore``; content counts, because an account with real folders creates those of a blob."""
+        """See ``ObjectStore``; content counts, because an account with real folders creates the folders of a blob."""
         return bool(self._files().get_file_info(name).type != pafs.FileType.NotFound)
 
     def drop_folder(self, name: str) -> None:
@@ -319,7 +319,7 @@ _TOKEN_SOURCES = "no token came from client_id and client_secret, the environmen
 
 
 def _check_credentials(given: Mapping[str, Any]) -> None:
-    """Refuse what Azure's clients refuse with errors of their own, or do not survive. Messages contain no secrets.
+    """Refuse options that make Azure's clients raise errors of their own or crash. Messages contain no secrets.
 
     Raises:
         ConfigError: an option is invalid, or options are incomplete.

@@ -55,10 +55,10 @@ _READ_WHOLE = 1 << 20
 """Maximum bytes of a file that is read whole."""
 
 _BAD_REQUEST = "HTTP status 400"
-"""In messages of pyarrow."""
+"""Text in messages of pyarrow."""
 
 _HIDDEN_REFUSAL = "Failed to flush response stream"
-"""In messages of pyarrow 26, for a refusal whose text is longer than the range to read."""
+"""Text in messages of pyarrow 26, for a refusal whose text is longer than the range to read."""
 
 _REREADS = 12
 
@@ -121,9 +121,9 @@ class Storage:
         return opened if self._syncs else (_without_sync, (opened,))
 
     def without_sync(self) -> Self:
-        """The same storage; when local files get on the disk is left to the operating system.
+        """The same storage; the operating system decides when local files are written to disk.
 
-        A loss of power may take what was acknowledged in the last half minute.
+        A loss of power may lose writes that were acknowledged in the last half minute.
         """
         twin = self.rooted_at(self._root)
         if isinstance(self._folders, LocalStore):
@@ -133,8 +133,8 @@ class Storage:
     def rooted_at(self, root: str) -> Self:
         """The same storage with its files under another root; messages and metadata keep the table's own path.
 
-        For a table that is written next to the one that it will replace, and for many files of one folder: the way
-        to the folder is checked once.
+        For a table that is written next to the table that it will replace, and for many files of one folder: the path
+        of the folder is checked once.
         """
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -171,7 +171,7 @@ class Storage:
         leave the table, even if a caller does not check.
 
         Raises:
-            CorruptTableError: the path leaves the base path, is invalid, or leads over a symbolic link.
+            CorruptTableError: the path leaves the base path, is invalid, or contains a symbolic link.
         """
         if ".." in path or "\0" in path or path[:1] == "/" or len(path) > _MAX_NAME or not path.isascii():
             self._require_inside(path)
@@ -212,7 +212,7 @@ class Storage:
         """Check that the storage can create files exclusively, which writes require.
 
         Raises:
-            ConfigError: it cannot, unless an option says that there is one writer; or its client is not installed.
+            ConfigError: it cannot, and no option declares a single writer; or its client is not installed.
             UnsupportedFeatureError: it cannot.
         """
         if self.is_local:
@@ -256,9 +256,9 @@ class Storage:
         return pa.BufferReader(self.read_bytes(path))
 
     def reread(self, path: str, read: Callable[[], Result]) -> Result:
-        """Read from a stream of :meth:`open_input`, again where :mod:`pyarrow.fs` gives up too early.
+        """Read from a stream of :meth:`open_input`; repeat the read if :mod:`pyarrow.fs` gives up too early.
 
-        It retries what S3 refuses, but for reads of fewer bytes than the text of the refusal.
+        pyarrow retries reads that S3 refuses, unless they have fewer bytes than the text of the refusal.
 
         Args:
             path: the file.
@@ -266,7 +266,7 @@ class Storage:
 
         Raises:
             ExpiredCredentialsError: the credentials have expired.
-            OSError: of the read.
+            OSError: the read failed.
         """
         if self.is_local:
             return read()
@@ -277,7 +277,7 @@ class Storage:
             except OSError as error:
                 if _HIDDEN_REFUSAL not in str(error):
                     raise
-                self.has_file(path)  # waits while the store asks to slow down, and tells of expired credentials
+                self.has_file(path)  # waits while the store asks to slow down, and reports expired credentials
         return read()
 
     def stat(self, path: str) -> FileStat | None:
@@ -300,7 +300,7 @@ class Storage:
     def has_dir(self, path: str) -> bool:
         """Whether the folder that :meth:`make_dir` created is there; one request.
 
-        Files below it do not count in a store that keeps a folder as an object: they do not bring back a folder that
+        In a store that keeps a folder as an object, files below it do not count: they do not restore a folder that
         :meth:`hide_dir` has deleted.
         """
         store, name = self._store, self.fs_path(path)
@@ -346,9 +346,9 @@ class Storage:
         Args:
             path: the file.
             data: its content.
-            still_allowed: called before each retry after an object store has asked to slow down, which may last longer
-                than a lock is known to be held; raises an error to end the attempts.
-            durable: whether the file is to survive a loss of power once the call returns. Object stores keep every file
+            still_allowed: called before each retry after an object store has asked to slow down, because retries may
+                take longer than the lock is known to be held; raises an error to end the attempts.
+            durable: whether the file must survive a loss of power once the call returns. Object stores keep every file
                 that they have acknowledged.
 
         Raises:
@@ -398,13 +398,13 @@ class Storage:
             raise
 
     def sync(self) -> None:
-        """Put all that this process has written here on the disk, so that a loss of power does not take it.
+        """Write everything that this process has written here to disk, so that it survives a loss of power.
 
-        To be called before what refers to it becomes visible, and before what it replaces is deleted. Free if nothing
-        was written since.
+        Call it before files that refer to the written files become visible, and before the files that they replace are
+        deleted. Costs nothing if nothing was written since the last call.
 
         Raises:
-            OSError: the disk did not take it.
+            OSError: writing to disk failed.
         """
         if self._folders is not None:
             self._folders.sync(self._root)
@@ -419,9 +419,9 @@ class Storage:
                 with_retries(lambda: store.put(name, b""))
 
     def delete_file(self, path: str, durable: bool = False) -> bool:
-        """Delete a file; False if it did not exist, for which an object store needs a request of its own.
+        """Delete a file; False if it did not exist. An object store needs another request to find out.
 
-        ``durable``: no loss of power brings it back once the call returns, while files that are deleted later are gone.
+        ``durable``: once the call returns, no loss of power brings the file back while files deleted later are gone.
         """
         if self._folders is not None:
             return self._folders.delete_file(self.fs_path(path), durable)
@@ -434,10 +434,10 @@ class Storage:
     def delete_files(self, paths: Sequence[str], durable: bool = False) -> None:
         """Delete files in as few requests as possible; missing ones are ignored.
 
-        What was written in their place is on the disk before. If ``durable``, no loss of power brings them back.
+        Earlier writes, such as replacements, are on disk first. If ``durable``, no loss of power brings the files back.
 
         Raises:
-            OSError: some of them may be left.
+            OSError: some of the files may be left.
         """
         if self._folders is not None:
             if paths:
@@ -533,9 +533,9 @@ class Storage:
 
     @contextlib.contextmanager
     def _explained(self, path: str) -> Iterator[None]:
-        """Say that credentials have expired where :mod:`pyarrow.fs` hides it in a text, or does not know it.
+        """Report expired credentials where :mod:`pyarrow.fs` hides them in a text, or does not recognise them.
 
-        Answers to HEAD requests have no content that says why they are refused: the store asks again.
+        Responses to HEAD requests have no content that explains a refusal, so the store sends another request.
         """
         try:
             yield

@@ -1,4 +1,4 @@
-"""How many files to work on at once, and in which order."""
+"""The number of files to work on at once, and their order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_little(is_local: bool, sizes: Iterable[float]) -> bool:
 
 
 def most_threads(storage: Storage) -> int:
-    """The largest sensible number of threads: of cores on local disk, more where threads wait for an object store."""
+    """The largest sensible number of threads: one per core on local disk, more if threads wait for an object store."""
     cores = os.cpu_count() or 1
     return cores if storage.is_local else max(cores, MOST_FAR)
 
@@ -41,12 +41,12 @@ def units_at_once(sizes: Iterable[float], threads: int, most: int) -> int:
     """The number of threads for units of the given sizes.
 
     A thread that waits for an object store uses no core. So small units get more threads: as many as work on 32 MiB
-    together, whichever units they take.
+    together, whatever units they take.
 
     Args:
         sizes: bytes of each unit's files.
-        threads: at least so many.
-        most: at most so many.
+        threads: minimum number of threads.
+        most: maximum number of threads.
     """
     largest = sorted(sizes, reverse=True)[:most]
     return max(threads, sum(total <= _IN_FLIGHT for total in accumulate(largest)))
@@ -63,7 +63,7 @@ def in_threads(function: Callable[[Item], Answer], items: Sequence[Item], thread
     Args:
         function: is called from any thread.
         items: its arguments, in the order in which the calls begin.
-        threads: their number.
+        threads: number of threads.
 
     Returns:
         The answers, in the order of the items.
@@ -81,11 +81,11 @@ def heaviest_first(weights: Sequence[float], function: Callable[[int], Answer], 
 
     Args:
         weights: of the units.
-        function: executes the unit of a number.
-        threads: their number.
+        function: executes the unit with the given number.
+        threads: number of threads.
 
     Returns:
-        The answers, that of the heaviest unit first.
+        The answers, starting with the answer for the heaviest unit.
     """
     order = sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
     return in_threads(function, order, threads)

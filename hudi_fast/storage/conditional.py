@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired")
-"""In codes and messages of S3 and of Amazon's clients: temporary credentials are over."""
+"""Texts in codes and messages of S3 and of Amazon's clients: temporary credentials have expired."""
 
 
 class ThrottledError(OSError):
@@ -36,13 +36,13 @@ class ThrottledError(OSError):
 
 
 class ExpiredCredentialsError(StorageAccessError):
-    """The credentials were valid once; the store did nothing. Only new ones help."""
+    """The credentials have expired, and the store did nothing. Only new credentials help."""
 
 
 def has_expired(error: BaseException) -> bool:
-    """Whether an error, or one that caused it, says that credentials have expired.
+    """Whether an error, or an error that caused it, reports expired credentials.
 
-    Streams of :mod:`pyarrow.fs` say so in the text of a plain ``OSError`` only.
+    Streams of :mod:`pyarrow.fs` report it only in the text of a plain ``OSError``.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -82,7 +82,7 @@ class Versioned:
 
 
 def expired_text(what: str) -> str:
-    """What to tell the user.
+    """The message about expired credentials.
 
     Args:
         what: the failed access, as the beginning of a sentence, with the path.

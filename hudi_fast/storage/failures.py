@@ -1,12 +1,12 @@
-"""What fails in storage, told as an error of hudi_fast: the table, the file, what the system says, what to do.
+"""Turns storage failures into errors of hudi_fast: the table, the file, the system's message, and what to do.
 
 ::
 
     OSError of a file system ─┬─► telling_failures (a verb), told_while_read (rows that are read later)
                               └─► tasks of Spark, which send it to the driver ─► StorageAccessError, StorageFailedError
 
-Inside a call an ``OSError`` is what it is: code that retries, or rolls back, asks for its class and number. It leaves
-the library as a ``HudiError``. A write that has begun says so itself (``CommitError``).
+Inside a call an ``OSError`` is not converted, because code that retries or rolls back checks its class and number. It
+leaves the library as a ``HudiError``. A write that has begun raises ``CommitError`` instead.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Item = TypeVar("Item")
 
 
 def storage_failure(error: OSError, what: str, again: str = _AGAIN) -> HudiError:
-    """The error of hudi_fast for one of storage.
+    """The error of hudi_fast for an error of storage.
 
     Args:
-        error: may be one of hudi_fast already.
+        error: may already be an error of hudi_fast.
         what: the action and its table, as the subject of a sentence.
-        again: what to do once the cause is mended.
+        again: what to do once the cause is fixed.
     """
     if isinstance(error, HudiError):
         return error
@@ -68,7 +68,7 @@ def telling_failures(what: str, again: str = _AGAIN) -> Iterator[None]:
 
     Args:
         what: the action and its table, as the subject of a sentence.
-        again: what to do once the cause is mended.
+        again: what to do once the cause is fixed.
 
     Raises:
         StorageAccessError: storage refuses.
@@ -83,10 +83,12 @@ def telling_failures(what: str, again: str = _AGAIN) -> Iterator[None]:
 
 
 def told_while_read(rows: Iterable[Item], uri: str) -> Iterator[Item]:
-    """Rows of a query, whose failures of storage are told although the call that made them has returned.
+    """Rows of a query; storage failures while they are read are raised as errors of hudi_fast.
+
+    The call that made the rows has already returned then.
 
     Args:
-        rows: batches, as they are read.
+        rows: batches, read lazily.
         uri: the table.
     """
     with telling_failures(f"A query of {uri}", "Run it again."):
@@ -94,7 +96,7 @@ def told_while_read(rows: Iterable[Item], uri: str) -> Iterator[Item]:
 
 
 def tells_failures(verbs: Verbs) -> Verbs:
-    """A class whose public methods tell of failures of the storage in ``_storage``; a decorator of classes of verbs."""
+    """Class decorator: public methods raise failures of the storage in ``_storage`` as errors of hudi_fast."""
     for name, verb in list(vars(verbs).items()):
         if inspect.isfunction(verb) and not name.startswith("_") and not inspect.isgeneratorfunction(verb):
             setattr(verbs, name, _telling(verb))
@@ -111,9 +113,9 @@ def _telling(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an error says that storage failed, and not that the content of a file is damaged.
+    """Whether an error means that storage failed, and not that the content of a file is damaged.
 
-    Arrow raises ``OSError`` for both; those of the system have a number.
+    Arrow raises ``OSError`` for both; errors of the system have a number.
     """
     if isinstance(error, FileNotFoundError):
         return False
@@ -122,7 +124,7 @@ def is_failure(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def naming_file(path: str) -> Iterator[None]:
-    """Let errors in the block name a file: those of streams of pyarrow do not say where they failed.
+    """Add the name of a file to errors in the block: errors of pyarrow's streams do not name it.
 
     Args:
         path: the file.

@@ -1,10 +1,10 @@
 """Advisory locks on open files of this machine, which the operating system releases when their holder ends.
 
-Only POSIX systems have them (``flock``). Elsewhere, so on Windows, local tables can be read but not written: without
-these locks two writers of one machine would overwrite each other.
+Only POSIX systems have them (``flock``). On other systems, such as Windows, local tables can be read but not written:
+without these locks two writers of one machine would overwrite each other.
 
 Such a lock belongs to the open file, and a child of ``fork`` has the open files of its parent: it would keep the lock
-for as long as it lives. So a child closes them at once, and a holder unlocks its file before it closes it.
+for as long as it lives. So a child closes these files at once, and a holder unlocks its file before closing it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["LockableFile", "check_locks", "has_locks"]
 
 _open: set[LockableFile] = set()
 _guard = threading.RLock()
-"""Held by ``fork``: a child knows all open files. Reentrant for handlers of signals."""
+"""Held during ``fork``, so that the child knows all open files. Reentrant for signal handlers."""
 
 
 def has_locks() -> bool:
@@ -61,7 +61,7 @@ class LockableFile:
 
         Args:
             wait: wait for other holders.
-            shared: let others hold the lock, too, if theirs are shared.
+            shared: other holders may hold the lock, too, if they also share it.
 
         Raises:
             BlockingIOError: another holder has the lock.

@@ -1,4 +1,4 @@
-"""Writes to file systems that have folders: local disk, HDFS, and those of fsspec.
+"""Writes to file systems that have folders: local disk, HDFS, and file systems of fsspec.
 
 Unlike object stores they create a file under its final name before it has its content. So content is written to a
 temporary name beside the file and then put in place whole: exclusively, or over an existing file.
@@ -6,11 +6,11 @@ temporary name beside the file and then put in place whole: exclusively, or over
 ::
 
     create     temporary file ─► in place, if nothing is there         timeline, markers, properties
-    replace    temporary file ─► in place, over what is there          files that change
+    replace    temporary file ─► in place, over an existing file       files that change
     open_output                  the final name at once                data files, which a marker announces
     sync       all of them on the disk                                 before a commit becomes visible
 
-Names are full names, as :attr:`hudi_fast.storage.places.Place.root` begins them.
+Names are full names, which begin with :attr:`hudi_fast.storage.places.Place.root`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FolderStore(Protocol):
         """Check that tables can be written below ``root``.
 
         Raises:
-            ConfigError: the file system cannot keep writers apart, and no option says that there is one writer.
+            ConfigError: the file system cannot create files exclusively, and no option declares a single writer.
             UnsupportedFeatureError: the file system cannot put a file in place whole.
         """
         ...
@@ -47,8 +47,8 @@ class FolderStore(Protocol):
         Args:
             name: of the file.
             data: its content.
-            durable: whether the file is to survive a loss of power of this machine once the call returns. File systems
-                that other machines serve decide that themselves.
+            durable: whether the file must survive a loss of power of this machine once the call returns. File systems
+                on other machines decide this themselves.
 
         Raises:
             FileExistsError: the file exists; it is unchanged.
@@ -70,10 +70,10 @@ class FolderStore(Protocol):
         ...
 
     def sync(self, root: str) -> None:
-        """Put what this process has written below a folder on the disk; nothing where other machines serve the files.
+        """Write to disk what this process has written below a folder; does nothing for file systems on other machines.
 
         Raises:
-            OSError: the disk did not take it.
+            OSError: writing to disk failed.
         """
         ...
 

@@ -1,8 +1,8 @@
-"""What a child of ``fork`` must not share with its parent: held locks, and connections.
+"""Locks and connections that a child of ``fork`` does not share with its parent.
 
-A child begins with a copy of its parent's memory and of its open files, but with one thread only: the one that forked.
-A lock that another thread held stays locked in the child for ever, and both processes would read from the same
-connections. Files that are locked are those of :mod:`hudi_fast.storage.file_locks`.
+A child begins with a copy of its parent's memory and open files, but has only the thread that forked. A lock that
+another thread held would stay locked in the child for ever, and both processes would read from the same connections.
+:mod:`hudi_fast.storage.file_locks` handles locked files.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Made = TypeVar("Made")
 
 _locks: WeakSet[Any] = WeakSet()
 _inherited: list[object] = []
-"""Connections of the parent; their end would end those of the parent, too."""
+"""Values of the parent, kept alive: closing their connections would close the parent's connections, too."""
 
 
 def in_child(act: Callable[[], object]) -> None:
-    """Call ``act`` in each child of ``fork`` before it goes on."""
+    """Call ``act`` in each child of ``fork`` before the child continues."""
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(after_in_child=act)
 
@@ -36,7 +36,7 @@ def new_lock() -> threading.Lock:
 
 
 class PerProcess(Generic[Made]):
-    """A value with connections: a child of ``fork`` does not have that of its parent. Not thread-safe."""
+    """A value with connections: a child of ``fork`` does not use its parent's value. Not thread-safe."""
 
     def __init__(self) -> None:
         self._made: Made | None = None

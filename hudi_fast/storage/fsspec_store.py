@@ -1,4 +1,4 @@
-"""Any file system of fsspec: what it promises is tried out before the first write.
+"""Any file system of fsspec: its guarantees are probed before the first write.
 
 ::
 
@@ -9,8 +9,8 @@
 
     create      claim ``.<name>.claim`` exclusively ─► nothing at the name? ─► put in place whole ─► delete the claim
 
-A file system without exclusive creation is written if the storage option ``single_writer`` says that no other program
-writes there. The trials use a folder in the table's and take some dozen requests, once in a process.
+A file system without exclusive creation can be written if the storage option ``single_writer`` declares that no other
+program writes there. The probes use a folder in the table's folder and take some dozen requests, once per process.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _RENAME, _PIPE = "rename", "pipe"
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What a file system does.
+    """The guarantees of a file system.
 
     Attributes:
-        exclusive: of many that create one file at the same time, one succeeds.
-        whole: how to replace a file such that readers see all of it or none: ``rename``, ``pipe``, or "".
-        listed: a new file is in the listing of its folder at once, with its modification time.
+        exclusive: whether exactly one of several concurrent creations of one file succeeds.
+        whole: how to replace a file so that readers see the old or the new content: ``rename``, ``pipe``, or "".
+        listed: whether a new file is in the listing of its folder at once, with its modification time.
     """
 
     exclusive: bool
@@ -75,7 +75,7 @@ class FsspecStore:
         fs: the file system.
         scheme: of the table's path, for messages.
         root: the table's base path.
-        single_writer: whether the caller says that no other program writes.
+        single_writer: whether the caller declares that no other program writes.
     """
 
     sets_times = False
@@ -213,7 +213,7 @@ class FsspecStore:
 
 
 class FsspecFiles(pafs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no types
-    """Reads and lists files; without listings that fsspec remembers, and with times under all their names.
+    """Reads and lists files. Does not use fsspec's cached listings; finds modification times under any of their names.
 
     Args:
         fs: the file system.
@@ -243,7 +243,7 @@ class FsspecFiles(pafs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no t
 
     @contextlib.contextmanager
     def _explained(self, path: str) -> Iterator[None]:
-        """Raise errors of servers, for which file systems have classes of their own, as those of hudi_fast."""
+        """Raise server errors, for which file systems have classes of their own, as errors of hudi_fast."""
         where = path if "://" in path else f"{self._scheme}://{path}"
         try:
             yield
@@ -267,11 +267,11 @@ class FsspecFiles(pafs.FSSpecHandler):  # type: ignore[misc]  # pyarrow has no t
 
 
 def try_out(fs: Any, folder: str) -> Promises:
-    """Find out what a file system does.
+    """Probe the guarantees of a file system.
 
     Args:
         fs: a file system of fsspec.
-        folder: an existing folder, for files of the trials.
+        folder: an existing folder, for the files of the probes.
 
     Raises:
         OSError: the folder cannot be written.
@@ -303,7 +303,7 @@ def _creates_exclusively(fs: Any, folder: str) -> bool:
 
 
 def _ways(fs: Any) -> list[str]:
-    """Ways to replace a file that the class does itself; fsspec's own rename copies."""
+    """Ways to replace a file that the file system's class implements itself; fsspec's default rename copies."""
     general = import_extra("fsspec.spec", "fsspec", "A file system of fsspec").AbstractFileSystem
 
     def has(name: str) -> bool:
@@ -366,7 +366,7 @@ def _unanswered(where: str, error: Exception) -> StorageUnreachableError:
 
 
 _DAY = 86400.0
-"""Seconds by which a server's clock may differ; a time that is missing differs more."""
+"""Maximum seconds by which a server's clock may differ; a missing time differs by more."""
 
 
 def _time_of(info: dict[str, Any]) -> int:

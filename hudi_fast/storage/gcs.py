@@ -48,7 +48,7 @@ _NAMES = {
 }
 _SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
 _RENEWED_BEFORE = 600
-"""Seconds before the token of a service account expires at which there is a new one."""
+"""Seconds before its expiry at which the token of a service account is renewed."""
 
 
 Result = TypeVar("Result")
@@ -97,7 +97,7 @@ class GcsOptions:
         """The file system for reads and streams.
 
         Args:
-            token: in place of that of these options.
+            token: replaces the token of these options.
         """
         more: dict[str, Any] = {}
         if self.endpoint_url:
@@ -115,7 +115,7 @@ class GcsOptions:
         return Server("Google Cloud Storage", (url,), self.timeout, "and endpoint_url and the proxy if set")
 
     def files(self) -> RenewedFiles:
-        """File systems for reads and streams, of which the first is made when the server has answered."""
+        """File systems for reads and streams; the first one is made after the server has answered."""
         renewed, first = self._renewed_tokens(), self.server().require_answer
         return RenewedFiles(renewed or (lambda: None), self.file_system, first)
 

@@ -22,7 +22,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 __all__ = ["HADOOP_PREFIXES", "counts", "from_hadoop", "scheme_prefixes", "secret_names"]
 
 HADOOP_PREFIXES = ("fs.s3a.", "fs.s3.", "fs.s3n.", "fs.azure.", "fs.gs.", "google.cloud.auth.")
-"""Beginnings of all names."""
+"""Prefixes of all names."""
 
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss", "wasb", "wasbs", "az")
@@ -69,7 +69,7 @@ _OFF = ("", "false", "disabled")
 
 
 def scheme_prefixes(scheme: str) -> tuple[str, ...]:
-    """Beginnings of the names that count for a scheme."""
+    """Prefixes of the names that apply to a scheme."""
     if scheme in _S3:
         return ("fs.s3a.", "fs.s3.", "fs.s3n.")
     if scheme in _AZURE:
@@ -83,11 +83,11 @@ def from_hadoop(uri: str, settings: Mapping[str, str], others: bool = True) -> d
     Args:
         uri: the table.
         settings: names that begin with :data:`HADOOP_PREFIXES`, in the spelling of Hadoop.
-        others: whether settings that this module does not know are returned as they are, and fail later; else they are
-            left out: a session has many without effect on the result.
+        others: whether settings that this module does not know are returned unchanged, and fail later. Otherwise they
+            are left out: a session has many settings without effect on the result.
 
     Raises:
-        UnsupportedFeatureError: a setting whose effect hudi_fast cannot have.
+        UnsupportedFeatureError: hudi_fast does not support the effect of a setting.
         ConfigError: settings contradict each other or are incomplete.
     """
     scheme, _, rest = uri.partition("://")
@@ -101,7 +101,7 @@ def from_hadoop(uri: str, settings: Mapping[str, str], others: bool = True) -> d
 
 
 def counts(name: str) -> bool:
-    """Whether a setting may have an effect; most settings of S3A only tune it."""
+    """Whether a setting may affect results; most settings of S3A only tune its performance."""
     if not name.startswith("fs.s3a."):
         return name.startswith(HADOOP_PREFIXES)
     return name.startswith("fs.s3a.bucket.") or name in _S3A_HONOURED or name in _S3A_REFUSED
@@ -167,7 +167,7 @@ def _emrfs(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_emrfs(found: dict[str, str], emrfs: dict[str, str]) -> dict[str, str]:
-    """EMRFS comes first: its encryption replaces all of S3A's, its keys S3A's."""
+    """Merge options; EMRFS takes precedence: its encryption replaces all of S3A's, and its keys replace S3A's."""
     groups = {
         "sse": ("encryption.", "server-side-encryption"),
         "access_key": ("access.key", "secret.key", "session.token"),

@@ -1,7 +1,7 @@
 """HDFS through hdfs-native, a client without a JVM.
 
-A NameNode creates a file for one caller only, and renames in one step, with or without replacing what is there. Apache
-Hudi relies on the same two: ``HoodieStorage.createImmutableFileInPath`` (1.2.0) writes instants on HDFS to a temporary
+A NameNode creates a file for one caller only, and renames in one step, with or without replacing an existing file.
+Apache Hudi relies on both: ``HoodieStorage.createImmutableFileInPath`` (1.2.0) writes instants on HDFS to a temporary
 file beside them and renames it.
 
 ::
@@ -13,7 +13,7 @@ The client repeats a call whose answer was lost. The second rename then finds no
 done if the temporary file, which has a unique name, is gone.
 
 Clients have threads and share connections to DataNodes, neither of which survives ``fork``: a process that was forked
-from one with a client is refused.
+from a process with a client is refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _UNKNOWN_CALLER = ("InvalidToken", "SaslException", "SecretManager", "GSSAPI", "
 
 _clients: dict[HdfsOptions, Any] = {}
 _owners: set[int] = set()
-"""Process ids of those that made clients: this process, or the one that it was forked from."""
+"""Ids of processes that made clients: this process, or the process that it was forked from."""
 
 _token_files: list[str] = []
 _guard = new_lock()
@@ -82,7 +82,7 @@ class HdfsClient:
         """``hdfs_native.Client``.
 
         Raises:
-            ConfigError: this process was forked from one that uses HDFS, or the client cannot be made.
+            ConfigError: this process was forked from a process that uses HDFS, or the client cannot be made.
             StorageUnreachableError: no NameNode answers.
         """
         if _owners and os.getpid() not in _owners:
@@ -101,7 +101,7 @@ class HdfsClient:
         return found
 
     def _server(self) -> Server:
-        """The NameNodes. They answer a request of HTTP, too, and say that it came to the wrong port."""
+        """The NameNodes. They also answer HTTP requests, saying that the port is wrong."""
         urls = tuple(f"http://{address}" for address in self.options.name_nodes)
         return Server(
             "HDFS",
@@ -127,7 +127,7 @@ class HdfsClient:
     def create(self, name: str, parts: Sequence[bytes], overwrite: bool) -> Any:
         """Create a file with its first content, and missing folders above it; returns ``hdfs_native.FileWriter``.
 
-        The client gives up where a DataNode of a new block is down; the NameNode chooses others for the next attempt.
+        The client fails if a DataNode of a new block is down; the NameNode chooses others for the next attempt.
         """
         for attempt in range(_ATTEMPTS):
             sink = self._sink(name, overwrite or attempt > 0)
@@ -254,7 +254,7 @@ class HdfsSink:
 
     def write(self, data: Any) -> int:
         """Write bytes, or an object with the buffer protocol; returns their number."""
-        content = data if isinstance(data, bytes) else bytes(memoryview(data))  # the client takes nothing else fast
+        content = data if isinstance(data, bytes) else bytes(memoryview(data))  # the client is slow with other types
         self._position += len(content)
         with self._client.explained(self._name):
             if self._writer is not None:
@@ -266,11 +266,11 @@ class HdfsSink:
         return len(content)
 
     def tell(self) -> int:
-        """Bytes so far."""
+        """Bytes written so far."""
         return self._position
 
     def flush(self) -> None:
-        """Content is visible when the file is closed."""
+        """Does nothing: content becomes visible when the file is closed."""
 
     def close(self) -> None:
         """Complete the file."""
@@ -294,9 +294,9 @@ def explained(name: str) -> Iterator[None]:
         name: the file or folder, or the address.
 
     Raises:
-        StorageAccessError: the caller may not, or is unknown: no ticket, or an expired token.
+        StorageAccessError: permission denied, or the caller is not authenticated: no ticket, or an expired token.
         StorageUnreachableError: the connection failed.
-        UnsupportedFeatureError: the client cannot.
+        UnsupportedFeatureError: the client does not support the operation.
         OSError: any other failure.
     """
     try:

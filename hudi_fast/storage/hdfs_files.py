@@ -16,7 +16,7 @@ from hudi_fast.storage.hdfs import HdfsClient
 __all__ = ["HdfsFiles"]
 
 _LISTINGS = 3
-"""Attempts to list folders of which some disappear meanwhile."""
+"""Attempts to list folders when some of them disappear meanwhile."""
 
 _BLOCK_UNIT = 512
 """Sizes of blocks are multiples of this."""
@@ -43,7 +43,7 @@ class HdfsFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         return "hdfs"
 
     def normalize_path(self, path: str) -> str:
-        """The path: it is normal."""
+        """The path itself: it is already normalised."""
         return path
 
     def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
@@ -160,7 +160,7 @@ def _whole_reader(client: HdfsClient, path: str) -> Any:
     """``hdfs_native.FileReader`` of a file whose last block the NameNode knows.
 
     With ``dfs.namenode.file.close.num-committed-allowed`` a NameNode closes a file before a DataNode has reported its
-    last block. The client then takes the file for as long as its other blocks, while the status has the right length.
+    last block. The client then ignores the last block in the file's length, while the status has the right length.
     """
     reader = client.get().read(path)
     until = time.monotonic() + _REPORT_SECONDS

@@ -6,8 +6,8 @@
     core-site.xml, hdfs-site.xml of config_dir,   ├─► the first that has a setting ─► client
     HADOOP_CONF_DIR or HADOOP_HOME/etc/hadoop     ─┘
 
-The client (hdfs-native) reads the same files. They are read here for what it leaves to its caller: ports, permissions,
-replication, block sizes, and how often to try an address.
+The client (hdfs-native) reads the same files. This module reads them for the settings that the client leaves to its
+caller: ports, permissions, replication, block sizes, and the number of attempts per address.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hudi_fast.storage.option_names import timeout_of
 __all__ = ["HADOOP_PREFIXES", "TOKENS", "HdfsOptions"]
 
 HADOOP_PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
-"""Names of Hadoop's settings start so."""
+"""Prefixes of the names of Hadoop's settings."""
 
 TOKENS = "delegation_tokens"
 """Option with the content of a file of delegation tokens, in base64: how a Spark driver gives them to its tasks."""
@@ -36,7 +36,7 @@ TOKENS = "delegation_tokens"
 _OWN = ("config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache", "timeout", TOKENS)
 _PORT = 8020
 _ATTEMPTS = ("dfs.client.failover.max.attempts", "4")
-"""Of an address that has no other NameNode to fail over to: some seconds in all."""
+"""Attempts for an address without another NameNode to fail over to: some seconds in all."""
 
 _SIZE = re.compile(r"(\d+)([kmgtpe]?)", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{([^}$ ]+)\}")
@@ -50,12 +50,12 @@ class HdfsOptions:
         url: scheme and authority, with a port unless it is a name service; ``hdfs://`` for ``fs.defaultFS``.
         settings: Hadoop's settings from storage options, as (name, value) pairs.
         config_dir: folder of Hadoop's configuration files; None for the environment's.
-        kerberos: principal, keytab and ticket cache, each None for that of the environment.
-        tokens: delegation tokens in base64; "" for those of ``HADOOP_TOKEN_FILE_LOCATION``.
+        kerberos: principal, keytab and ticket cache; None for the environment's.
+        tokens: delegation tokens in base64; "" for the tokens in ``HADOOP_TOKEN_FILE_LOCATION``.
         umask: permission bits that new files and folders lack.
         replication: copies of new files; None for the NameNode's default.
         block_size: bytes of a block of new files; None for the NameNode's default.
-        name_nodes: addresses of NameNodes, host and port; none if Hadoop's settings do not tell them.
+        name_nodes: addresses of NameNodes, host and port; empty if Hadoop's settings do not contain them.
         timeout: seconds to wait for the first answer of a NameNode.
     """
 
@@ -74,7 +74,7 @@ class HdfsOptions:
         return f"{type(self).__name__}({self.url!r})"
 
     def url_by_ip(self) -> str:
-        """The URL by which the client finds tokens: those of a single NameNode are for its IP address and port."""
+        """The URL by which the client finds tokens: tokens of a single NameNode are for its IP address and port."""
         scheme, _, authority = self.url.partition("://")
         host, _, port = authority.partition(":")
         if scheme == "viewfs" or not port:
@@ -146,7 +146,7 @@ def _address(uri: str, known: Mapping[str, str]) -> tuple[str, bool]:
 
 
 def _name_nodes(url: str, known: Mapping[str, str]) -> tuple[str, ...]:
-    """Addresses of the NameNodes behind a URL; none if they are not known here."""
+    """Addresses of the NameNodes behind a URL; empty if the settings do not contain them."""
     scheme, _, authority = url.partition("://")
     if scheme == "viewfs":
         return ()

@@ -5,8 +5,8 @@ over the existing file while an advisory lock on the folder blocks other writers
 change in place, so an open file shows one state. The version consists of inode number, modification time and a hash of
 the content, because inode numbers are reused.
 
-This excludes only writers on this machine that use this module. On a network file system it is as reliable as that
-system's locks.
+This excludes only writers on this machine that use this module. On a network file system it is as reliable as the locks
+of that system.
 """
 
 from __future__ import annotations

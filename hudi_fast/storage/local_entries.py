@@ -1,8 +1,8 @@
-"""What a local table may consist of: folders and regular files below its base path.
+"""Checks that a local table consists of folders and regular files below its base path.
 
-A table that was unpacked or copied from elsewhere may hold anything. A symbolic link would lead readers, cleans and
-deletes out of the table, or around in it without end; opening a named pipe waits forever. They are refused. The base
-path itself is the caller's: it may be a link, or lie below one.
+A table that was unpacked or copied from elsewhere may contain anything. A symbolic link could lead readers, cleans and
+deletes out of the table, or into an endless loop; opening a named pipe waits for ever. Both are refused. The base path
+itself belongs to the caller: it may be a link, or be below one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LocalEntry = tuple[str, int, int, bool]
 def check_entries(root: str, path: str) -> None:
     """Check each part of a path below ``root`` that exists.
 
-    Whoever can change the table's folder at this very moment can still put a link there afterwards.
+    A process that can change the table's folder can still create a link after the check.
 
     Raises:
         CorruptTableError: a part is neither a folder nor a regular file.
@@ -32,14 +32,14 @@ def check_entries(root: str, path: str) -> None:
         at = f"{at}/{part}"
         try:
             mode = os.lstat(at).st_mode
-        except OSError:  # it does not exist, or the access itself will say what is wrong
+        except OSError:  # it does not exist, or the access itself will raise the error
             return
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise _refusal(root, at[len(root) + 1 :], mode)
 
 
 def folders_beside(parent: str, prefix: str) -> list[str]:
-    """Folders with ``prefix`` and a random id as their names, in a folder that may hold anything: leftovers of ours."""
+    """Folders named ``prefix`` and a random id, left over from this library, in a folder that may hold anything."""
     ours = re.compile(re.escape(prefix) + "[0-9a-f]{32}")
     with os.scandir(parent or "/") as entries:
         names = [one.name for one in entries if ours.fullmatch(one.name) and one.is_dir(follow_symlinks=False)]
@@ -62,7 +62,7 @@ def local_entries(root: str, path: str, recursive: bool) -> list[LocalEntry]:
                 for entry in entries:
                     try:
                         status = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:  # deleted since
+                    except FileNotFoundError:  # deleted in the meantime
                         continue
                     inside = f"{prefix}{entry.name}"
                     is_dir = stat.S_ISDIR(status.st_mode)

@@ -24,7 +24,7 @@ class LocalStore:
 
     Args:
         files: the file system.
-        syncs: whether files survive a loss of power as ``FolderStore`` says.
+        syncs: whether files survive a loss of power as ``FolderStore`` specifies.
     """
 
     sets_times = True
@@ -34,7 +34,7 @@ class LocalStore:
         self._syncs = syncs
 
     def without_sync(self) -> LocalStore:
-        """The same, leaving to the operating system when files get on the disk."""
+        """The same store; the operating system decides when files are written to disk."""
         return LocalStore(self._files, False)
 
     def check_writable(self, root: str) -> None:
@@ -58,7 +58,7 @@ class LocalStore:
     def replace(self, name: str, data: bytes) -> None:
         """See ``FolderStore``."""
         temporary = self._write_temporary(name, data)
-        if self._syncs and os.path.exists(name):  # the old content is the only one that is on the disk
+        if self._syncs and os.path.exists(name):  # only the old content is on disk
             local_sync.to_disk(temporary)
         os.replace(temporary, name)
         _drop_checksum_sidecar(name)
@@ -151,7 +151,7 @@ def delete_folder(fs: pafs.FileSystem, path: str) -> bool:
     """Delete a folder and its content; False if it did not exist. ``path`` is its name in ``fs``.
 
     If another process adds a file between emptying and removing the folder, the next attempt deletes it too: index
-    builds run without the table lock and learn only at their end that the index has been dropped.
+    builds run without the table lock and notice only at their end that the index was dropped.
 
     Raises:
         OSError: the folder cannot be deleted, or other processes keep adding files.

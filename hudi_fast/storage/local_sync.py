@@ -1,16 +1,16 @@
-"""Local files that survive a loss of power: what was written is put on the disk before a commit becomes visible.
+"""Local files that survive a loss of power: they are written to disk before a commit becomes visible.
 
 ::
 
     write files ─► closed: noted, and the disk begins to write the large ones ─► sync: contents, in parallel
         ─► names of their folders ─► the completed file: its content, its name ─► the commit is acknowledged
 
-An operating system keeps written content in memory for half a minute, and the name of a file may be on the disk long
-before its content. One call to :func:`sync` for all files of a commit costs a few writes of the disk's journal; one for
-each file would cost that many times as much. The content of a large file is on its way by then: Linux is asked to begin
-when the file is closed (``sync_file_range``), and goes on while others are made.
+An operating system keeps written content in memory for half a minute, and the name of a file may be on disk long before
+its content. One call to :func:`sync` for all files of a commit costs a few writes of the disk's journal; one call per
+file would cost as much for each file. Large files are partly on disk by then: Linux begins to write their content when
+they are closed (``sync_file_range``), while other files are being made.
 
-Processes that do not commit, such as Spark's tasks, call :func:`sync` when they have written their files.
+Processes that do not commit, such as Spark's tasks, call :func:`sync` after they have written their files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _THREADS = 16
 """A file system writes the journal once for files that wait together."""
 
 _LARGE = 1 << 20
-"""Bytes of a file from which on its content is on its way when it is closed; smaller ones would cost a request each."""
+"""Minimum bytes of a file that starts being written to disk when it is closed; for smaller files a request costs too
+much."""
 
 _BEGIN_WRITING = 2
 """``SYNC_FILE_RANGE_WRITE``"""
@@ -43,22 +44,22 @@ _lock = new_lock()
 
 
 def note(name: str) -> None:
-    """Remember that a file was written; :func:`sync` puts it on the disk."""
+    """Remember that a file was written; :func:`sync` writes it to disk."""
     with _lock:
         _noted.add(name)
 
 
 def begin(descriptor: int) -> None:
-    """Let the disk begin to write a file's content, without waiting; nothing where the system cannot.
+    """Start writing a file's content to disk, without waiting; does nothing where the system cannot.
 
-    It promises nothing: :func:`sync` waits for the content, and tells of its errors.
+    It guarantees nothing: :func:`sync` waits for the content and reports errors.
     """
     if _sync_file_range is not None:
         _sync_file_range(descriptor, 0, 0, _BEGIN_WRITING)
 
 
 def _of_system() -> Callable[[int, int, int, int], int] | None:
-    """``sync_file_range`` of the C library; None if it has none."""
+    """``sync_file_range`` of the C library; None if the library lacks it."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -73,10 +74,10 @@ _sync_file_range = _of_system()
 
 
 def sync(root: str) -> None:
-    """Put the noted files below ``root`` on the disk, and the names of the folders down to them.
+    """Write to disk the noted files below ``root``, and the names of the folders that contain them.
 
     Raises:
-        OSError: the disk did not take a file; all are noted again.
+        OSError: a file could not be written to disk; all files are noted again.
     """
     below = root.rstrip("/") + "/"
     with _lock:
@@ -101,7 +102,7 @@ def sync(root: str) -> None:
 
 
 def to_disk(name: str) -> None:
-    """Wait until a file's content, or the names in a folder, are on the disk; nothing for one that was deleted."""
+    """Wait until a file's content, or the names in a folder, are on disk; does nothing if it was deleted."""
     with contextlib.suppress(FileNotFoundError):
         descriptor = os.open(name, os.O_RDONLY)
         try:
@@ -111,7 +112,7 @@ def to_disk(name: str) -> None:
 
 
 def _folder_to_disk(name: str) -> None:
-    with contextlib.suppress(PermissionError):  # above the table: it may not be listed, and is not new
+    with contextlib.suppress(PermissionError):  # a folder above the table, which may be unreadable, and is not new
         to_disk(name)
 
 

@@ -62,7 +62,7 @@ class Listed:
 
 
 class ObjectStream(Protocol):
-    """What :class:`pyarrow.PythonFile` writes to. The object appears on close."""
+    """The stream that a :class:`pyarrow.PythonFile` writes to. The object appears on close."""
 
     closed: bool
 
@@ -75,7 +75,7 @@ class ObjectStream(Protocol):
         ...
 
     def flush(self) -> None:
-        """Nothing: the object appears on close."""
+        """Does nothing: the object appears on close."""
         ...
 
     def close(self) -> None:
@@ -230,15 +230,15 @@ def with_retries(call: Callable[[], Result], still_allowed: Callable[[], object]
     """Call a function that can be repeated; retry when the store fails or asks to slow down.
 
     After a failure no attempt starts late, because a lock holder has checked its lock for about the next minute. A
-    store that asks to slow down has done nothing, and such storms last: attempts go on for longer then.
+    store that asks to slow down has done nothing, and may do so for long: attempts continue for longer then.
 
     Args:
         call: the function.
-        still_allowed: called before each retry after the store has asked to slow down; raises an error, such as that of
-            a lost lock, to end the attempts.
+        still_allowed: called before each retry after the store has asked to slow down; raises an error, for example
+            because a lock was lost, to end the attempts.
 
     Raises:
-        OSError: of the last attempt; without retry if it would not help: file not found, no permission.
+        OSError: the last attempt failed; there is no retry where it would not help: file not found, no permission.
     """
     started = since = time.monotonic()
     failures, pause = 0, _BACKOFF[0]
@@ -264,8 +264,8 @@ def with_retries(call: Callable[[], Result], still_allowed: Callable[[], object]
 def _window(error: OSError) -> float:
     """Seconds after the first attempt in which retries may start.
 
-    Where no answer came, the storage options may allow less: half of their timeout, so that a retry which needs as long
-    as the first attempt ends before it.
+    If no answer came, the window is at most half of the timeout in the storage options, so that a retry as long as the
+    first attempt ends before the timeout.
     """
     if not isinstance(error, StorageUnreachableError) or error.seconds is None:
         return _RETRY_WINDOW

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 TIMEOUT = 15.0
-"""Seconds to wait for an answer of a store, unless the storage option ``timeout`` says otherwise."""
+"""Seconds to wait for an answer of a store, unless the storage option ``timeout`` is set."""
 
 _LONGEST_TIMEOUT = 3600
 
@@ -72,7 +72,7 @@ def is_encryption(name: str) -> bool:
 
 
 def connection_options(options: Mapping[str, Any]) -> StorageOptions:
-    """The options without those of encryption."""
+    """The options, without the options of encryption."""
     return StorageOptions({name: value for name, value in options.items() if not is_encryption(name)})
 
 
@@ -145,13 +145,13 @@ def checked_url(text: str, name: str) -> str:
         name: of the option, for messages.
 
     Raises:
-        ConfigError: it is not ``http://`` or ``https://``, a host and a port; some clients end the process over it.
+        ConfigError: it is not ``http://`` or ``https://``, a host and a port; some clients crash on such an address.
     """
     try:
         parts = urlsplit(text)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         valid = valid and "@" not in parts.netloc and not parts.query and not parts.fragment
-    except ValueError:  # of a port or an address in brackets
+    except ValueError:  # an invalid port, or an invalid address in brackets
         valid = False
     if not valid or any(one.isspace() for one in text):
         raise ConfigError(f"{name} must be http:// or https://, a host and a port, without a user.")

@@ -50,7 +50,8 @@ class Place:
     """Access to a table's files.
 
     Attributes:
-        fs: reads and lists files, and streams into new ones; a function that returns it if it is made late or again.
+        fs: reads and lists files, and streams into new ones; or a function that returns it, if it is made on first use
+            or renewed.
         root: the base path, as ``fs`` names it.
         store: writes whole objects; None for file systems.
         folders: writes files and folders; None for object stores.
@@ -66,8 +67,8 @@ def normal_uri(uri: str) -> str:
     """Make a local path absolute; strip trailing slashes from any other URI.
 
     Raises:
-        ConfigError: the URI is a scheme only, has a scheme without ``//``, is a ``file://`` of another host, or no
-            file system can have such a name.
+        ConfigError: the URI is a scheme only, has a scheme without ``//``, is a ``file://`` URI of another host, or has
+            a name that is invalid on every file system.
     """
     if "\0" in uri or _is_no_utf8(uri):
         raise ConfigError(f"{uri!r} is not the path of a table: it holds a NUL character or is not UTF-8.")
@@ -144,7 +145,7 @@ def _check_local(path: str) -> None:
 
     Raises:
         ConfigError: it is too long, or its links form a circle.
-        StorageAccessError: a folder above it may not be searched.
+        StorageAccessError: a folder above it cannot be searched.
     """
     try:
         os.stat(path)
@@ -160,7 +161,7 @@ def _check_local(path: str) -> None:
 
 
 def _plain(uri: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Options with the names of Hadoop replaced."""
+    """Options, with names of Hadoop's settings replaced."""
     hadoop = {name.lower(): value for name, value in options.items() if name.lower().startswith(HADOOP_PREFIXES)}
     if not hadoop:
         return options

@@ -1,10 +1,10 @@
-"""What to tell users when a store refuses an access: the place, the operation, and what to do.
+"""Error messages for accesses that a store refuses: the place, the operation, and what to do.
 
 ::
 
     code of the store, or text of pyarrow ─► refusal_code ─► refused: StorageAccessError
 
-Codes are S3's, in the spelling of its answers; those of the other stores are mapped to them.
+Codes are S3's, spelled as in its answers; codes of other stores are mapped to them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACCESS_DENIED = "AccessDenied"
 NO_BUCKET = "NoSuchBucket"
 NO_CREDENTIALS = "NoCredentials"
 INTERCEPTED = "Intercepted"
-"""Codes: a permission is missing; the bucket is; there are no credentials; a web page came in place of an answer."""
+"""Codes: a permission is missing; the bucket is missing; there are no credentials; the answer was a web page."""
 
 _WRONG_KEY, _SKEW, _REGION = "InvalidAccessKeyId", "RequestTimeTooSkewed", "AuthorizationHeaderMalformed"
 _BAD_NAME = "InvalidBucketName"
@@ -87,10 +87,10 @@ _STATUS = re.compile(r"\(HTTP status (40[13])\)")
 
 
 def refusal_code(code: str) -> str | None:
-    """The code of a refusal that no retry helps against; None for another failure.
+    """The code of a refusal that a retry cannot overcome; None for another failure.
 
     Args:
-        code: as a store or a client spells it.
+        code: as sent by a store or a client.
     """
     return _CODES.get(code)
 
@@ -106,11 +106,11 @@ def refusal_of_text(text: str) -> str | None:
 
 
 def explained_error(error: OSError, where: str) -> HudiError | None:
-    """The error of hudi_fast that an error of :mod:`pyarrow.fs` stands for; None if its text tells none.
+    """The error of hudi_fast for an error of :mod:`pyarrow.fs`; None if its text does not identify one.
 
     Args:
-        error: may be one of hudi_fast already.
-        where: what was accessed, with the scheme.
+        error: may already be an error of hudi_fast.
+        where: the accessed path, with the scheme.
     """
     if isinstance(error, HudiError):
         return None
@@ -123,7 +123,7 @@ def explained_error(error: OSError, where: str) -> HudiError | None:
 
 
 def refusal_advice(error: OSError) -> str:
-    """What to do about an error of :mod:`pyarrow.fs`, after a space; empty if it says so itself or is no refusal."""
+    """Advice on an error of :mod:`pyarrow.fs`, after a space; empty if the error contains it or is not a refusal."""
     code = None if isinstance(error, StorageAccessError) else refusal_of_text(str(error))
     return "" if code is None else f" {code}: {_ADVICE[code]}"
 
@@ -135,7 +135,7 @@ def refused(what: str, place: str, code: str, detail: str = "") -> StorageAccess
         what: the operation: ``read``, ``write``, ``list`` ...
         place: with the scheme.
         code: of :func:`refusal_code`.
-        detail: what the store says.
+        detail: message of the store.
     """
     said = f" ({detail})" if detail else ""
     return StorageAccessError(f"The store refused to {what} {place}: {code}{said}. {_ADVICE[code]}")

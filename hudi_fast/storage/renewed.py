@@ -1,4 +1,4 @@
-"""File systems of :mod:`pyarrow.fs` that are made late, and again when their keys would expire."""
+"""File systems of :mod:`pyarrow.fs` that are made on first use, and again before their keys expire."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RenewedFiles:
     Args:
         keys: the keys that are valid now; renews them in time.
         make: makes a file system with these keys.
-        first: called before a file system is made for the first time; its error is raised.
+        first: called before a file system is made for the first time; its errors are not caught.
     """
 
     def __init__(

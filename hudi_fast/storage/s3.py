@@ -8,7 +8,7 @@ replace   ``If-Match: <ETag>``    200 replaced, 412 it has changed, 404 it does 
 ========  ======================  =====================================================
 
 429, and 503 from S3 itself, ask to slow down. All other errors (409 for concurrent writes, 5xx, a broken connection)
-leave the outcome unknown. boto3 does not retry. When a session token has expired, credentials are looked up once more.
+leave the outcome unknown. boto3 does not retry. If a session token has expired, credentials are looked up once again.
 
 A server other than Amazon's that ignores these headers would let writers overwrite each other. So the first successful
 write with each header is repeated, and the repetition must be rejected.
@@ -84,7 +84,7 @@ class S3Store:
             try:
                 return str(client.head_object(**_object(name))["Metadata"].get(_MARK, ""))
             except self._failures as error:
-                if _status(error) in (400, 403, 503):  # the answer to a HEAD does not say why
+                if _status(error) in (400, 403, 503):  # the response to a HEAD request does not say why
                     client.get_object(**_object(name), Range="bytes=0-0")
                 raise
 
@@ -121,7 +121,7 @@ class S3Store:
         return str(answer["ETag"])
 
     def end_parts(self, name: str, upload: str, tags: Sequence[str]) -> None:
-        """Make an object of the parts. After a lost answer it is there although a repetition finds no upload."""
+        """Make an object of the parts. If the response was lost, the object exists although a retry finds no upload."""
         parts = [{"PartNumber": at, "ETag": tag} for at, tag in enumerate(tags, 1)]
         more = {"UploadId": upload, "MultipartUpload": {"Parts": parts}}
         self._ask("write", name, lambda one: one.complete_multipart_upload(**_object(name), **more))
@@ -167,7 +167,7 @@ class S3Store:
             return  # the next write checks again
         if again is not None:
             mark = more.get("Metadata", {}).get(_MARK)
-            with contextlib.suppress(OSError, UnsupportedFeatureError):  # what was written is no part of a table
+            with contextlib.suppress(OSError, UnsupportedFeatureError):  # the written object does not belong to a table
                 if mark and self.mark_of(name) == mark:
                     self.delete([name])
             raise UnsupportedFeatureError(
@@ -215,9 +215,9 @@ class S3Store:
         )
 
     def _is_renewed(self, client: Any) -> bool:
-        """Whether there are other credentials than those of a client: in the environment, in ``~/.aws``.
+        """Whether the environment or ``~/.aws`` has other credentials than a client.
 
-        boto3 reads a file once, and renews only what a server gave it.
+        boto3 reads a file once, and renews only credentials from a server.
         """
         with self._lock:
             used = self._made.get()
@@ -230,7 +230,7 @@ class S3Store:
             return True
 
     def _connect(self) -> tuple[Any, object]:
-        """A client with the credentials that are found now, and these."""
+        """A client with the credentials that are found now, and these credentials."""
         session = self._options.session()
         found = session.get_credentials()
         try:
@@ -244,7 +244,7 @@ class S3Store:
         return made, keys
 
     def _os_error(self, what: str, name: str, error: Exception) -> OSError:
-        """What to raise for a failed request."""
+        """The error to raise for a failed request."""
         if _code(error) in _EXPIRED:
             return ExpiredCredentialsError(expired_text(f"The request to {what} s3://{name}"))
         answer = getattr(error, "response", None) or {}
@@ -280,13 +280,13 @@ class S3Store:
 
 
 class _PageError(Exception):
-    """A web page in place of an answer of S3."""
+    """The answer is a web page and not a response of S3."""
 
 
 def _check_answer(http_response: Any, model: Any, **_: Any) -> None:
-    """Refuse a page with a status of success, which a proxy sends: nothing was written or read then.
+    """Refuse a web page with a success status, which a proxy may send: nothing was written or read then.
 
-    Some servers give answers that are empty, or S3's XML, the type of a page.
+    Some servers send empty responses, or S3's XML, with the content type of a web page.
     """
     headers = http_response.headers
     is_html = str(headers.get("Content-Type", "")).startswith("text/html")

@@ -4,9 +4,10 @@
 
     fs.s3a.aws.credentials.provider ─► chosen_source: the first class that has credentials
         keys       access_key, secret_key and, for temporary ones, session_token of the options
-        machine    what boto3 and Amazon's C++ client find: environment, ~/.aws, web identity, container, instance
+        machine    credentials found by boto3 and Amazon's C++ client: environment, ~/.aws, web identity, container,
+                   instance
         anonymous  none
-        role       of those of assumed.role.credentials.provider: a role
+        role       a role, assumed with the credentials of assumed.role.credentials.provider
 
 A machine's credentials are looked up by the first request, so classes after it in a list are never used.
 Source: Hadoop 3.4, ``S3AFileSystem`` and "Authenticating with S3".
@@ -27,7 +28,7 @@ __all__ = ["ANONYMOUS", "KEYS", "MACHINE", "Role", "chosen_source", "role_error"
 KEYS = "keys"
 MACHINE = "machine"
 ANONYMOUS = "anonymous"
-"""Sources of credentials: those of the options, of the machine, none."""
+"""Sources of credentials: the options, the machine, none."""
 
 _ROLE = "role"
 _PROVIDER = "fs.s3a.aws.credentials.provider"
@@ -60,8 +61,8 @@ class Role:
         external_id: required by some roles of other accounts.
         seconds: after which its credentials expire, unless they are renewed; 0 for Amazon's default of an hour.
         policy: a policy in JSON that narrows what the role allows.
-        sts_endpoint: the server that is asked; None for that of the region.
-        sts_region: its region; None for that of the bucket.
+        sts_endpoint: the server to ask; None for the server of the region.
+        sts_region: its region; None for the bucket's region.
     """
 
     arn: str
@@ -74,7 +75,7 @@ class Role:
 
     @property
     def is_plain(self) -> bool:
-        """Whether pyarrow can assume it: it asks the default server, for an hour, and with the machine's own keys."""
+        """Whether pyarrow can assume it: it uses the default server, an hour, and the machine's own keys."""
         return not (self.seconds or self.policy or self.sts_endpoint or self.sts_region)
 
 
@@ -111,7 +112,7 @@ def _classes(text: str | None) -> list[str]:
 
 
 def _first(providers: list[str], given: Mapping[str, str], setting: str) -> str:
-    """The first provider with credentials; refuses unknown ones wherever they are."""
+    """The first provider with credentials; refuses unknown providers anywhere in the list."""
     found = [_source(name, given, setting) for name in providers]
     for source in found:
         if source:
@@ -124,7 +125,7 @@ def _first(providers: list[str], given: Mapping[str, str], setting: str) -> str:
 
 
 def _source(name: str, given: Mapping[str, str], setting: str) -> str:
-    """What a class stands for; empty if it has no credentials."""
+    """The source that a class stands for; empty if it has no credentials."""
     kind = name.rpartition(".")[2]
     if kind == "SimpleAWSCredentialsProvider":
         return KEYS if "access_key" in given else ""

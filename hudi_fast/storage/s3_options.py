@@ -7,7 +7,7 @@
                                 └─► headers()       of every object that boto3's client writes
 
 Missing options come from the same sources as in Amazon's tools: the environment, ``~/.aws``, the machine's role.
-Representations of the value contain no secrets. Names that begin with ``fs.s3a.`` are those of Hadoop 3.4.
+Representations of the value contain no secrets. Names that begin with ``fs.s3a.`` are Hadoop's (3.4).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _ONE_REQUEST = 19
 _STREAM_RETRIES = 12
 """Retries of one request of a stream. Pauses double from 50 ms to 51 s; the last begins 102 s after the first attempt.
 
-pyarrow's other strategy, its default, has a budget of 100 retries for the life of a file system, and does not fill it
-up again (pyarrow 26): a process that meets many slow-downs would fail with the 101st.
+pyarrow's default strategy has a budget of 100 retries for the life of a file system, and does not refill it (pyarrow
+26): a process would fail at its 101st slow-down.
 """
 
 _NAMES = {
@@ -92,7 +92,7 @@ _ENCRYPTIONS = {
 
 _LONGEST_ROLE = 43200
 _REGION_SECONDS = 3.0
-"""Longest wait for Amazon before it is asked for the region of a bucket."""
+"""Maximum seconds to wait for Amazon before asking it for the region of a bucket."""
 
 _PUBLIC_REGION = re.compile(r"(?:us|eu|ap|sa|ca|me|af|il|mx|cn)-(?!iso)[a-z-]+\d+$")
 
@@ -111,7 +111,7 @@ class S3Options:
         role: to assume.
         proxy: a proxy as URL, its user and password included.
         sse: server-side encryption of objects that are written: ``AES256``, ``aws:kms`` or ``aws:kms:dsse``.
-        sse_kms_key_id: key of the two latter; None for the account's own.
+        sse_kms_key_id: key of the latter two; None for the account's own.
         sse_kms_context: encryption context, in JSON.
         acl: canned access control list of objects that are written.
         storage_class: of objects that are written.
@@ -192,7 +192,7 @@ class S3Options:
     def server(self) -> Server:
         """The server of these options: its proxy, if there is one.
 
-        Names of servers of Amazon are known for the regions of its public partitions.
+        The names of Amazon's servers are known for the regions of its public partitions.
         """
         found = self.endpoint_url
         if found is None:
@@ -205,7 +205,7 @@ class S3Options:
         return Server("S3", (url,) if url else (), self.timeout, settings, {})
 
     def files(self) -> RenewedFiles:
-        """File systems for reads and streams, of which the first is made when the server has answered."""
+        """File systems for reads and streams; the first one is made after the server has answered."""
         renewed, first = self._renewed_keys(), self.server().require_answer
         return RenewedFiles(renewed or (lambda: None), self.file_system, first)
 
@@ -213,7 +213,7 @@ class S3Options:
         """The file system for reads and streams.
 
         Args:
-            keys: of boto3, in place of those of these options.
+            keys: keys of boto3, which replace the keys of these options.
         """
         endpoint = urlparse(self.endpoint_url) if self.endpoint_url else None
         more: dict[str, Any] = {}
@@ -305,7 +305,7 @@ class S3Options:
         return session.client("s3", endpoint_url=self.endpoint_url, config=config, region_name=region)
 
     def session(self) -> Any:
-        """A new session of boto3, with the credentials of these options, or those that boto3 finds now.
+        """A new session of boto3, with the credentials of these options, or the credentials that boto3 finds now.
 
         Raises:
             ConfigError: boto3 is not installed.

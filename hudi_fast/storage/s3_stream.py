@@ -1,4 +1,4 @@
-"""Streams into S3 whose objects have headers that pyarrow's streams cannot send, such as those of encryption.
+"""Streams into S3 whose objects have headers that pyarrow's streams cannot send, for example for encryption.
 
 ::
 
@@ -26,7 +26,7 @@ PART_BYTES = 8 << 20
 """Bytes of the first parts."""
 
 _GROWS_AFTER = 1000
-"""Parts after which they are twice as large."""
+"""Number of parts after which parts are twice as large."""
 
 _AT_ONCE = 4
 
@@ -98,7 +98,7 @@ class S3Stream:
         """See ``ObjectStream``.
 
         Raises:
-            OSError: there is no object, or an older one; its parts are deleted if the store answers.
+            OSError: there is no object, or an older one; the uploaded parts are deleted if the store answers.
         """
         if self.closed:
             return
@@ -134,7 +134,7 @@ class S3Stream:
             raise
 
     def _settle(self, left: int) -> None:
-        """Wait until at most so many parts are on their way."""
+        """Wait until at most ``left`` parts are being uploaded."""
         while len(self._pending) > left:
             self._tags.append(self._pending[0].result())
             self._pending.popleft()

@@ -1,7 +1,8 @@
-"""Whether a server answers at all: the first call to a store ends in time, and its error says what to set.
+"""Checks that a server answers: the first call to a store ends in time, and its error names the options to set.
 
-The clients of :mod:`pyarrow.fs` wait long for a server that does not answer: S3's for 100 seconds whatever its timeout,
-Google's and Azure's without end. So a process sends one request of its own before it uses them. Any answer counts.
+The clients of :mod:`pyarrow.fs` wait long for a server that does not answer: S3's client waits 100 seconds whatever its
+timeout, Google's and Azure's clients without end. So a process sends one request of its own before it uses them. Any
+answer counts.
 
 ::
 
@@ -47,10 +48,10 @@ class Server:
 
     Attributes:
         store: its name, for messages.
-        urls: addresses with ``http://`` or ``https://``, of which one has to answer; none if they are not known.
+        urls: addresses with ``http://`` or ``https://``; one of them has to answer. Empty if unknown.
         timeout: seconds to wait for an answer.
         settings: storage options that decide where the server is, for messages.
-        proxies: scheme -> proxy; None for those of the environment.
+        proxies: scheme -> proxy; None for the proxies of the environment.
     """
 
     store: str
@@ -120,11 +121,11 @@ class _NoRedirect(HTTPRedirectHandler):
     """A redirection is an answer, too."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow none."""
+        """Follow no redirection."""
 
 
 def _failure(opener: OpenerDirector, url: str, seconds: float) -> str | None:
-    """Why an address does not answer; None if it does, with whatever."""
+    """Why an address does not answer; None if it does, with any answer."""
     try:
         opener.open(Request(url, headers={"User-Agent": "hudi_fast"}), timeout=seconds).close()
     except HTTPError as error:

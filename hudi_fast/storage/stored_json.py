@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["stored_json"]
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-"""An escape of half a character: Python accepts more than can be stored."""
+"""An escape of half a character (a surrogate): Python accepts it, but it cannot be stored."""
 
 
 def _int64(digits: str) -> int:
@@ -26,8 +26,8 @@ def stored_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: the text is not JSON or not UTF-8, nests too deeply, has half a character, or a whole number of
-            more than 64 bits: no Java program writes them.
+        ValueError: the text is not JSON or not UTF-8, nests too deeply, has half a character, or an integer of more
+            than 64 bits, which Java programs do not write.
     """
     text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
     try:

@@ -1,6 +1,6 @@
-"""Thread pools that also work while the interpreter ends, as in functions of :mod:`atexit`.
+"""Thread pools that also work while the interpreter exits, as in functions of :mod:`atexit`.
 
-Python then refuses tasks for pools, and from 3.12 on new threads. The caller does the work itself.
+Python then refuses tasks for pools, and from 3.12 on new threads. The calling thread then executes the tasks itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A pool whose tasks the caller executes where no thread can begin. Arguments are those of its base class."""
+    """A pool whose tasks the caller executes if no thread can begin. It has the arguments of its base class."""
 
     _has_ended = False
 
