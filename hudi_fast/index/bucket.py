@@ -178,7 +178,7 @@ def save_bucket_counts(storage: Storage, expressions: str, default: int, instant
         storage: of the table.
         expressions: patterns and counts as text.
         default: count of partitions that no pattern is found in.
-        instant: of the replace commit that changes the counts; by default those of a new table.
+        instant: of the replace commit that changes the counts; by default the counts are for a new table.
 
     Source: ``PartitionBucketIndexHashingConfig#saveHashingConfig`` (Hudi 1.2.0).
     """

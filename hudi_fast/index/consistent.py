@@ -123,12 +123,12 @@ def first_hashing(partition: str, count: int) -> HashingMetadata:
 
 
 def renewed_hashing(before: HashingMetadata, instant: str, table: str) -> HashingMetadata:
-    """The same ranges with new file groups, for the rows that replace those of a partition.
+    """The same ranges with new file groups, for rows that replace all rows of a partition.
 
     Args:
         before: the ranges now.
         instant: of the write.
-        table: its location; tasks of one write make the same file groups.
+        table: location of the table; tasks of one write make the same file groups.
     """
     seed = f"{table}\n{instant}\n{before.partition}\n"
     nodes = (HashingNode(one.value, _made_prefix(f"{seed}{one.value}".encode(), 4)) for one in before.nodes)
@@ -136,7 +136,7 @@ def renewed_hashing(before: HashingMetadata, instant: str, table: str) -> Hashin
 
 
 def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, count: int) -> HashingMetadata:
-    """The ranges of a partition; creates those of :func:`first_hashing` if the partition has none.
+    """The ranges of a partition; creates the ranges of :func:`first_hashing` if the partition has none.
 
     Concurrent tasks are safe: the first one to write wins, and all write the same content.
 
@@ -213,7 +213,7 @@ def parse_hashing(content: bytes, path: str) -> HashingMetadata:
     """Parse ranges from file content.
 
     Raises:
-        CorruptTableError: it is not such JSON, or the ranges do not ascend.
+        CorruptTableError: the content is not such JSON, or the ranges do not ascend.
     """
     try:
         fields: Mapping[str, Any] = stored_json(content)

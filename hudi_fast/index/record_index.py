@@ -54,7 +54,7 @@ class KeyLocations:
     """Locations of n keys.
 
     Attributes:
-        groups: (partition path, file id) of the file groups that hold some of them.
+        groups: (partition path, file id) of the file groups that hold some of the keys.
         numbers: int32[n]: index of each key's file group in ``groups``, -1 for a key that is not stored.
     """
 
@@ -62,7 +62,7 @@ class KeyLocations:
     numbers: npt.NDArray[np.int32]
 
     def split(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """``values``, one for each of the n keys, as those of each file group, in their order."""
+        """Split ``values``, one for each of the n keys, by file group; values keep their order."""
         if len(self.groups) == 1:
             return [values if (self.numbers == 0).all() else values[self.numbers == 0]]
         order = np.argsort(self.numbers, kind="stable")

@@ -60,7 +60,7 @@ class BucketSettings:
     Attributes:
         engine: ``SIMPLE`` (a fixed number of buckets) or ``CONSISTENT_HASHING`` (buckets split and merge).
         count: initial number of buckets of a partition.
-        hash_fields: hashed columns: those of the record key, or some of them.
+        hash_fields: hashed columns: all or some columns of the record key.
         min_count: consistent hashing: minimum number of buckets after merging.
         max_count: consistent hashing: maximum number of buckets after splitting.
         overrides: (pattern, number of buckets) for partition paths; the first pattern found in the path applies.
@@ -224,7 +224,7 @@ def file_keys(
 ) -> Iterator[pa.Array]:
     """The record keys of a base file in row order, in batches of bounded size.
 
-    ``row_groups`` are the numbers of those to read; None for all.
+    ``row_groups`` are the numbers of the row groups to read; None for all.
 
     Raises:
         CorruptTableError: the key column is missing or has nulls although the table stores keys.
@@ -261,7 +261,7 @@ def untagged_rows(rows: npt.NDArray[np.int64], matches: Iterable[SliceMatches], 
 def rows_with_new_keys(
     keys: pa.Array, rows: npt.NDArray[np.int64], matches: Iterable[SliceMatches], total: int
 ) -> npt.NDArray[np.int64]:
-    """The ``rows`` whose key no match has, also where several of them share a key.
+    """The ``rows`` whose key has no match, including rows that share a key.
 
     Args:
         keys: string[n], their keys, no nulls.
