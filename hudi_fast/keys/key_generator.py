@@ -188,7 +188,7 @@ def refuse_stand_ins(config: KeyConfig, table: pa.Table | pa.RecordBatch, first_
         first_row: number of the first row, for messages.
 
     Raises:
-        InvalidDataError: with the field, the text and the first row.
+        InvalidDataError: there are such rows; names the field, the text and the first row.
     """
     for name in config.record_key_fields if len(config.record_key_fields) > 1 else ():
         values = _column(table, name, "Record key")
@@ -393,7 +393,7 @@ def _check(config: KeyConfig) -> None:
 
 
 def _sql_times(config: KeyConfig, values: pa.Array, name: str) -> pa.Array:
-    """As Apache Hudi's SQL writes them, whatever the options of paths (``SqlKeyGenerator``, Hudi 1.2.0)."""
+    """The text of timestamps as Apache Hudi's SQL writes it, whatever the path options (``SqlKeyGenerator``, 1.2.0)."""
     where = zone(config.default_zone) if config.default_zone else None
     texts = to_text(values, name, True, where).to_pylist()
     return pa.array([None if text is None else _escaped_once(config, text.partition(".")[0]) for text in texts])

@@ -24,7 +24,7 @@ from hudi_fast.storage.places import scheme_of
 __all__ = ["LONGEST_KEY", "NO_LIMITS", "KeyLimits", "limits_of"]
 
 _FILES = 200
-"""Bytes for ``.hoodie/.temp/<instant>/`` and the name of a file or of its marker."""
+"""Bytes reserved for ``.hoodie/.temp/<instant>/`` and the name of a file or its marker."""
 
 LONGEST_KEY = 0x7FFF
 """Bytes of the longest key of an HFile."""
@@ -42,9 +42,9 @@ class KeyLimits:
     """Longest names in bytes; 0 for no known limit.
 
     Attributes:
-        part: of one folder of a partition path.
-        path: of a partition path.
-        key: of a record key.
+        part: for one folder of a partition path.
+        path: for a partition path.
+        key: for a record key.
     """
 
     part: int = 0
@@ -64,7 +64,7 @@ class KeyLimits:
 
 
 NO_LIMITS = KeyLimits()
-"""For keys and paths that are read."""
+"""Limits of keys and paths that are only read: none."""
 
 
 def limits_of(storage: Storage, metadata_partitions: Collection[str], hfile_blocks: bool = False) -> KeyLimits:
@@ -72,8 +72,8 @@ def limits_of(storage: Storage, metadata_partitions: Collection[str], hfile_bloc
 
     Args:
         storage: of the table.
-        metadata_partitions: those of its metadata table once the write is visible.
-        hfile_blocks: whether rows go to HFile blocks of log files.
+        metadata_partitions: partitions of its metadata table once the write is visible.
+        hfile_blocks: whether rows are written to HFile blocks of log files.
     """
     part, whole = _OF_SCHEME.get(scheme_of(storage.uri), (0, 0))
     root = storage.fs_path("")

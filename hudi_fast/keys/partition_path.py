@@ -32,7 +32,7 @@ __all__ = [
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """Partition value of null and empty text."""
 OLD_DEFAULT_PARTITION = "default"
-"""The same before table version 5 (``PartitionPathEncodeUtils.DEPRECATED_DEFAULT_PARTITION_PATH``)."""
+"""The same value before table version 5 (``PartitionPathEncodeUtils.DEPRECATED_DEFAULT_PARTITION_PATH``)."""
 
 _FIRST_WITH_HIVE_DEFAULT = 5
 _STYLE_KEY = "hoodie.datasource.write.hive_style_partitioning"
@@ -95,10 +95,10 @@ def reads_hive_style(path: str, fields: Sequence[str]) -> bool:
 
 
 def stored_values(path: str, config: TableConfig) -> dict[str, str | None] | None:
-    """:func:`partition_values` of a table.
+    """:func:`partition_values` with the settings of a table.
 
-    Properties of table version 2 lack the style of paths; each path tells its own. Before version 5 the part
-    ``default`` means null, or this text.
+    Properties of table version 2 do not contain the path style, so it is inferred from each path. Before version 5 the
+    part ``default`` means null, or this text.
 
     Args:
         path: a partition path.

@@ -143,9 +143,9 @@ def timestamp_paths(
         ``(codes, texts)``: int32[n] and the distinct texts; row ``i`` has ``texts[codes[i]]``.
 
     Raises:
-        ConfigError: numbers or strings that do not match the configured type.
-        InvalidDataError: a string that matches no input pattern, or a time outside the years 2 to 9998.
-        UnsupportedFeatureError: a column type without time.
+        ConfigError: numbers or strings do not match the configured type.
+        InvalidDataError: a string matches no input pattern, or a time is outside the years 2 to 9998.
+        UnsupportedFeatureError: the column's type has no time.
     """
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return _paths_of_strings(options, values, field)
@@ -156,14 +156,14 @@ def timestamp_paths(
 
 
 def whole_numbers(values: pa.Array, field: str) -> pa.Array:
-    """The numbers in a column of text: an ``UPDATE`` of Apache Hudi 1.0 makes text of a number that it partitions by.
+    """The numbers in a column of text: an ``UPDATE`` of Apache Hudi 1.0 turns a number that it partitions by into text.
 
     Args:
         values: strings.
         field: the column's name, for messages.
 
     Raises:
-        InvalidDataError: another text.
+        InvalidDataError: a text is not a number.
     """
     bad = pc.fill_null(pc.invert(pc.match_substring_regex(values, r"^-?[0-9]{1,18}$")), False)
     if pc.any(bad).as_py():
@@ -236,7 +236,7 @@ def _to_millis(numbers: npt.NDArray[np.int64], unit: int) -> npt.NDArray[np.int6
 
 
 def _unit_of(kind: pa.DataType) -> str:
-    """What the number of a timestamp is, for messages; empty for other types."""
+    """The unit of a timestamp's number, with advice, for messages; empty for other types."""
     if not pa.types.is_timestamp(kind):
         return ""
     stored, name = ("milliseconds", "MILLISECONDS") if kind.unit == "ms" else ("microseconds", "MICROSECONDS")
@@ -341,7 +341,7 @@ def _shifted(
             )
     target = options.output_zone or options.input_zone
     if target is None:
-        # Strings keep their own offset; those without one are in the default zone.
+        # Strings keep their own offset; strings without an offset are in the default zone.
         away = offset.copy()
         away[rows] = local[rows] - instants[rows]
     else:

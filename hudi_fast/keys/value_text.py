@@ -4,7 +4,7 @@
 
     Arrow array ──to_text──► pa.string() array, nulls kept
 
-The text is that of Hudi's Avro path: Java's ``toString`` of the value in the Avro record. So floats look like Java's
+The text is as in Hudi's Avro path: Java's ``toString`` of the value in the Avro record. So floats look like Java's
 (``1.0E10``), and a timestamp is the stored raw number unless *consistent logical timestamps* are on. Strings, integers,
 booleans, dates and decimals use Arrow's own casts, which agree with Java; the rest is built from the columns' buffers.
 Only floats outside 0.001 to 10 million are converted one by one.
@@ -48,7 +48,7 @@ def to_text(
         field: its name, for messages.
         consistent_logical_timestamp: whether timestamps with a zone read ``2016-12-29 09:54:00.0`` instead of the raw
             number of micro- or milliseconds.
-        where: the zone of such text; None: the zone of this process (Hudi: the JVM's).
+        where: the zone of such text; None: the zone of this process (Hudi uses the JVM's).
 
     Returns:
         ``pa.string()`` array of the same length; null for null. A string column is returned unchanged.
@@ -156,7 +156,7 @@ def _java_scientific(number: np.floating) -> str:
         return "Infinity" if number > 0 else "-Infinity"
     mantissa, _, exponent = np.format_float_scientific(number, unique=True, trim="-").partition("e")
     if "." not in mantissa:
-        # Java gives at least two digits, and then the nearest number of two: 4.9E-324 where one digit would be 5.
+        # Java prints at least two digits, the nearest number with two: 4.9E-324 where one digit would be 5.
         mantissa, _, exponent = f"{float(number):.1e}".partition("e")
     return f"{mantissa}E{int(exponent)}"
 

@@ -44,7 +44,7 @@ DAY_MS = 86_400_000
 
 MIN_MILLIS = -62_103_715_200_000
 MAX_MILLIS = 253_370_764_799_999
-"""Years 2 to 9998, in milliseconds of the epoch: local time is in the range of datetime for any offset."""
+"""Years 2 to 9998, in milliseconds since the epoch: local time is in the range of datetime for any offset."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET = re.compile(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?")
