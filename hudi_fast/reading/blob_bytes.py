@@ -1,6 +1,6 @@
-"""The bytes of blobs: those of inline values, and ranges of the files that other values refer to.
+"""Read the bytes of blobs: inline, or a range of a file that the blob refers to.
 
-Files are opened once for all their ranges. Source: ``read_blob``, ``BatchedBlobReader`` (Hudi 1.2.0).
+Each file is opened once for all its ranges. Source: ``read_blob``, ``BatchedBlobReader`` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def blob_bytes(storage: Storage, blobs: pa.Array | pa.ChunkedArray) -> pa.Array:
         blobs: values of a blob column.
 
     Raises:
-        InvalidDataError: other values; or a value that is inline and has no bytes.
+        InvalidDataError: the values are not blobs, or a blob that is not inline has no reference.
         CorruptTableError: a file is missing, or shorter than the range.
     """
     if not is_blob(blobs.type):

@@ -4,7 +4,7 @@
 
     pyarrow expression ─► tree of calls, fields, literals ─► Condition ◄─ a Spark column, likewise
 
-An expression that cannot be read, and every function without an entry here, becomes :class:`Anything`: an unknown
+An unreadable expression, and a call of a function that has no entry here, becomes :class:`Anything`: an unknown
 condition, which keeps every file.
 """
 
@@ -189,8 +189,9 @@ class RowFilter:
         expression: applied to rows.
         condition: used to skip files; :class:`Anything` where the expression is not understood.
         columns: top-level columns that the expression uses; possibly more, never fewer.
-        may_pass_nan: whether a row may match that has NaN in one of these columns. Statistics ignore NaN.
-        on_safe_bounds: for the bounds of row groups that have none where they hold NaN; None if they decide nothing.
+        may_pass_nan: whether a row with NaN in one of these columns may match. Statistics ignore NaN.
+        on_safe_bounds: the expression for files whose row groups have no bounds for a column with NaN; None if the
+            bounds decide nothing.
     """
 
     expression: pc.Expression
@@ -201,7 +202,7 @@ class RowFilter:
 
     @classmethod
     def of(cls, expression: pc.Expression, schema: pa.Schema) -> RowFilter:
-        """Parse an expression over columns of ``schema``. One that is not understood uses all of them."""
+        """Parse an expression over columns of ``schema``. An unreadable expression counts as using all of them."""
         tree = tree_of(expression)
         if tree is None:
             return cls(expression, Anything(), frozenset(schema.names), may_pass_nan=True)
@@ -221,7 +222,7 @@ def parse_filter(expression: pc.Expression) -> Condition:
 
 
 def _may_pass_nan(condition: Condition) -> bool:
-    """False only for comparisons of columns with literals, which NaN fails; not for ``!=``, which it passes."""
+    """False only for comparisons of columns with literals: NaN fails them, except ``!=``."""
     match condition:
         case And() | Or():
             return any(_may_pass_nan(part) for part in condition.parts)
@@ -238,7 +239,7 @@ def _keeps_nan(value: Value) -> bool:
 
 
 def _calls(root: Node) -> Iterator[Call]:
-    """All calls of a tree, which is as deep as its longest chain of operators."""
+    """All calls of a tree. Not recursive: a tree is as deep as its longest chain of operators."""
     waiting = [root]
     while waiting:
         one = waiting.pop()
@@ -352,7 +353,7 @@ def _leaf(call: Call) -> Condition:
 
 
 def _is_in(value: Value, call: Call) -> Condition:
-    """Arrow's ``is_in``: 0 matches nulls like values, 1 leaves them out, 2 and 3 give null for them."""
+    """Arrow's ``is_in``: behaviour 0 matches nulls like values, 1 never matches them, 2 and 3 return null for them."""
     assert call.options is not None
     values = call.options["value_set"].values
     behaviour = call.options["null_matching_behavior"].as_py()
@@ -381,7 +382,7 @@ def _value(node: Node) -> Value:
 
 
 def _options(call: Call) -> dict[str, Any]:
-    """Options by name, without those that no function here uses."""
+    """Options by name, without options that no function here uses."""
     if call.options is None:
         return {}
     wanted = [one.name for one in call.options.type if one.name not in ("value_set", "to_type", "_type_name")]

@@ -6,10 +6,10 @@
     polars ─ columns, filter ─► Scan.to_batches ───┼─► plan_scan (pinned state) ─► scan_batches ─► record batches
     any Arrow library ────────► __arrow_c_stream__ ┘
 
-duckdb and polars push columns and filters down into a ``pyarrow.dataset.Dataset``, so a scan is one. Arrow's own
-dataset code would read files directly and could not merge log files. Any such access fails with an error, since the
-file that Arrow finds cannot be opened (:class:`_NoFiles`). Expressions that are pushed down compare NaN as the engines
-do that push them (:mod:`hudi_fast.reading.nan_order`).
+duckdb and polars push columns and filters down into a ``pyarrow.dataset.Dataset``, so a scan is such a dataset. Arrow's
+own dataset code would read files directly and could not merge log files. Such access fails, since the file that Arrow
+finds cannot be opened (:class:`_NoFiles`). A pushed-down expression compares NaN as its engine does
+(:mod:`hudi_fast.reading.nan_order`).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         return self.to_table(columns, filter).take(indices)
 
     def count_rows(self, filter: Filter | None = None, **options: Any) -> int:
-        """Number of rows; footers of base files give it where they can."""
+        """Number of rows, from the footers of base files where possible."""
         if self._of_own_names(filter) is not None:
             return int(self.scanner(None, filter).count_rows())
         return count_rows(self._plan([], filter))
@@ -170,7 +170,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         return scan_batches(self._plan(columns, filter_))
 
     def _of_own_names(self, filter_: Filter | None) -> pc.Expression | None:
-        """A filter by names that only the scan's columns have: its rows are filtered; None for any other filter."""
+        """The filter if it uses names that only the scan's result has, so that result rows are filtered; else None."""
         full = readable_schema(self._state)
         if not isinstance(filter_, pc.Expression) or all(name in full.names for name in self._asked.values()):
             return None

@@ -1,4 +1,4 @@
-"""Rows of a table in the form of other libraries; each is imported when it is asked for."""
+"""Rows of a table as objects of other libraries; each library is imported on first use."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = ["in_threads"]
 _WAITING_BATCHES = 2
 _JOIN_SECONDS = 0.01
 _EXIT_SECONDS = 30.0
-"""The end of the process waits so long for batches that are being read, as from storage that does not answer."""
+"""The process waits at most this long at its end for batches being read: storage may not answer."""
 
 Unit = TypeVar("Unit")
 Read = Callable[[Unit], Iterator[pa.RecordBatch]]
@@ -36,9 +36,8 @@ Read = Callable[[Unit], Iterator[pa.RecordBatch]]
 def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterator[pa.RecordBatch]:
     """The batches of all units, in no particular order; in order with one thread.
 
-    An error of a thread is raised here. Threads end when the iterator is closed, or the process ends.
-
-    Several threads call ``read`` concurrently.
+    Several threads call ``read`` concurrently. An error in a thread is raised here. Threads end when the iterator is
+    closed or the process ends.
     """
     readers = _Readers(units, read, min(threads, len(units))) if threads > 1 and len(units) > 1 else None
     if readers is None or not readers.begin():
@@ -47,7 +46,7 @@ def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterato
         return
     _open.add(readers)
     atexit.unregister(_close_all)
-    atexit.register(_close_all)  # the last one registered is called first: before libraries end what reads use
+    atexit.register(_close_all)  # runs before earlier registrations: libraries must not shut down while threads read
     try:
         yield from readers.batches()
     finally:
@@ -59,8 +58,8 @@ class _Readers(Generic[Unit]):
     """Threads that read units, and the batches that wait for the caller.
 
     Args:
-        units: what to read.
-        read: reads one of them.
+        units: units to read.
+        read: reads one unit.
         count: number of threads.
     """
 
@@ -74,7 +73,7 @@ class _Readers(Generic[Unit]):
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
 
     def begin(self) -> bool:
-        """Start the threads; False if the interpreter is ending and takes no new ones (from Python 3.12 on)."""
+        """Start the threads; False if the interpreter is ending and starts no more threads (since Python 3.12)."""
         for thread in self._threads:
             try:
                 thread.start()
@@ -85,7 +84,7 @@ class _Readers(Generic[Unit]):
         return True
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """What the threads read."""
+        """The batches that the threads read."""
         running = len(self._threads)
         while running:
             item = self._ready.get()
@@ -97,7 +96,7 @@ class _Readers(Generic[Unit]):
                 yield item
 
     def close(self, seconds: float = float("inf")) -> None:
-        """End the threads, waiting at most so long for the batches that they are reading."""
+        """End the threads, after waiting up to ``seconds`` for the batches that they are reading."""
         deadline = time.monotonic() + seconds
         self._stopped.set()
         for thread in self._threads:
@@ -127,7 +126,7 @@ class _Readers(Generic[Unit]):
 
 
 _open: set[_Readers[Any]] = set()
-"""Those whose iterator is neither exhausted nor closed."""
+"""Readers whose iterator is neither exhausted nor closed."""
 
 
 def _close_all() -> None:

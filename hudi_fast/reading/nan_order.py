@@ -1,7 +1,7 @@
-"""NaN in expressions: as SQL engines compare it, and as the bounds of Parquet tell of it.
+"""Rewrite expressions that may meet NaN: for the comparisons of SQL engines, and for the bounds of Parquet.
 
-Spark, duckdb and polars take NaN for equal to itself and greater than every number. Arrow's comparisons with NaN are
-all false but ``!=``. polars hands its conditions to a dataset as expressions of Arrow, with its own meaning.
+Spark, duckdb and polars treat NaN as equal to itself and greater than every number. In Arrow every comparison with NaN
+is false, except ``!=``. polars passes its conditions to a dataset as Arrow expressions, with the meaning of polars.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _TURNED |= {other: one for one, other in _TURNED.items()}
 
 
 def as_engines_compare(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
-    """An expression whose comparisons have the answers of SQL engines where Arrow evaluates it.
+    """An expression that Arrow evaluates with the results of SQL engines.
 
     Args:
-        expression: of an engine.
+        expression: the expression of an engine.
         schema: the columns that it names.
     """
     tree = tree_of(expression)
@@ -45,9 +45,9 @@ def as_engines_compare(expression: pc.Expression, schema: pa.Schema) -> pc.Expre
 
 
 def on_safe_bounds(expression: pc.Expression) -> pc.Expression:
-    """An expression that is true for bounds of a row group wherever ``expression`` may be true for one of its rows.
+    """An expression that is true for the bounds of a row group if ``expression`` may be true for one of its rows.
 
-    For files whose row groups have no bounds where they hold NaN: of a group with bounds, no value is NaN.
+    It is for files whose row groups have no bounds for a column with NaN: where there are bounds, no value is NaN.
     """
     tree = tree_of(expression)
     if tree is None:
@@ -55,7 +55,7 @@ def on_safe_bounds(expression: pc.Expression) -> pc.Expression:
     tree, infinity = tree.with_literal(pa.scalar(math.inf))
 
     def replaced(call: Call) -> Node:
-        # Unlike is_nan, Arrow decides this by bounds, and leaves it open without them.
+        # Arrow decides this by bounds, unlike is_nan; without bounds it is unknown.
         return Call("greater", (*call.arguments, infinity)) if call.function == "is_nan" else call
 
     root = _mapped(tree.root, replaced)
@@ -77,7 +77,7 @@ def _compared(function: str, left: Node, right: Node) -> Node:
         return nan
     if function in ("not_equal", "less"):
         return Call("invert", (nan,))
-    # At most NaN is every value, above it is none; for a null, both are null.
+    # Every value is at most NaN and none is greater; for a null, both comparisons are null.
     whole = Call("or_kleene", (nan, Call("invert", (nan,))))
     return whole if function == "less_equal" else Call("invert", (whole,))
 
@@ -98,7 +98,7 @@ def _both(function: str, left: Node, right: Node) -> Node:
 
 
 def _listed(call: Call) -> Node:
-    """``is_in`` by value: Arrow looks for the same bits, and zero has two signs."""
+    """``is_in`` that finds zeros of both signs; Arrow compares bits."""
     assert call.options is not None
     (value,) = call.arguments
     if 0.0 not in call.options["value_set"].values.to_pylist():
@@ -108,9 +108,9 @@ def _listed(call: Call) -> Node:
 
 
 def _mapped(root: Node, function: Callable[[Call], Node]) -> Node:
-    """The tree with each call replaced, arguments first; itself if none is.
+    """The tree with each call replaced, arguments first; the same tree if no call changes.
 
-    A chain of operators is as deep as it is long, so this is not recursive.
+    Not recursive: a chain of operators is as deep as it is long.
     """
     done: list[Node] = []
     waiting: list[tuple[Node, bool]] = [(root, False)]
@@ -131,7 +131,7 @@ def _mapped(root: Node, function: Callable[[Call], Node]) -> Node:
 
 
 def _is_floating(nodes: tuple[Node, ...], tree: Tree, schema: pa.Schema) -> bool:
-    """Whether one of the values is a float or a double, and the others at least numbers."""
+    """Whether all values are numbers, and at least one is a float or a double."""
     kinds = [_type(one, tree, schema) for one in nodes]
     numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
     known = all(kind is not None and any(is_kind(kind) for is_kind in numbers) for kind in kinds)
@@ -153,4 +153,4 @@ def _type(node: Node, tree: Tree, schema: pa.Schema) -> pa.DataType | None:
     try:
         return acero.Declaration("project", options, [source]).to_table(use_threads=False).schema.field("it").type
     except pa.ArrowException:
-        return None  # the expression does not fit the columns, which its reader says
+        return None  # the expression does not fit the columns; reading raises the error

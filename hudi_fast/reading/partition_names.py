@@ -28,9 +28,9 @@ def partitions_of_clause(
     """The partition paths that a ``PARTITION`` clause matches.
 
     Args:
-        config: of the table.
+        config: configuration of the table.
         paths: partition paths.
-        clause: columns, in upper or lower case, with their values as expressions; a column without one matches any.
+        clause: columns, in upper or lower case, with their values as expressions; without a value, any value matches.
         constant: the value of an expression.
         table: name of the table in messages.
 
@@ -54,7 +54,7 @@ def partitions_of_clause(
 
 
 def _text(value: object) -> str | None:
-    """A value as in a path; None for null."""
+    """The text of a value in a path; None for null."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)

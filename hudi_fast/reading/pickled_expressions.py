@@ -4,9 +4,9 @@
 
     expression ─► pickled form ─► words: calls, fields, places of literals ─► Tree ─► words ─► ... ─► expression
 
-The text of an expression is ambiguous. Its pickled form is not: a record batch whose metadata lists calls, fields and
-positions of literals in order, and whose columns hold the literals and the options of functions. The format is internal
-to Arrow, so everything unknown in it makes an expression unreadable: :func:`tree_of` is then None.
+The text of an expression is ambiguous. Its pickled form is not: it is a record batch whose metadata lists calls, fields
+and positions of literals in order, and whose columns hold the literals and the options of functions. The format is
+internal to Arrow, so :func:`tree_of` returns None if anything in it is unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal, and the number of its column in the batch."""
+    """A literal, and the index of its column in the batch."""
 
     value: pa.Scalar
     place: int
@@ -44,8 +44,8 @@ class Call:
     """A call of one of Arrow's functions.
 
     Attributes:
-        options: of the function; None without.
-        place: the number of their column in the batch.
+        options: the function's options; None without options.
+        place: the index of the options' column in the batch.
     """
 
     function: str
@@ -96,7 +96,7 @@ def expression_of(tree: Tree) -> pc.Expression:
 
 
 def _root(words: Sequence[Word], batch: pa.RecordBatch) -> Node:
-    """The node of all words. A chain of operators is as deep as it is long, so nothing here is recursive."""
+    """The node of all words. Not recursive: a chain of operators is as deep as it is long."""
     open_calls: list[tuple[str, list[Node], int]] = [("", [], -1)]
     at = 0
     while at < len(words):

@@ -2,8 +2,8 @@
 
 Both exclude only data that certainly does not match; the filter is still applied to the remaining rows.
 
-A file may store another value of a partition column than its path has: an update by Hudi before 1.0 leaves a row where
-it is. Queries and filters then take the value of the path, as Apache Hudi does, wherever the path gives one.
+A file may store another value of a partition column than its path: an update by Hudi before 1.0 leaves a row in its
+partition. Queries and filters then take the value of the path if the path has one, as Apache Hudi does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
-"""A date with slashes, possibly of a column with dashes: the table need not store that a writer replaced them."""
+"""A date with slashes. The column may hold dashes: a table may not record that a writer replaced them."""
 
 _PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
 _READABLE = (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean, pa.types.is_decimal)
@@ -62,8 +62,8 @@ def matching_partitions(
 def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: str) -> dict[str, pa.Scalar]:
     """Partition columns whose value follows from the path unambiguously.
 
-    Null and the empty string share one path, and a time-based path is less precise than its column: such columns are
-    left out. Null is the value of a column that is not text.
+    Text columns are left out where the path stands for both null and the empty string; in other columns that path means
+    null. Columns of a time-based path are left out, since the path is less precise.
     """
     typed: dict[str, pa.Scalar] = {}
     for name, text in _texts(config, path_columns(config, schema), partition).items():
@@ -78,13 +78,13 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
 
 
 def known_partition_values(config: TableConfig, schema: pa.Schema, partition: str) -> dict[str, pa.Scalar]:
-    """:func:`typed_partition_values` without those that may be null in rows which store the column."""
+    """:func:`typed_partition_values`, without columns in which stored rows may hold null instead."""
     values = typed_partition_values(config, schema, partition)
     return {name: value for name, value in values.items() if not _may_be_null(config, value.as_py())}
 
 
 def path_columns(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
-    """The partition columns whose values paths may give."""
+    """The partition columns whose values may be read from paths."""
     if config.key_generator not in _PATH_KINDS or config.slash_separated_dates:
         return frozenset()
     present = [schema.field(name) for name in config.partition_fields if name in schema.names]
@@ -92,7 +92,7 @@ def path_columns(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
 
 
 def of_stored_values(condition: Condition, from_path: Set[str]) -> Condition:
-    """What a condition says of the values in files: its parts on columns that are read from paths become unknown."""
+    """The condition for the values in files: parts on columns that are read from paths become unknown."""
     match condition:
         case And():
             return And(tuple(of_stored_values(part, from_path) for part in condition.parts))
@@ -104,7 +104,7 @@ def of_stored_values(condition: Condition, from_path: Set[str]) -> Condition:
 
 
 def partition_columns(config: TableConfig, schema: pa.Schema, partitions: Sequence[str]) -> dict[str, pa.Array]:
-    """:func:`known_partition_values` of n partitions, as columns: by name, n values; null where it is not known."""
+    """:func:`known_partition_values` of n partitions: by column name, n values; null where the value is unknown."""
     fields = path_columns(config, schema)
     found = [_texts(config, fields, partition) for partition in partitions]
 
@@ -116,7 +116,7 @@ def partition_columns(config: TableConfig, schema: pa.Schema, partitions: Sequen
 
 
 def _may_be_null(config: TableConfig, value: object) -> bool:
-    """Whether rows of the partition of a value may hold null instead.
+    """Whether rows of the partition with this value may hold null instead.
 
     A table that was upgraded from a version before 5 may hold nulls in the partition ``default``.
     """
@@ -165,9 +165,9 @@ def matching_row_groups(
     try:
         return [group.id for group in fragment.subset(filter_).row_groups]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None  # the file lacks a column, or has it in an older type: its statistics cannot be used
+        return None  # the file lacks a column or has an older type, so its statistics cannot be used
     except FileNotFoundError:
-        return None  # it was just cleaned; a reader that has it open may continue
+        return None  # the file was just cleaned; a reader that has it open may continue
 
 
 def _all_equal(known: Mapping[str, pa.Scalar]) -> pc.Expression:

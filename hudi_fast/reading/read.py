@@ -1,4 +1,4 @@
-"""A read with options, as ``hudi_fast.read`` and Spark's readers take it.
+"""Read with options, for ``hudi_fast.read`` and Spark's readers.
 
 ::
 
@@ -35,7 +35,7 @@ def in_table(storage: Storage, read: Callable[[Storage, str], Result]) -> Result
 
     Args:
         storage: the path as given.
-        read: reads a table, and of it only the partitions in a folder; an empty text means all.
+        read: reads the partitions of a table in a folder; an empty folder means all partitions.
 
     Raises:
         TableNotFoundError: neither the path nor a folder above it holds a table.
@@ -60,10 +60,10 @@ def read_rows(
 
     Args:
         storage: the table's storage.
-        options: of the read.
+        options: options of the read.
         columns: columns to read, in this order; None for all.
         filter: condition of the rows, or of the changes.
-        folder: of the table, to read only its partitions; empty for all.
+        folder: folder of the table whose partitions are read; empty for all.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.

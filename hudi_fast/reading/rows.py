@@ -18,17 +18,17 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["count_rows", "first_rows"]
 
 _FEWEST = 1024
-"""Smaller batches cost more than the rows that they save."""
+"""Minimum rows of a batch: smaller batches cost more than reading the additional rows."""
 
 
 def count_rows(plan: ScanPlan) -> int:
     """The number of rows of a scan.
 
-    The footer of a base file gives its rows, and no column is decoded, if there is no filter and no log file changes
-    the slice. Other slices are read with the columns of the filter and those that merging needs.
+    Without a filter, the rows of a slice that no log file changes are counted from the footer of its base file, and no
+    column is decoded. Other slices are read with the columns that the filter and merging need.
 
     Args:
-        plan: of a scan without output columns.
+        plan: the plan of a scan without output columns.
     """
     with ThreadPool(plan.threads) as pool:
         return sum(pool.map(lambda one: _count(plan.scan, one), plan.slices))
@@ -38,7 +38,7 @@ def first_rows(plan: ScanPlan, count: int) -> pa.Table:
     """The first rows in the order of the plan's slices; reading stops after them.
 
     Args:
-        plan: of a scan.
+        plan: the plan of a scan.
         count: number of rows.
 
     Raises:

@@ -72,8 +72,8 @@ class ScanPlan:
     Attributes:
         slices: the slices that may hold matching rows.
         skipping: the steps that excluded slices.
-        request: what the slices were chosen for.
-        shown: what makes the result of the columns that are read; None if these are the result.
+        request: the request that the slices were chosen for.
+        shown: how the result follows from the columns that are read; None if these are the result.
     """
 
     scan: SliceScan
@@ -111,7 +111,7 @@ class ScanQuery:
         merger: the user's merge function of a table with merge mode CUSTOM.
         use_indexes: whether the metadata table may be used to skip files.
         bucket: bucket settings of the table, if the caller knows them.
-        values_from_path: read all partition columns from folder names, or fail; else those whose values they give.
+        values_from_path: read all partition columns from folder names, or fail; else only those with values there.
         folder: read only partitions in this folder of the table; empty for all.
     """
 
@@ -130,11 +130,11 @@ class ScanQuery:
 
         Args:
             settings: the options.
-            options: the same as given; they may have bucket settings of the table.
+            options: the same options as given; they may include bucket settings of the table.
             folder: see the class.
 
         Raises:
-            ConfigError: an incremental query of a folder.
+            ConfigError: the options request an incremental query of a folder.
         """
         if folder and settings.query_type == "incremental":
             raise ConfigError(
@@ -156,7 +156,7 @@ class ScanQuery:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a query reads, before files are chosen.
+    """The columns and rows of a query, before files are chosen.
 
     Attributes:
         full: all columns that the table has.
@@ -203,11 +203,11 @@ def plan_scan(
         filter: condition of the rows, SQL text or an expression.
         threads: slices to read in parallel; None for one per processor, and more for small slices of an object store.
         query: treatment of log files; None for a merged snapshot.
-        condition: condition of the rows that the caller keeps, if not the filter; used to skip files.
+        condition: condition of the rows that the caller keeps, if it differs from the filter; used to skip files.
 
     Raises:
-        UnsupportedFeatureError: an unsupported merge mode.
-        ConfigError: an unknown column.
+        UnsupportedFeatureError: the merge mode is unsupported.
+        ConfigError: a column is unknown.
         FileGoneError: files of the state were rolled back or cleaned before they were listed.
     """
     query, filter = query or ScanQuery(), filter_of(filter, state)
@@ -234,7 +234,7 @@ def plan_scan(
 
 
 def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:
-    """The slices of a plan that may hold rows that match ``condition``, too; lists no files.
+    """The slices of a plan that may hold rows that also match ``condition``; lists no files.
 
     Warns:
         HudiWarning: an index cannot be read and is ignored.
@@ -307,8 +307,8 @@ def filter_of(filter: Any, state: TableState, alias: str = "") -> pc.Expression 
         alias: a name of the table in the condition; empty without one.
 
     Raises:
-        ConfigError: anything else, or a condition that does not fit the table.
-        UnsupportedFeatureError: a function in SQL that has no counterpart here.
+        ConfigError: the filter is another object, or does not fit the table.
+        UnsupportedFeatureError: the SQL calls a function that has no counterpart here.
     """
     return expression_of(filter, readable_schema(state) if isinstance(filter, str) else None, alias)
 
@@ -337,7 +337,8 @@ def readable_schema(state: TableState, columns: Sequence[str] | None = None) -> 
 
     Args:
         state: the table.
-        columns: those that are asked for: of ``_hoodie_operation`` only files know whether it is there.
+        columns: requested columns. ``_hoodie_operation`` is returned only if requested: the schema does not tell
+            whether files have it.
     """
     data = table_schema(state) or pa.schema([])
     return with_meta(data, OPERATION_FIELD in (columns or ())) if state.config.populate_meta_fields else data
@@ -374,12 +375,12 @@ def check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[st
 
 
 def require_files_present(state: TableState, listed: Set[str]) -> None:
-    """Check that the listed files are those of the state.
+    """Check that the listed files are the files of the state.
 
     ``listed`` are the partition paths whose files were listed.
 
     Raises:
-        FileGoneError: a write of the state was rolled back, or a clean deleted a file of it, before all was listed.
+        FileGoneError: a write of the state was rolled back, or a clean deleted a file of it, before the listing ended.
     """
     now = load_timeline(state.storage, state.config)
     as_of = state.view.as_of

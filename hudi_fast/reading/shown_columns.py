@@ -5,8 +5,8 @@
     ["ID", "s.x"] ─► shown_columns ─► ShownColumns ─► the columns to read: id, s
                                            └─ apply(rows) ─► rows with the columns ID and x
 
-A column of the result is called as written, and that of a field by the last part. A name that is spelt as a column of
-the table is that column, even if another differs from it only in case.
+A column of the result has the requested name; the column of a field has the last part of that name. A name that matches
+a column exactly means that column, even if another one differs only in case.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ShownColumns:
     """Columns of a result, and where their values come from. Picklable.
 
     Attributes:
-        schema: of the result.
-        paths: of each column: the column that is read, and the fields of structs in it.
+        schema: columns of the result.
+        paths: for each column, the column that is read and the fields of structs in it.
     """
 
     schema: pa.Schema
@@ -62,16 +62,17 @@ class ShownColumns:
 
 
 def shown_columns(columns: Sequence[str], schema: pa.Schema, where: str, exact: bool = False) -> ShownColumns:
-    """The columns of a result that a caller asks for.
+    """The columns of a result that a caller requests.
 
     Args:
         columns: names, dotted within structs.
-        schema: the columns that there are.
-        where: whose columns these are, for messages.
-        exact: whether names that differ in upper and lower case are different names.
+        schema: the available columns.
+        where: name of their source in messages.
+        exact: whether names are case-sensitive.
 
     Raises:
-        ConfigError: one text instead of a list, an unknown or ambiguous name, or two columns of one name.
+        ConfigError: ``columns`` is one text instead of a list, a name is unknown or ambiguous, or two columns have one
+            name.
     """
     if isinstance(columns, str):
         raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")

@@ -6,10 +6,10 @@
     with log files ───── merged_slice: log merged into the base ────┼─► columns from the path ─► filter ─► batches
     unmerged, optional ─ base file's rows, then those of the log ───┘
 
-An incremental query whose log files hold partial rows reads the whole slice (:mod:`hudi_fast.reading.slice_reader`).
+An incremental query whose log files hold partial rows reads the whole slice (:func:`_whole_slice`).
 
 Callers that read base files themselves request only the rows from the log, and the numbers of the base rows that these
-replace (:func:`log_rows_of_slice`, :func:`hidden_rows`). One of the two reads keys of the base file, not both.
+replace (:func:`log_rows_of_slice`, :func:`hidden_rows`). Only one of the two functions reads keys of the base file.
 
 Old files lack columns and hold narrower types; each batch is converted to the requested schema right after reading. A
 filter skips row groups by their statistics; log rows that replace rows of a skipped row group are still read.
@@ -55,15 +55,16 @@ class SliceScan:
 
     Attributes:
         schema: columns to read, including filter columns, in result order.
-        output: columns to return: a part of ``schema``.
+        output: columns to return, part of ``schema``.
         filter: condition of the rows; None for all.
         batch_rows: maximum rows of a batch.
         merge: how log files merge; None where they are ignored (copy-on-write tables, read-optimized queries).
-        merge_columns: columns that merging reads from the log: ``schema`` and those that :func:`merge_schema` adds.
+        merge_columns: columns that merging reads from the log: ``schema``, and the columns that :func:`merge_schema`
+            adds.
         unmerged: whether rows of the log are returned in addition to those of the base file.
         base_rows: whether to return base rows that the log does not change; else only rows from the log.
         from_path: partition columns that are read from the path although files store them.
-        values_from_path: whether the path must give all of these.
+        values_from_path: whether the path must have values for all columns of ``from_path``.
     """
 
     storage: Storage
@@ -84,7 +85,7 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
     """The slice's rows, in batches.
 
     Raises:
-        CorruptTableError: one of its files cannot be read.
+        CorruptTableError: a file of the slice cannot be read.
         InvalidDataError: the filter cannot be computed for a row.
     """
     blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
@@ -105,11 +106,11 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
 
 
 class HiddenRows(NamedTuple):
-    """Rows of the files of a slice that are no rows of the slice.
+    """Rows in the files of a slice that the merged slice does not contain.
 
     Attributes:
         stored: int64[h], ascending: rows of the base file that the log replaces or deletes.
-        logged: int64[l], ascending: entries of the log that lose against stored rows.
+        logged: int64[l], ascending: numbers of log entries that lose against stored rows.
     """
 
     stored: Rows
@@ -117,7 +118,7 @@ class HiddenRows(NamedTuple):
 
 
 def hidden_rows(scan: SliceScan, slice_: FileSlice) -> HiddenRows:
-    """The rows of a slice's base file and log that its merged rows do not have.
+    """The rows of a slice's base file and log that its merged rows do not contain.
 
     Reads only the columns that merging needs.
 
@@ -143,11 +144,11 @@ def hidden_rows(scan: SliceScan, slice_: FileSlice) -> HiddenRows:
 
 
 def log_rows_of_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[tuple[pa.RecordBatch, Rows | None]]:
-    """The rows that the log brings to a slice, without those of the base file that it does not change.
+    """The rows that the log adds to a slice or changes in it; unchanged rows of the base file are left out.
 
     ``scan`` has no filter.
-    Each batch has the numbers of its entries: those in ``hidden_rows(...).logged`` are no rows of the slice. A batch
-    without numbers has been merged with the base file: all of its rows are.
+    Each batch comes with the numbers of its entries; entries in ``hidden_rows(...).logged`` are not rows of the slice.
+    A batch without numbers has been merged with the base file: all its rows are rows of the slice.
 
     Raises:
         CorruptTableError: one of the slice's files cannot be read.
@@ -203,7 +204,7 @@ def _read_with_log(
 
 
 def _columns_of_log(scan: SliceScan, fill: Collection[str]) -> tuple[pa.Schema, pa.Schema]:
-    """The columns to return of log rows, and those to read; without the columns ``fill``, which paths give."""
+    """The columns of log rows to return, and the columns to read; without the columns ``fill``, read from paths."""
     assert scan.merge_columns is not None
     wanted = pa.schema([field.with_nullable(True) for field in scan.schema if field.name not in fill])
     others = pa.schema([field for field in scan.merge_columns if field.name not in fill])
@@ -217,7 +218,7 @@ def _log_decides(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
 
 
 def _loses_or_wins(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
-    """Whether a row of the log either is a row of the slice as it is, or no row of it."""
+    """Whether each row of the log is either a row of the slice, unchanged, or not a row of it."""
     return not (merge.rules.blends or has_partial_rows(blocks))
 
 
@@ -230,7 +231,7 @@ def _ruled_out(scan: SliceScan, reader: BaseFileReader, fill: Mapping[str, pa.Sc
 def _matching_groups(scan: SliceScan, reader: BaseFileReader, fill: Mapping[str, pa.Scalar]) -> list[int] | None:
     """Row groups of the base file that may match; None for all."""
     filter_ = scan.filter
-    if filter_ is None or reader.metadata is None:  # statistics of row groups are Parquet's
+    if filter_ is None or reader.metadata is None:  # only Parquet has statistics of row groups
         return None
     stored = filter_.columns - fill.keys()
     if isinstance(reader, RenamedBase) and not stored <= reader.as_stored:
@@ -242,10 +243,10 @@ def _matching_groups(scan: SliceScan, reader: BaseFileReader, fill: Mapping[str,
 def _condition_of_groups(
     filter_: RowFilter, columns: Set[str], schema: pa.Schema, reader: BaseFileReader
 ) -> pc.Expression | None:
-    """The condition for the statistics of these columns in a file's row groups; None where they do not apply to it.
+    """The condition for the statistics of these columns in a file's row groups; None if they must not be used.
 
-    Not if a column was widened since. If a column may hold NaN, which statistics ignore, only for filters made of
-    comparisons that NaN fails, and for files whose row groups with NaN have no bounds.
+    They must not be used if a column was widened after the file was written. Statistics ignore NaN: if a column may
+    hold NaN, they are used only if NaN fails the filter, or if row groups with NaN have no bounds in the file.
     """
     stored = reader.schema
     names = [name for name in schema.names if name in columns and name in stored.names]
@@ -287,7 +288,7 @@ def _filtered(batch: pa.RecordBatch, condition: pc.Expression, uri: str) -> pa.R
 def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> dict[str, pa.Scalar]:
     """The values of the columns of ``scan.schema`` that are read from a path.
 
-    They are those of ``scan.from_path`` whose values it gives, and partition columns that the table stores there only.
+    These are the columns of ``scan.from_path`` with a value in the path, and partition columns that files do not store.
     """
     known = known_partition_values(scan.config, scan.schema, partition) if scan.from_path else {}
     fill = {name: value for name, value in known.items() if name in scan.from_path}
@@ -320,9 +321,9 @@ def has_partial_rows(blocks: Sequence[LogBlock]) -> bool:
 
 
 def _whole_slice(merge: SliceMerge, part: FileSlice) -> tuple[SliceMerge, FileSlice]:
-    """The merge settings and the complete slice, with files from before the range.
+    """The merge settings and the complete slice, which includes files from before the range.
 
-    ``part`` has the files of the slice that are in the query's range.
+    ``part`` has only the files of the slice that are in the query's range.
 
     Raises:
         ConfigError: earlier files are missing.

@@ -47,7 +47,7 @@ def _refuse_pending(state: TableState, as_of: str) -> None:
 
 
 def _refuse_cleaned(state: TableState, as_of: str) -> None:
-    """Raise if a clean after that time may have deleted files of it; earlier cleans kept its newest slices."""
+    """Raise if a clean after that time may have deleted files of that time; earlier cleans kept its newest slices."""
     if _is_kept(state, as_of):
         return
     _refuse_being_cleaned(state, as_of)
@@ -129,9 +129,9 @@ def _refuse_versions_cleaned(state: TableState, as_of: str, clean: CleanMetadata
         for file_id, deleted in seen.items():
             replaced_at = state.view.replaced.get((part.partition_path, file_id))
             if replaced_at is not None and replaced_at <= as_of:
-                continue  # it was replaced before that time
+                continue  # the file group was replaced before that time
             if replaced_at is None and file_id not in left:
-                continue  # it was replaced before the start of the timeline
+                continue  # the file group was replaced before the start of the timeline
             if not any(deleted < one.begins <= as_of for one in left.get(file_id, ())):
                 raise ConfigError(
                     f"Cleaner cleaned up the timestamp of interest: the clean {clean.start_time} of "

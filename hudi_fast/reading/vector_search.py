@@ -4,8 +4,8 @@
 
     scan of all columns ─► distances of a batch to each query ─► the k closest so far ─► sorted by query and distance
 
-Memory holds one batch for each thread that reads, and k rows for each query. Rows without a vector are not found. Of
-rows with equal distances any may be found, as in Apache Hudi.
+Memory holds one batch for each thread that reads, and k rows for each query. Rows without a vector are not found. Among
+rows with equal distances, any may be found, as in Apache Hudi.
 
 Source: ``BruteForceSearchAlgorithm``, ``VectorDistanceUtils`` (Hudi 1.2.0).
 """
@@ -50,7 +50,7 @@ DISTANCE = "_hudi_distance"
 
 _QUERY_NUMBER = "_hudi_query_index"
 _QUERY_PREFIX = "_hudi_query_"
-"""Of columns of the queries that the searched table has, too."""
+"""Prefix of the names of query columns that the searched table has, too."""
 
 _METRICS: Mapping[str, int] = {
     "cosine": COSINE,
@@ -66,7 +66,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class VectorSearch:
-    """What is searched.
+    """The settings of a search.
 
     Attributes:
         column: a vector column.
@@ -90,7 +90,7 @@ def nearest_rows(state: TableState, search: VectorSearch, query: Sequence[float]
 
     Args:
         state: the table.
-        search: where and how.
+        search: settings of the search.
         query: as many numbers as the vectors have.
 
     Returns:
@@ -119,12 +119,12 @@ def nearest_rows_of_each(state: TableState, search: VectorSearch, queries: pa.Ta
 
     Args:
         state: the table.
-        search: where and how.
-        queries: a row for each query; those without a vector are left out.
-        query_column: its column of lists of as many numbers as the vectors have.
+        search: settings of the search.
+        queries: a row for each query; rows without a vector are left out.
+        query_column: column of ``queries`` with lists of as many numbers as the vectors have.
 
     Returns:
-        At most k rows for each query: the columns of the table and those of the query, which get the prefix
+        At most k rows for each query: the columns of the table, then the columns of the query, which get the prefix
         ``_hudi_query_`` if the table has them, too; then the number of the query's row (``_hudi_query_index``, int64),
         and the distance (``_hudi_distance``, double).
 
@@ -148,28 +148,31 @@ def nearest_rows_of_each(state: TableState, search: VectorSearch, queries: pa.Ta
 
 
 def search_arguments(values: Sequence[Any]) -> dict[str, Any]:
-    """Those of ``HudiTable.vector_search`` in ``hudi_vector_search(table, column, query, k[, metric[, algorithm]])``.
+    """Arguments of ``HudiTable.vector_search`` for the SQL function.
+
+    The function is ``hudi_vector_search(table, column, query, k[, metric[, algorithm]])``.
 
     Args:
-        values: all arguments of the function; the first one, the table, is not looked at.
+        values: all arguments of the function; the first one, the table, is ignored.
 
     Raises:
-        ConfigError: another number of arguments, or another algorithm than brute_force.
+        ConfigError: the number of arguments is wrong, or the algorithm is not brute_force.
     """
     _check_arguments(FUNCTION, values, ("table", "column", "query vector", "k", "metric", "algorithm"))
     return {"column": str(values[1]), "query": values[2], "k": values[3], "metric": _metric(values[4:])}
 
 
 def batch_arguments(values: Sequence[Any]) -> dict[str, Any]:
-    """Those of ``HudiTable.vector_search_batch`` in ``hudi_vector_search_batch(table, column, queries, column, k)``.
+    """Arguments of ``HudiTable.vector_search_batch`` for the SQL function.
 
-    ``queries`` is missing: it is the name of a table. A metric and an algorithm may follow ``k``.
+    The function is ``hudi_vector_search_batch(table, column, queries, column, k[, metric[, algorithm]])``. The result
+    lacks ``queries``, which the SQL function passes as the name of a table.
 
     Args:
-        values: all arguments of the function; the tables, the first and third one, are not looked at.
+        values: all arguments of the function; the first and third one, the tables, are ignored.
 
     Raises:
-        ConfigError: another number of arguments, or another algorithm than brute_force.
+        ConfigError: the number of arguments is wrong, or the algorithm is not brute_force.
     """
     names = ("table", "column", "table of queries", "column", "k", "metric", "algorithm")
     _check_arguments(BATCH_FUNCTION, values, names)
@@ -191,7 +194,7 @@ def _check_arguments(function: str, values: Sequence[Any], names: Sequence[str])
 
 
 def _metric(rest: Sequence[Any]) -> str:
-    """The metric, from the arguments behind ``k``."""
+    """The metric, from the arguments after ``k``."""
     return str(rest[0]) if rest else "cosine"
 
 
@@ -226,9 +229,9 @@ class _Best:
     """The k closest rows to each query.
 
     Args:
-        queries: how many.
-        k: rows for each.
-        schema: of the rows.
+        queries: number of queries.
+        k: number of rows for each query.
+        schema: columns of the rows.
     """
 
     def __init__(self, queries: int, k: int, schema: pa.Schema) -> None:
@@ -238,14 +241,14 @@ class _Best:
         self._distances: list[Doubles] = [np.empty(0)] * queries
 
     def take(self, query: int, found: Doubles) -> None:
-        """Take those of the next rows that are closer to a query than those that it has.
+        """Take the next rows that are closer to a query than its rows so far.
 
         Args:
-            query: its number.
-            found: distance of each row.
+            query: number of the query.
+            found: distance of each of the next rows.
         """
         known = self._distances[query]
-        # NaN is the largest distance: a query that has one takes all rows
+        # NaN is the largest distance: a query with a NaN among its distances takes all rows
         rows = np.arange(len(found)) if len(known) < self._k else np.flatnonzero(~(found >= known.max()))
         if not len(rows):
             return
@@ -255,7 +258,7 @@ class _Best:
         self._distances[query], self._places[query] = every[least], places[least]
 
     def keep(self, rows: pa.Table) -> None:
-        """Add the rows whose distances were taken, and forget all that no query has."""
+        """Add the rows whose distances were taken, and drop all rows that no query has."""
         used = np.unique(np.concatenate([*self._places, np.empty(0, np.int64)]))
         self._rows = pa.concat_tables([self._rows, rows.cast(self._rows.schema)]).take(pa.array(used))
         self._places = [np.searchsorted(used, one) for one in self._places]
@@ -303,5 +306,5 @@ def _query_vectors(values: pa.ChunkedArray, kind: pa.DataType, column: str) -> D
 
 
 def _in_type(queries: Doubles, kind: pa.DataType) -> Doubles:
-    """The numbers as those of the column: as literals of 32 bits if it has such."""
+    """The numbers in the precision of the column: rounded to 32 bits if it holds 32-bit floats."""
     return queries.astype(np.float32).astype(np.float64) if kind.value_type == pa.float32() else queries

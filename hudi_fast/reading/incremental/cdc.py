@@ -123,7 +123,7 @@ def plan_cdc(state: TableState, options: ReadOptions, threads: int | None = None
         ConfigError: the table logs no changes, the range begins before the active timeline, or needed files have been
             cleaned.
         CorruptTableError: a base file was rewritten without a change log.
-        UnsupportedFeatureError: base files that are not Parquet, or an unsupported merge mode.
+        UnsupportedFeatureError: base files are not Parquet, or the merge mode is unsupported.
     """
     _require_changes(state)
     commits = _commits(state, options)
@@ -163,7 +163,7 @@ def changes_table(plan: CdcPlan, columns: Sequence[str] | None = None, filter: F
     """The changes as one table, in the order of the units.
 
     Args:
-        plan: of the query.
+        plan: plan of the query.
         columns: columns of :data:`CHANGE_SCHEMA`, in this order; None for all.
         filter: condition of the changes.
 
@@ -188,7 +188,7 @@ def changes_batches(
 def _finishing(
     columns: Sequence[str] | None, filter: Filter | None
 ) -> tuple[pa.Schema, Callable[[pa.RecordBatch], pa.RecordBatch]]:
-    """The columns of the result, and what makes them of a batch of changes."""
+    """The columns of the result, and the function that filters and projects a batch of changes to them."""
     condition = expression_of(filter, CHANGE_SCHEMA)
     if condition is not None:
         check_filter(condition, CHANGE_SCHEMA, CHANGE_SCHEMA.names)

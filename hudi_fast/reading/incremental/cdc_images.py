@@ -110,7 +110,7 @@ def images_of_keys(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray) -> pa
     ``keys`` are distinct.
 
     Raises:
-        CorruptTableError: the slice lacks one of them.
+        CorruptTableError: the slice lacks a row with one of the keys.
     """
     texts: list[pa.StringArray] = []
     order = np.full(len(keys), -1, dtype=np.int64)

@@ -7,8 +7,8 @@
     OP_KEY_ONLY         op, key; both rows by key, from the base files before and after
 
 As in Hudi, logged images are formatted as Avro records, with a null image as the text ``null``; looked-up images are
-formatted as rows, with a null image as null. A log is read with the table's current schema: columns added later are
-null. If Avro cannot resolve the two schemas (a decimal has been widened), it is read with its own.
+formatted as rows, with a null image as null. A log is read with the table's current schema, so columns added later are
+null. If Avro cannot resolve the two schemas (a decimal has been widened), the log is read with its own schema.
 
 Source: ``CDCFileGroupIterator``, ``HoodieCDCLogRecordIterator`` (Hudi 1.2.0).
 """
@@ -87,7 +87,7 @@ def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
     if text is None:
         raise CorruptTableError("A change log block has no schema in its header.", block.path, block.offset)
     where = f"{block.path}, byte {block.offset}"
-    parse_record(text, where)  # refuses what the steps below could not take: another form, too many levels
+    parse_record(text, where)  # raises for schemas that the steps below do not handle: no record, or nested too deeply
     names = None if scan.history is None else renames_at(scan.history, block.instant)
     own = _stored(text if names is None else _in_names_of_today(text, names, where))
     try:
@@ -136,7 +136,7 @@ def _image(batch: pa.RecordBatch, name: str) -> pa.StringArray:
 
 
 def _stored(avro_json: str) -> str:
-    """The schema without logical types, whose values are the stored ones."""
+    """The schema without logical types, so that decoded values are the stored ones."""
     return json.dumps(_plain(stored_json(avro_json)))
 
 

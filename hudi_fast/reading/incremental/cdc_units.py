@@ -99,7 +99,7 @@ class CdcUnit:
 
 
 def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterator[CdcUnit]:
-    """The units of all commits, in their order; the commits have to be of :data:`YIELDING_OPERATIONS`.
+    """The units of all commits, in their order; the commits must have an operation of :data:`YIELDING_OPERATIONS`.
 
     Raises:
         ConfigError: files from before a commit have been cleaned.
@@ -204,7 +204,7 @@ class _Finder:
         return FileSlice(unit.partition, unit.file_id, base)
 
     def slice_before(self, unit: CdcUnit, stat: WriteStat, log: LogFile) -> FileSlice:
-        """The slice that the log file was written to: files named by the commit, and those of pending compactions."""
+        """The slice that the log file was written to, from the files that the commit and pending compactions name."""
         base = self._named(unit, stat.base_file, parse_base_file) if stat.base_file else None
         names = [name for name in stat.log_files or () if name != log.name]
         for operation in self._compacted_before(unit):

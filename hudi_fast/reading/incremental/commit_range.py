@@ -6,9 +6,10 @@
     ChangeRange
                        └─ of the archived one, if begin is so early ───┘
 
-Since table version 8 commits are ordered by completion time, before by requested time. With requested times, a commit
-may complete before one that was requested earlier, and a query that continues after it would miss the earlier one. Such
-a hollow commit raises an error, ends the range, or makes the range use completion times.
+Since table version 8, commits are ordered by completion time; before, by requested time. With requested times, a commit
+may complete while one that was requested earlier is still pending. A query that continues after the completed commit
+would miss the pending one. Such a hollow commit raises an error, ends the range, or makes the range use completion
+times.
 
 Archived commits are included in all table versions; Apache Hudi ignores them before version 8.
 
@@ -56,7 +57,7 @@ class ChangeRange:
         end: inclusive; None = up to the newest.
         by_completion: whether bounds are completion times; else requested times.
         commits: oldest first, by the same kind of time.
-        archived: whether some of them are archived.
+        archived: whether some commits are archived.
     """
 
     begin: str
@@ -67,7 +68,7 @@ class ChangeRange:
 
     @property
     def last(self) -> str | None:
-        """The largest requested time of the writes; None where there are none."""
+        """The largest requested time of the writes; None without writes."""
         return max((one.instant.requested for one in self.commits), default=None)
 
 
@@ -101,7 +102,7 @@ def resolve_range(state: TableState, options: ReadOptions) -> ChangeRange:
 
 
 def readable_until(state: TableState, options: ReadOptions) -> str | None:
-    """The requested time of the hollow commit that the range ends before; None for none.
+    """The requested time of the hollow commit before which the range ends; None without a hollow commit.
 
     Raises:
         ConfigError: there is a hollow commit and the policy is FAIL.
@@ -125,7 +126,7 @@ def readable_until(state: TableState, options: ReadOptions) -> str | None:
 def newest_offset(state: TableState) -> str | None:
     """The newest time that a range can end at; None without completed writes on the active timeline.
 
-    A completion time since table version 8, before that a requested time.
+    It is a completion time since table version 8, and a requested time before.
     """
     writes = state.timeline.writes()
     if state.config.version < _COMPLETION_COUNTS_FROM:
@@ -199,6 +200,6 @@ def _earliest_requested(bounds: _Bounds) -> str | None:
         return None if bounds.begin == EARLIEST else bounds.begin
     try:
         begun = datetime.strptime(bounds.begin[:14], "%Y%m%d%H%M%S")
-    except ValueError:  # a time of the table that is no time
+    except ValueError:  # the table stores an invalid time
         return None
     return f"{begun - _LONGEST_WRITE:%Y%m%d%H%M%S}" if begun - datetime.min > _LONGEST_WRITE else None

@@ -4,9 +4,9 @@
 
     state, end of the last batch ─► commits since, oldest first ─► as many as limits allow ─► end of this batch
 
-Offsets are times of commits, like the bounds of an incremental query: completion times since table version 8, before
-that requested times. With requested times a commit may complete before one that was requested earlier; a stream that
-continued past the earlier one would lose its rows, so a batch ends before a pending commit.
+Offsets are times of commits, like the bounds of an incremental query: completion times since table version 8, requested
+times before. With requested times, a commit may complete while one that was requested earlier is still pending. A
+stream that continued past the pending commit would lose its rows, so a batch ends before it.
 
 Source of the order: ``HoodieStreamSourceV1`` and ``V2`` (1.2.0), which read everything available in one batch.
 """
@@ -30,7 +30,7 @@ class BatchLimits:
 
     Attributes:
         max_commits: number of commits, without table services, which add no rows; None for all.
-        max_bytes: bytes that they wrote; None for all.
+        max_bytes: bytes that these commits wrote; None for no limit.
     """
 
     max_commits: int | None = None

@@ -6,9 +6,9 @@
                          └──► range from the start, or missing files and fallback enabled: all files of the table ─┘
 
 No folder is listed and no index is read: the cost depends on what the commits wrote, not on the size of the table.
-Slices are made of the range's files only, and a log file is merged only with rows that the range wrote, so late data
-that lost against an older row is returned as a row of its own. Rows that a rewrite copied keep their commit time and
-are left out. For each key the newest row in the range is returned, or none if it was deleted.
+Slices contain only the range's files, and a log file is merged only with rows that the range wrote. Late data that lost
+against an older row is therefore returned as a separate row. Rows that a rewrite copied keep their commit time and are
+left out. For each key the newest row in the range is returned, or none if it was deleted.
 
 Sources: ``MergeOnReadIncrementalRelationV1/V2``, which Hudi uses for both table types (Hudi 1.2.0).
 """
@@ -65,7 +65,7 @@ class IncrementalView:
         instants: requested times of the range's commits: rows with one of these commit times belong to the range; None
             for all rows.
         path_glob: pattern that the path of a file slice must end with; empty for all.
-        whole: whether the files are those of the whole table.
+        whole: whether the files are all files of the table.
         conditions: further conditions of the rows, in SQL.
         share: fraction of rows in these files that the range wrote, from commit statistics; the others were copied.
     """
@@ -78,7 +78,7 @@ class IncrementalView:
     share: float = 1.0
 
     def row_filter(self) -> pc.Expression | None:
-        """What the rows of the query fulfil; None for all rows.
+        """The condition of the query's rows; None for all rows.
 
         Raises:
             ConfigError: a condition does not fit the table.
@@ -90,13 +90,13 @@ class IncrementalView:
         return reduce(and_, filters) if filters else None
 
     def range_filter(self) -> pc.Expression | None:
-        """What the rows of the range fulfil, whatever the conditions; None for all rows."""
+        """The condition that a row was written by the range, without :attr:`conditions`; None for all rows."""
         if self.instants is None:
             return None
         time = pc.field(COMMIT_TIME)
         if len(self.instants) < 2:
             return time == (self.instants[0] if self.instants else "")
-        # Row groups are skipped by bounds, not by a set.
+        # Arrow skips row groups by comparisons with bounds, not by a set of values.
         return (time >= self.instants[0]) & (time <= self.instants[-1]) & time.isin(pa.array(self.instants))
 
 
@@ -114,7 +114,7 @@ class _FilesOfRange:
         return list(self.by_partition.get(partition, {}).values())
 
     def expect(self, partitions: Sequence[str]) -> None:
-        pass  # they are here
+        pass  # the files are known already
 
 
 def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
@@ -192,9 +192,9 @@ def plan_incremental(
     threads: int | None = None,
     query: ScanQuery | None = None,
 ) -> ScanPlan:
-    """Plan the rows of the range; engines read the plan like that of a snapshot.
+    """Plan the rows of the range; engines read the plan like the plan of a snapshot.
 
-    The arguments are those of :func:`hudi_fast.reading.scan.plan_scan`, for the rows of the range.
+    The arguments are the same as for :func:`hudi_fast.reading.scan.plan_scan`, for the rows of the range.
 
     Raises:
         ConfigError: files of the range are missing, or an unknown column.
@@ -250,7 +250,7 @@ def plan_query(
 
 
 def _files_of(changes: ChangeRange) -> dict[str, dict[str, FileStat]]:
-    """The files of the range's commits by partition and path; of a file written to twice, the newest size."""
+    """The files of the range's commits by partition and path; a file written to twice has its newest size."""
     found: dict[str, dict[str, FileStat]] = {}
     for one in changes.commits:
         for partition, stats in one.metadata.partition_to_write_stats.items():
@@ -299,7 +299,7 @@ def _not_found(storage: Storage, paths: list[str]) -> list[str]:
 
 
 def _path_of(storage: Storage, one: FileSlice) -> str:
-    """The path of a slice: its base file's, else that of its newest log file."""
+    """The path of a slice's base file, or of its newest log file if it has no base file."""
     return storage.absolute(one.base_file.path if one.base_file is not None else one.log_files[-1].path)
 
 

@@ -1,13 +1,13 @@
-"""A stream out of a table: where it begins, where each batch ends, and the query of a batch.
+"""Stream the commits of a table: where the stream begins, where each batch ends, and the query of a batch.
 
 ::
 
     options ─► StreamQuery ─► start ─► end_after(start) ─► end_after(that) ...     times, stored as StreamOffset
                          └──► batch_options(begin, end) ─► an incremental query, or a query for changes
 
-Both sources of streams use it: ``format("hudi_fast")`` of PySpark 4 and :func:`hudi_fast.stream_changes`. An offset is
-Apache Hudi's own, ``{"offsetCommitTime": "<time>"}``: the completion time of a commit; before table version 8, and for
-changes, its requested time. A stream of Apache Hudi therefore goes on from its checkpoint.
+Both streaming sources use this module: ``format("hudi_fast")`` of PySpark 4 and :func:`hudi_fast.stream_changes`. An
+offset has Apache Hudi's format, ``{"offsetCommitTime": "<time>"}``: the completion time of a commit; before table
+version 8, and for changes, its requested time. A stream that Apache Hudi began therefore continues from its checkpoint.
 
 Sources: ``HoodieSourceOffset``, ``HoodieStreamSourceV2`` (1.2.0).
 """
@@ -48,7 +48,7 @@ class StreamOffset:
     """The end of a batch, as a checkpoint stores it.
 
     Attributes:
-        time: of the newest commit of the batch.
+        time: time of the newest commit of the batch.
         begin: where the batch begins, exclusive; None = at the end of the batch before it.
     """
 
@@ -60,14 +60,14 @@ class StreamOffset:
         """The offset of a checkpoint.
 
         Raises:
-            CorruptTableError: it is not the offset of a Hudi table.
+            CorruptTableError: the checkpoint holds no offset of a Hudi table.
         """
         if not isinstance(stored, Mapping) or not isinstance(stored.get(_TIME), str):
             raise CorruptTableError(f"The offset {stored!r} of the stream's checkpoint has no {_TIME}.")
         return cls(stored[_TIME], stored.get(_BEGIN))
 
     def stored(self) -> dict[str, str]:
-        """Its form in a checkpoint."""
+        """The offset as a checkpoint stores it."""
         return {_TIME: self.time} if self.begin is None else {_TIME: self.time, _BEGIN: self.begin}
 
 
@@ -87,10 +87,10 @@ class StreamQuery:
 
     @classmethod
     def from_options(cls, storage: Storage, options: Mapping[str, Any]) -> Self:
-        """The stream that options describe.
+        """The stream that the options describe.
 
         Raises:
-            ConfigError: a wrong option, or one of a query of one range or of one time.
+            ConfigError: an option is wrong, or applies only to a query of one range or one time.
             UnsupportedFeatureError: an option is not supported.
         """
         check_stream_options(options)
@@ -101,7 +101,7 @@ class StreamQuery:
 
     @property
     def is_cdc(self) -> bool:
-        """Whether the stream brings changes instead of rows."""
+        """Whether the stream returns changes instead of rows."""
         return self.settings.query_type == "incremental" and self.settings.incremental_format == "cdc"
 
     @property
@@ -111,7 +111,7 @@ class StreamQuery:
 
     @property
     def starts_at_latest(self) -> bool:
-        """Whether a new stream begins after the commits of now, so that another start would be another place."""
+        """Whether a new stream begins after the current commits, so that a restart could begin at another commit."""
         return self.source.start.lower() == _FROM_THE_LATEST
 
     def start(self) -> str:
@@ -132,7 +132,7 @@ class StreamQuery:
 
         Args:
             begin: end of the batch before it, or the start of the stream.
-            limits: of the batch.
+            limits: limits of the batch.
             until: the latest end; None for the newest commit.
 
         Raises:
@@ -153,7 +153,7 @@ class StreamQuery:
 
     @staticmethod
     def batch_options(options: Mapping[str, Any], begin: str, end: str) -> dict[str, Any]:
-        """The options of the query for the commits after ``begin`` up to ``end``, made of those of the stream."""
+        """The stream's options, changed to query the commits after ``begin`` up to ``end``."""
         return {
             _HOLES_KEY: "BLOCK",
             **{key: value for key, value in options.items() if not _is_default_policy(key, value)},
@@ -164,7 +164,7 @@ class StreamQuery:
 
 
 def check_stream_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that a stream cannot follow: it has a start, and no other bounds.
+    """Refuse options that do not apply to a stream, which has a start and no other bounds.
 
     Raises:
         ConfigError: such an option is given.
@@ -183,11 +183,11 @@ def check_stream_options(options: Mapping[str, Any]) -> None:
 
 
 def _is_default_policy(key: str, value: Any) -> bool:
-    """Whether an option says that a hollow commit fails a query: a stream waits for it."""
+    """Whether the option is the policy that fails at a hollow commit; a stream waits for that commit instead."""
     option = find_option(key)
     return option is not None and option.key == _HOLES_KEY and str(value).upper() == "FAIL"
 
 
 def _bound(time: str) -> str:
-    """A time as the begin of a range."""
+    """An offset as the begin of a range."""
     return time if time.strip("0") else EARLIEST

@@ -70,8 +70,8 @@ class _Span:
     """Times when the files of an instant were written, in milliseconds since the epoch.
 
     Attributes:
-        begun: of its first file before completion.
-        done: of the completed file; None while it is pending.
+        begun: time of the first file before completion.
+        done: time of the completed file; None while the instant is pending.
     """
 
     begun: int | None = None
@@ -131,7 +131,7 @@ def _active_row(storage: Storage, config: TableConfig, instant: Instant, span: _
 def _archived_rows(
     storage: Storage, config: TableConfig, begin: str | None, end: str | None, known: set[tuple[str, str]]
 ) -> Iterator[dict[str, object]]:
-    """Rows of archived instants, without those that are still active after an interrupted archiving."""
+    """Rows of archived instants, without instants that are still active after an interrupted archiving."""
     for one in ArchivedTimeline(storage, config).read(begin, end):
         instant = Instant(one.requested, one.action, State.COMPLETED, one.completion or None)
         if _key(instant) in known or not _within(one.requested, begin, end):
@@ -155,11 +155,11 @@ def _plain_row(instant: Instant, config: TableConfig, span: _Span) -> dict[str, 
 
 
 def _duration(instant: Instant, config: TableConfig, span: _Span) -> int | None:
-    """Milliseconds; None while it is pending, and where the times do not give it."""
+    """Duration in milliseconds; None while the instant is pending, and where the times do not tell."""
     begun, done = span.begun, span.done
     if instant.completion is None or instant.requested.startswith("0000"):
         return None
-    if instant.action == "savepoint":  # its requested time is that of its commit
+    if instant.action == "savepoint":  # a savepoint has the requested time of its commit
         return None
     if begun is None or done is None:
         try:

@@ -4,13 +4,13 @@
 
     Condition, bounds of its columns ─► for each node: can it be true? can it be false? ─► bool[n]: rows may match
 
-Each of the n bounds stands for many rows: those of a file slice, or of a partition. A condition accepts rows for which
-it is *true*. ``not`` asks whether its part can be false; a comparison with null can be neither. Results use Arrow's
-three-valued logic with null for "unknown", which keeps the rows. Comparisons are evaluated as expressions on the bounds
-in the columns' own types, so Arrow casts both sides as it does for rows.
+Each of the n bounds covers all rows of a file slice, or of a partition. A condition accepts rows for which it is
+*true*. ``not`` asks whether its part can be false; a comparison with null is neither true nor false. Results use
+Arrow's three-valued logic, with null for "unknown", which keeps the rows. Comparisons are evaluated as expressions on
+the bounds in the columns' own types, so Arrow casts both sides as it does for rows.
 
-Bounds ignore NaN: on a floating-point column ``!=`` and a negated comparison can always be true. Whether a value may be
-NaN is known only of bounds that are unknown where there is one (``excludes_nan``).
+Bounds ignore NaN, so on a floating-point column ``!=`` and a negated comparison can always be true. Only bounds that
+are unknown wherever a value is NaN (``excludes_nan``) tell whether a value may be NaN.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class _Side:
 
 
 def may_match(condition: Condition, bounds: Mapping[Column, Bounds], rows: int) -> npt.NDArray[np.bool_]:
-    """bool[rows]: whether a set of rows may hold one for which the condition is true.
+    """bool[rows]: whether a set of rows may hold a row for which the condition is true.
 
-    ``bounds`` are those of ``rows`` sets of rows, by column; a missing column is unknown.
+    ``bounds`` holds, by column, the bounds of ``rows`` sets of rows; a missing column is unknown.
     """
     answers = _Answers(bounds, rows)
     result: npt.NDArray[np.bool_] = answers.can_be(True, condition).fill_null(True).to_numpy(zero_copy_only=False)
@@ -140,7 +140,7 @@ class _Answers:
                 if pa.types.is_boolean(column.type) and len(column) == self.rows:
                     return column.combine_chunks()
             except _FAILURES:
-                pass  # the bounds do not compare, or not safely: the result is unknown
+                pass  # the bounds cannot be compared safely: the result is unknown
         return pa.nulls(self.rows, pa.bool_())
 
     # ---- leaves
@@ -149,7 +149,7 @@ class _Answers:
         sides = (node.left, node.right)
         constants = [side.value for side in sides if isinstance(side, Constant)]
         if any(not one.is_valid for one in constants):
-            return pc.scalar(False)  # it is null
+            return pc.scalar(False)  # the comparison is null
         left, right = self._side(node.left), self._side(node.right)
         if left is None or right is None or any(_is_nan(one) for one in constants):
             return None

@@ -4,8 +4,8 @@
 
     record keys ─► hash, by the rules of all releases ─► buckets ─► slices of these buckets
 
-The table stores the ranges of consistent hashing. It does not store a fixed number of buckets; the read options give
-it, and a partition whose file groups do not fit that number is not skipped.
+The table stores the ranges of consistent hashing. It does not store a fixed number of buckets: that number comes from
+the read options, and a partition whose file groups do not fit it is not skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNT = "hoodie.bucket.index.num.buckets"
 def bucket_settings(options: Mapping[str, Any]) -> BucketSettings | None:
     """The settings of a fixed number of buckets in read options; None if they are incomplete.
 
-    Complete are ``hoodie.index.type=BUCKET``, the simple engine, and the number of buckets.
+    They are complete with ``hoodie.index.type=BUCKET``, the simple engine, and a number of buckets.
     """
     engine = str(options.get("hoodie.index.bucket.engine", "SIMPLE")).upper()
     count = str(options.get(_COUNT, ""))
@@ -49,7 +49,7 @@ def bucket_matches(
 ) -> npt.NDArray[np.bool_] | None:
     """bool[n]: slices that may hold one of the keys; None if the table's buckets are unknown.
 
-    ``keys`` are string[k], record keys; ``settings`` are of the read options.
+    ``keys`` are string[k], record keys; ``settings`` come from the read options.
 
     Raises:
         HudiError: the table's stored bucket metadata is invalid.

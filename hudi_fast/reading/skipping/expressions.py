@@ -1,13 +1,13 @@
-"""Expression indexes: conditions on a function of a column, checked against what is stored about its results.
+"""Expression indexes: conditions on a function of a column, checked against stored facts about its results.
 
 ::
 
     Condition ─► conjuncts that compare an indexed function of a column with literals
         ─► statistics: the same comparisons of a stand-in column, and the statistics that bound it
-        ─► bloom filters: the text of the literals, of which each matching row's result has one
+        ─► bloom filters: the texts of the literals; the result of each matching row has one of these texts
 
 An index is used only where the filter's function and the index's give the same results for every value. Functions that
-depend on a time zone do not: the zone of the index is not stored. ``upper`` and ``lower`` of Java and of Arrow differ
+depend on a time zone may not: the zone of the index is not stored. ``upper`` and ``lower`` of Java and of Arrow differ
 beyond ASCII, but agree on the values that map to a given ASCII text (except Arrow's ``utf8_lower`` and the letter i).
 """
 
@@ -57,7 +57,7 @@ class IndexedExpression:
     """An expression index that applies to a filter.
 
     Attributes:
-        partition: of the metadata table.
+        partition: partition of the metadata table.
         condition: condition on a stand-in column, true wherever the filter is true.
         column: the stand-in, the name of the source column, and the type of the results.
     """
@@ -72,7 +72,7 @@ class FilteredExpression:
     """An expression index of bloom filters that applies to a filter.
 
     Attributes:
-        partition: of the metadata table.
+        partition: partition of the metadata table.
         texts: string[n], not empty: the result of each matching row has one of these texts.
     """
 
@@ -115,7 +115,7 @@ def indexed_expressions(table: MetadataTable, condition: Condition, schema: pa.S
 def _indexes(
     table: MetadataTable, schema: pa.Schema, holding: PartitionKind
 ) -> Iterator[tuple[str, IndexDefinition, Column, pa.DataType]]:
-    """The expression indexes that hold this, with their column and its type."""
+    """The expression indexes of kind ``holding``, with their column and its type."""
     for partition in table.partitions:
         definition = table.definitions.get(partition)
         if definition is None or not partition.startswith(PartitionKind.EXPRESSION_INDEX.value):
@@ -129,7 +129,7 @@ def _indexes(
 
 
 def _equal_to(part: Condition, source: Column, definition: IndexDefinition) -> pa.Array | None:
-    """The literals, one of which a conjunct wants the function's result to equal; None when it wants something else."""
+    """The literals, one of which the function's result must equal by a conjunct; None for any other conjunct."""
     if isinstance(part, In) and part.null_is is not True:
         value, literals = part.value, part.values
     elif isinstance(part, Compare) and part.sign == "==":
@@ -145,7 +145,7 @@ def _equal_to(part: Condition, source: Column, definition: IndexDefinition) -> p
 
 
 def _texts(literals: pa.Array | None, result: pa.DataType) -> pa.Array | None:
-    """The text of literals as filters hold it; None where they may lack it."""
+    """The texts of literals as filters hold them; None if a filter may lack one."""
     alike = (pa.types.is_string, pa.types.is_integer)
     if literals is None or not any(one(literals.type) and one(result) for one in alike):
         return None
@@ -168,7 +168,7 @@ def _result_type(definition: IndexDefinition, kind: pa.DataType) -> pa.DataType 
 
 
 def _replaced(part: Condition, source: Column, definition: IndexDefinition, stand_in: Column) -> Condition | None:
-    """The condition on the index's values that a conjunct implies; None when it does not concern the index."""
+    """The condition on the index's values that a conjunct implies; None when the index does not apply to it."""
     if isinstance(part, In) and part.null_is is not True:
         texts = part.values.to_pylist()
         return In(stand_in, part.values) if _is_indexed(part.value, source, definition, texts, True) else None

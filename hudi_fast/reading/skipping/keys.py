@@ -8,11 +8,11 @@
     record keys ─► bloom filters ─► slices whose base file may hold one
 
 A result is a superset of the matches, or None when unknown. The record index and secondary indexes describe the table's
-current rows, so only queries of these may use them.
+current rows, so only queries of current rows may use them.
 
-A secondary index is trusted only for what every release puts into an index of its version. Those of version 1 may lack
-nulls, which Hudi 1.0 leaves out. Sources: ``SecondaryIndexRecordGenerationUtils`` and ``SecondaryIndexKeyUtils``, Hudi
-1.0.0 to 1.2.0.
+A secondary index is trusted only for entries that every release writes into an index of its version. An index of
+version 1 may lack nulls, which Hudi 1.0 leaves out. Sources: ``SecondaryIndexRecordGenerationUtils`` and
+``SecondaryIndexKeyUtils``, Hudi 1.0.0 to 1.2.0.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _EXACT = (
     *(pa.types.is_timestamp, pa.types.is_decimal),
 )
 _BLOOM_FILES = 64
-"""Filters in memory at once; one may take 430 kB."""
+"""Filters in memory at once; one filter may take 430 kB."""
 
 
 def wanted_values(condition: Condition, schema: pa.Schema, column: Column) -> pa.Array | None:
-    """Values, in the column's type, of which each matching row has one; None when unknown.
+    """Values, in the column's type: each matching row has one of them; None when unknown.
 
     Only for types whose values and texts are equal in the same cases: strings, integers, booleans, dates, timestamps
     and decimals.
@@ -89,7 +89,7 @@ def wanted_values(condition: Condition, schema: pa.Schema, column: Column) -> pa
 
 
 def record_key_texts(condition: Condition, schema: pa.Schema, config: TableConfig) -> pa.Array | None:
-    """Record keys of which each matching row has one: string[n]; None when unknown."""
+    """Record keys, string[n]: each matching row has one of them; None when unknown."""
     if config.populate_meta_fields:
         direct = wanted_values(condition, schema, Column((_RECORD_KEY,)))
         if direct is not None:
@@ -141,14 +141,14 @@ def secondary_of(
 ) -> SecondaryLookup | None:
     """The secondary index lookup for a condition; None when no index applies.
 
-    Not if record keys are unique only within their data partition: several rows then share one pair of value and key,
-    and deleting the first of them deletes the pair.
+    None also if record keys are unique only within their data partition: several rows then share one pair of value and
+    key, and deleting the first of these rows deletes the pair.
 
     Args:
         table: the metadata table.
         condition: condition of the rows.
         schema: columns of the table.
-        altered: top-level columns that were renamed, retyped or dropped: the index may hold values of before.
+        altered: top-level columns that were renamed, retyped or dropped: the index may hold their earlier values.
     """
     if table.is_by_partition(PartitionKind.RECORD_INDEX.value):
         return None
@@ -170,7 +170,7 @@ def secondary_of(
 
 
 def keys_by_secondary(table: MetadataTable, asked: SecondaryLookup) -> pa.Array:
-    """Record keys of which each matching row has one: string[n].
+    """Record keys, string[n]: each matching row has one of them.
 
     Raises:
         HudiError: the index cannot be read.
@@ -202,15 +202,15 @@ def expression_matches(
     history: SchemaHistory | None,
     column: str,
 ) -> npt.NDArray[np.bool_]:
-    """bool[n]: slices that may hold a row whose result of a function has one of the texts.
+    """bool[n]: slices that may hold a row for which the indexed function results in one of the texts.
 
     Args:
         table: the metadata table.
-        partition: an expression index of bloom filters: of base files and of log files.
+        partition: an expression index with bloom filters of base files and of log files.
         slices: n slices.
         texts: string[k].
         history: earlier columns of the table.
-        column: that the function is of; files in which it had another name or type are not asked.
+        column: argument of the function; filters of files in which it had another name or type are not used.
 
     Raises:
         HudiError: a filter cannot be read.
@@ -270,13 +270,13 @@ def _same_family(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def _key_values(condition: Condition, schema: pa.Schema, name: str) -> pa.Array | None:
-    """Values of a key field; None for timestamps too, whose text depends on options of the writer."""
+    """Values of a key field; also None for timestamps, whose text depends on options of the writer."""
     values = wanted_values(condition, schema, Column(tuple(name.split(".")) if name not in schema.names else (name,)))
     return None if values is None or pa.types.is_timestamp(values.type) else values
 
 
 def _nested(fields: Mapping[tuple[str, ...], pa.Array]) -> pa.StructArray:
-    """Rows of fields, each in the structs of its path."""
+    """Rows that hold each field in the structs of its path."""
     outer: dict[str, dict[tuple[str, ...], pa.Array]] = {}
     for path, array in fields.items():
         outer.setdefault(path[0], {})[path[1:]] = array
@@ -294,7 +294,7 @@ def _storable(arrays: Iterable[pa.Array]) -> pa.Array:
 
 
 def _texts_of(rows: pa.Table, config: TableConfig) -> pa.Array | None:
-    """Keys of rows of key fields; with one field in both formats that releases have used."""
+    """The keys of rows of key fields; a key of one field in both formats that releases have used."""
     made = KeyConfig(config.key_generator, config.record_key_fields, config.partition_fields, config.partition_types)
     if not rows.num_rows:
         return pa.array([], pa.string())
@@ -322,8 +322,8 @@ def _secondary_prefixes(
 def _secondary_texts(values: pa.Array) -> list[str]:
     """The texts of values in the indexes of all releases.
 
-    Hudi 1.0 had dates as text, and later releases have their numbers. A timestamp of milliseconds is a number of these
-    where rows are Avro, and a number of microseconds where they are Spark's.
+    A date is its text in Hudi 1.0 and its number in later releases. A timestamp of milliseconds is a number of
+    milliseconds if the writer's rows were Avro records, and of microseconds if they were Spark rows.
     """
     forms = [values]
     if pa.types.is_date32(values.type):

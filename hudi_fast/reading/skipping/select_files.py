@@ -53,7 +53,7 @@ __all__ = ["Selection", "SkipReport", "SkipRequest", "SkipStep", "narrow_slices"
 
 _PARTITIONS, _SLICES = "partitions", "file slices"
 _FEW_PARTITIONS = 64
-"""For up to this many partitions, evaluating the whole filter for each is the shorter way."""
+"""For up to this many partitions, evaluating the whole filter for each one is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class SkipStep:
 
     Attributes:
         index: ``partition path``, ``bucket``, or a partition of the metadata table.
-        unit: the counted things: ``partitions`` or ``file slices``.
+        unit: what is counted: ``partitions`` or ``file slices``.
         before: count before the step.
         after: count that may match.
         note: details, or why the index was not used; may be empty.
@@ -95,14 +95,14 @@ class SkipRequest:
     """The query to skip files for.
 
     Attributes:
-        schema: its columns, meta columns first.
+        schema: columns of the query, meta columns first.
         filter: condition of the rows as an expression, if available; used for partition paths.
-        condition: the same as a tree; :class:`Anything` if unknown.
+        condition: the same condition as a tree; :class:`Anything` if unknown.
         merged: whether the query merges log files into base files.
         columns: top-level columns of the condition, possibly more; None if unknown.
         mixes_rows: whether a user function merges rows, so that merged rows may have values that no file holds.
         bucket: bucket settings of the table, if the caller knows them.
-        folder: only partitions in this folder of the table; empty for all.
+        folder: folder of the table whose partitions are read; empty for all.
         from_path: partition columns that are read from paths.
     """
 
@@ -121,7 +121,7 @@ class SkipRequest:
 
     @property
     def of_stored_values(self) -> Condition:
-        """What the condition says of stored values, which indexes describe."""
+        """The condition for stored values, which indexes describe."""
         return of_stored_values(self.condition, self.from_path)
 
     @property
@@ -159,7 +159,7 @@ def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
 
 
 def narrow_slices(request: SkipRequest, slices: Sequence[FileSlice]) -> Selection:
-    """Those of the slices that may hold matching rows; the report counts their partitions.
+    """The given slices that may hold matching rows; the report counts their partitions.
 
     Warns:
         HudiWarning: an index cannot be read and is ignored.
@@ -241,7 +241,7 @@ def _by_paths(request: SkipRequest, paths: list[str]) -> list[str]:
 
 
 def _by_path_values(request: SkipRequest, paths: list[str]) -> list[str]:
-    """Decides about all paths at once, by the parts of the condition that are understood."""
+    """Decide about all paths at once, by the parts of the condition that are understood."""
     columns = {Column((name,)) for name in request.state.config.partition_fields}
     if columns_of(request.condition).isdisjoint(columns):
         return paths
@@ -250,7 +250,7 @@ def _by_path_values(request: SkipRequest, paths: list[str]) -> list[str]:
 
 
 def _path_bounds(request: SkipRequest, paths: Sequence[str]) -> dict[Column, Bounds]:
-    """Bounds of the columns whose values paths give: these values."""
+    """Bounds of the columns with values in paths: both bounds are the value."""
     values, bounds = partition_columns(request.state.config, request.schema, paths), {}
     for name, found in values.items():
         is_known = pc.if_else(found.is_valid(), True, pa.scalar(None, pa.bool_()))
@@ -266,7 +266,7 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
         return paths
     config = request.state.config
     if config.base_file_format != "PARQUET" or config.has_several_formats:
-        return paths  # Apache Hudi's records cover the log files alone: it has no statistics of other base files
+        return paths  # Apache Hudi has no statistics of base files in other formats: its records cover only log files
     if not steps.usable(table, index, _PARTITIONS, len(paths)):
         return paths
     with steps.reading(index, _PARTITIONS, len(paths)):
@@ -381,7 +381,7 @@ def _by_column_stats(
 def _kept(
     request: SkipRequest, keep: npt.NDArray[np.bool_], slices: list[FileSlice], index: str, steps: _Steps
 ) -> list[FileSlice]:
-    """The slices that may match; with a user's merge function all that have log files."""
+    """The slices that may match; with a user's merge function also all slices with log files."""
     if request.mixes_rows:
         keep |= np.array([bool(one.log_files) for one in slices])
     left = [one for one, kept in zip(slices, keep, strict=True) if kept]

@@ -9,8 +9,8 @@ A bound that may be wrong becomes unknown. This holds for
 
 * a file without a record, and a column without minimum and maximum: it may be all null, or have no statistics;
 * a file whose statistics do not count nulls: it has no statistics, and zero for both bounds in Hudi 0.14 to 1.0;
-* floating-point bounds that are NaN, or with zero between them: a Parquet file drops its bounds when one is NaN, and
-  Hudi then uses zero for both and merges them with those of other files, so bounds that remain exclude NaN;
+* floating-point bounds that are NaN, or with zero between them: a Parquet file drops its bounds when one is NaN. Hudi
+  then uses zero for both and merges them with the bounds of other files. So the remaining bounds exclude NaN;
 * bytes, also of columns that are now text: Hudi compares them as signed numbers;
 * strings for which the orders of UTF-16 and UTF-8 differ at the bound;
 * long maximum strings, which may be truncated;
@@ -49,9 +49,7 @@ __all__ = ["StatsColumn", "column_type", "partition_bounds", "slice_bounds", "st
 _MOST_LOOKUPS = 512
 """Up to this many keys are looked up one by one; for more, all records of the columns are read, which are adjacent."""
 _TRUNCATED_BYTES = 60
-"""Maximum strings of this length or longer may be truncated: the shortest length at which writers truncate is 64
-bytes.
-"""
+"""Maximum strings of this length or longer may be truncated: writers truncate to 64 bytes or more."""
 _SEVERAL_ROW_GROUPS = 32 << 20
 """Base files of this size or larger may have several row groups, whose statistics were merged."""
 _MOST_PARTITIONS = 64
@@ -80,7 +78,7 @@ class _Files:
 
     Attributes:
         slices: int64[n], number of the file's slice.
-        large: bool[n], whether it is a large base file.
+        large: bool[n], whether the file is a large base file.
         altered: columns that were altered since the file was written.
     """
 
@@ -92,7 +90,7 @@ class _Files:
 
 
 def column_type(schema: pa.Schema, column: Column) -> pa.DataType | None:
-    """The type of a table column; None when it does not exist or is nested."""
+    """The type of a table column; None when the column does not exist or is nested."""
     kind: pa.DataType = pa.struct(list(schema))
     for name in column.path:
         if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
@@ -132,8 +130,8 @@ def partition_bounds(
 ) -> dict[Column, Bounds]:
     """Bounds of columns in each of the table's partitions, from the metadata table's ``partition_stats``.
 
-    Unknown for a column that was added or indexed later, for which some files of the partition have no statistics: its
-    value count is then smaller than that of the record key, which is in every row and always indexed.
+    Bounds are unknown for a column that was added or indexed later, since some files of the partition have no
+    statistics of it. Its value count is then smaller than the record key's, which is in every row and always indexed.
 
     Raises:
         HudiError: the statistics cannot be read.
@@ -230,7 +228,7 @@ def _reliable(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool
 
 
 def _as_written(bounds: Bounds, column: StatsColumn, files: _Files) -> Bounds:
-    """Bounds of files, unknown where the column was altered since."""
+    """Bounds of files, unknown where the column was altered after the file was written."""
     root = column.name.partition(".")[0]
     changed = [root in names for names in files.altered]
     if not any(changed):
@@ -310,7 +308,7 @@ def _one(table: pa.Table, name: str) -> pa.Array:
 
 
 def _by_slice(files: Bounds, slices: npt.NDArray[np.int64], count: int) -> Bounds:
-    """Bounds of slices from those of their files, in ascending order of slices; unknown if unknown for one file."""
+    """Bounds of slices from the bounds of their files, which are in the order of slices; unknown if a file's are."""
     if len(slices) == count:
         return files  # each slice has one file
     empty = pc.and_(pc.invert(files.has_value.fill_null(True)), pc.invert(files.has_null.fill_null(True)))
