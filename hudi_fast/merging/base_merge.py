@@ -45,7 +45,7 @@ class Replaced(NamedTuple):
     Attributes:
         rows: n rows of the requested columns.
         deleted: bool[n], rows that are deleted instead; None for none.
-        kept: bool[n], rows that equal the stored ones; None for none.
+        kept: bool[n], rows that equal the stored rows; None for none.
     """
 
     rows: pa.Table
@@ -136,7 +136,7 @@ class _Walk:
         return self.changes.blended or (self.observer is not None and self.observer.wants_stored)
 
     def needs_stored(self, replaced: slice, dropped: slice) -> bool:
-        """Whether the stored rows have to be read although none of them is kept."""
+        """Whether the stored rows have to be read although no stored row is kept."""
         return bool(_length(replaced) and self.pairs) or bool(_length(dropped) and self.observer is not None)
 
     def replaced_alone(self, replaced: slice) -> Iterator[pa.Table]:

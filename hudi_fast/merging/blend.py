@@ -2,7 +2,7 @@
 
 Three cases (``PartialUpdateHandler``, ``SparkRecordMergingUtils``; Hudi 1.2.0):
 
-* partial log blocks: a row has some columns; the others are taken from the row that it changes;
+* partial log blocks: a row has some columns; the other columns are taken from the row that it changes;
 * the table's partial update mode: the column's default (``IGNORE_DEFAULTS``) or the text for "not sent"
   (``FILL_UNAVAILABLE``) is replaced by the loser's value;
 * a user function that receives both rows (``CUSTOM``).
@@ -35,7 +35,7 @@ def effective_values(rules: MergeRules, name: str, column: pa.ChunkedArray | pa.
         if default is None:
             return None if column.null_count == 0 else _flags(column.is_valid())
         if pa.types.is_nested(column.type):
-            return None  # Hudi compares a nested default by identity, so no value equals it
+            return None  # Hudi compares nested defaults by identity, so no value equals the default
         return ~_flags(pc.fill_null(pc.equal(column, _default(name, default, column.type)), False))
     if rules.partial_mode == FILL_UNAVAILABLE and rules.unavailable_value is not None and _is_text(column.type):
         marker = pa.scalar(rules.unavailable_value.encode(), pa.binary()).cast(column.type)
@@ -108,13 +108,13 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Tab
     """Call the user's merge function and check its result.
 
     Both tables have the same columns, and row i of both has one key. The function receives all columns except the meta
-    columns, which are those of the newer row.
+    columns, which the result takes from the newer row.
 
     Returns:
-        n rows of the same columns; and bool[n], the deleted ones, None for none.
+        n rows of the same columns; and bool[n], the deleted rows, None for none.
 
     Raises:
-        InvalidDataError: the result is not such a table.
+        InvalidDataError: the function does not return a table with these rows and columns.
     """
     if not older.num_rows:
         return newer, None

@@ -1,8 +1,8 @@
 """Combine the rows of one batch that share a key, before the batch is written.
 
-The rules are those for log records (:mod:`hudi_fast.merging.rules`): the row with the greatest ordering value is kept,
-the later one of equals, and a commit-time delete beats every row before it. Where a merged row may have values of
-several rows, :func:`blend_duplicates` replaces each of them by the merged row before :func:`combine` picks one.
+The rules are the same as for log records (:mod:`hudi_fast.merging.rules`): the row with the greatest ordering value is
+kept, the later one of equals, and a commit-time delete beats every row before it. Where a merged row may have values of
+several rows, :func:`blend_duplicates` replaces each of these rows by the merged row before :func:`combine` keeps one.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ _PART_ROWS = 65536
 def fold(rules: MergeRules, entries: LogEntries) -> LogEntries:
     """One entry per key, in the order of the winning entries.
 
-    A delete may lose its row. A delete whose ordering value does not compare becomes a commit-time delete.
+    The row of a delete may be dropped. A delete whose ordering value does not compare becomes a commit-time delete.
     """
     folded = _folded(rules, entries)
     if folded.mismatched is None:
@@ -95,7 +95,7 @@ def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tupl
         return winners, select_entries(entries, winners)
     survivors = _survivors(entries, numbers, winners, winner, since, place)
     del numbers, winner, since, place  # of millions of entries each
-    if not len(survivors.starts):  # the rows are as they are stored, and may stay in a mapped file
+    if not len(survivors.starts):  # no row is blended, so the rows may stay in a mapped file
         return winners, select_entries(entries, winners)
     return winners, _blended(rules, entries, winners, survivors)
 
@@ -199,7 +199,7 @@ def _first(effective: Flags, survivors: _Survivors) -> Numbers:
 def _with_united_sets(
     rules: MergeRules, entries: LogEntries, blended: LogEntries, is_row: npt.NDArray[np.bool_], survivors: _Survivors
 ) -> LogEntries:
-    """Set the columns that each blended row provides: those that any of its rows provides."""
+    """Set the columns that each blended row provides: all columns that any of its rows provides."""
     assert entries.column_set is not None
     assert blended.column_set is not None
     names = sorted(frozenset().union(*entries.column_sets))
@@ -273,7 +273,7 @@ def fold_by_merger(merger: Merger, entries: LogEntries, numbers: npt.NDArray[np.
 
 
 def _rows_of(entries: LogEntries, which: Rows) -> pa.Table:
-    """Rows of entries; a key without a row gets an arbitrary row, which is not used."""
+    """Rows of entries; an entry without a row gets an arbitrary row, which is not used."""
     if not entries.rows.num_rows:
         nothing = [pa.nulls(len(which), field.type) for field in entries.rows.schema]
         return pa.Table.from_arrays(nothing, schema=entries.rows.schema)

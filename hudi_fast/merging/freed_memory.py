@@ -1,7 +1,7 @@
 """Return freed memory to the operating system between the steps of a large file group.
 
 The C library and Arrow keep freed memory for later allocations. After the log of a slice with millions of rows has been
-decoded, that is some hundred MiB, which the process would hold beside what the next step allocates.
+decoded, the process would hold some hundred MiB of it in addition to the allocations of the next step.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import pyarrow as pa
 __all__ = ["return_freed_bytes", "return_freed_memory"]
 
 _MANY_ROWS, _MANY_BYTES = 1_000_000, 64 << 20
-"""A step with fewer rows or bytes leaves little behind. Returning memory takes about 10 ms."""
+"""A step with fewer rows or bytes frees little memory. Returning memory takes about 10 ms."""
 
 
 def return_freed_memory(rows: int) -> None:
-    """Return freed memory after a step that handled so many rows; nothing is done if they are few."""
+    """Return freed memory after a step that handled ``rows`` rows; does nothing for few rows."""
     if rows >= _MANY_ROWS:
         _return()
 
 
 def return_freed_bytes(size: int) -> None:
-    """Return freed memory after a step that handled so many Arrow bytes; nothing is done if they are few."""
+    """Return freed memory after a step that handled ``size`` Arrow bytes; does nothing for few bytes."""
     if size >= _MANY_BYTES:
         _return()
 

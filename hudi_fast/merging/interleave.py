@@ -1,4 +1,4 @@
-"""Build one table from rows of two: a base file's rows with some replaced by incoming ones."""
+"""Build one table from two: the rows of a base file, some of them replaced by incoming rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Selectors = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 
 _FEW = 6
-"""Runs between changed rows are copied if at most one row in so many changes."""
+"""Runs between changed rows are copied as a whole if at most one row in this many changes."""
 
 
 def replace_rows(
@@ -75,12 +75,12 @@ class _Changes:
 
     @property
     def are_few(self) -> bool:
-        """Whether most rows stay, so that runs of them are long enough to be copied as a whole."""
+        """Whether most rows stay, so that runs of unchanged rows are long enough to be copied as a whole."""
         return len(self.rows) * _FEW <= self.count
 
     @cached_property
     def selectors(self) -> Selectors:
-        """The same for :func:`take_two`."""
+        """The changes as selectors for :func:`take_two`."""
         found = np.arange(self.count, dtype=np.int32)
         found[self.rows] = -1 - self.sources
         return np.delete(found, self.rows[self.sources < 0])

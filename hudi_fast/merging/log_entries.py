@@ -34,7 +34,7 @@ class LogEntries:
     Attributes:
         keys: record keys; string[n], one chunk, no nulls.
         rows: m rows of the merge schema, columns of one chunk; in a mapped file, columns of one chunk per batch.
-        row: int64[n], the row of an entry, which :meth:`take` returns, or -1 for a key of a delete block.
+        row: int64[n], the number of an entry's row for :meth:`take`, or -1 for a key of a delete block.
         deletes: bool[n], entries that delete their key.
         default_ordering: bool[n], entries whose ordering value is Hudi's default (Integer 0: absent, null, or a delete
             by key). A delete among them is a commit-time delete.
@@ -65,7 +65,7 @@ class LogEntries:
     blended: dict[str, npt.NDArray[np.integer[Any]]] | None = None
 
     def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
-        """Rows by number, of :attr:`row`: int64[k], in any order, without -1."""
+        """Rows by the numbers in :attr:`row`: int64[k], in any order, without -1."""
         if self.blended is None:
             return take_rows(self.rows, self.spooled, rows, columns)
         names_of: dict[int, list[str]] = {}

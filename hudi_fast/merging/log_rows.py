@@ -35,7 +35,7 @@ from hudi_fast.storage.stored_json import stored_json
 __all__ = ["HFILE_KEY_COLUMN", "LogRowReader"]
 
 HFILE_KEY_COLUMN = "key"
-"""HFile blocks leave this column empty in their records: it is the entry's key (``HoodieHFileDataBlock``, 1.2.0)."""
+"""HFile blocks leave this column empty in records: its value is the entry's key (``HoodieHFileDataBlock``, 1.2.0)."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 ::
 
     log files in order ─► blocks in file order ─► drop corrupt, foreign and rolled-back blocks; group by instant
-        ─► put log-compacted blocks at the position of those that they contain ─► one list, in order of application
+        ─► put log-compacted blocks at the position of the blocks that they contain ─► one list, in order of application
 
 Only headers are read.
 """
@@ -110,14 +110,14 @@ def log_blocks(storage: Storage, log: LogFile, timeline: Timeline | None = None)
     """All blocks of a log file, in file order.
 
     Args:
-        storage: of the table.
+        storage: storage of the table.
         log: the file.
-        timeline: the active timeline, to find out whether a block that is cut or missing is one of a completed write;
-            None to pass over such blocks.
+        timeline: the active timeline, to find out whether a truncated or missing block belongs to a completed write;
+            None to skip such blocks.
 
     Raises:
         FileGoneError: the file no longer exists.
-        CorruptTableError: it is corrupt, or has lost blocks of a completed write.
+        CorruptTableError: the file is corrupt, or has lost blocks of a completed write.
         UnsupportedFeatureError: a block has an unknown type.
     """
     held: set[str] = set()

@@ -32,7 +32,7 @@ class BaseRowUpdates:
         dropped: int64[d], ascending rows of the base file that are deleted.
         source_wins: bool[u], whether the source wins; None when each does. A losing source is listed only because its
             columns may fill gaps of the stored row.
-        blended: whether new rows combine both rows, so that the stored ones have to be read.
+        blended: whether new rows combine both rows, so that the stored rows have to be read.
     """
 
     replaced: Rows

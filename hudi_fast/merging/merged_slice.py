@@ -5,8 +5,9 @@
     log files ─► visible blocks ─► entries, one per key ─► changes to the base file ─┬─► base file, changed, streamed
                                                                                     └─► rows of the log alone
 
-Memory holds the keys and ordering values of the log records, and one batch of the base file. The log records, in the
-requested columns and those that merging needs, are in memory up to 128 MiB, and beyond that in a mapped local file.
+Memory holds the keys and ordering values of the log records, and one batch of the base file. The log records have the
+requested columns and the columns that merging needs; up to 128 MiB they are in memory, beyond that in a mapped local
+file.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def folded_log_rows(
 ) -> Iterator[tuple[pa.RecordBatch, Rows]]:
     """The newest row of each key in the log, and its entry number (:class:`ResolvedSlice`).
 
-    The base file is not read, so some of the rows may lose against stored rows. Merged rows must not have values of
-    stored rows. ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``.
+    The base file is not read, so some of the rows may lose against stored rows. Use it only where a merged row has no
+    values of stored rows. ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``.
     """
     resolved = resolve_slice(merge, blocks, columns, None)
     start = 0
@@ -81,7 +82,7 @@ def folded_log_rows(
 def log_rows(
     merge: SliceMerge, blocks: list[LogBlock], wanted: pa.Schema, columns: pa.Schema, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the log as written, without deletes: all of them, for a query that does not merge.
+    """All rows of the log as written, without deletes, for a query that does not merge.
 
     ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``.
     """

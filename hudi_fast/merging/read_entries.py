@@ -35,7 +35,9 @@ from hudi_fast.merging.spooled_rows import SpooledRows
 __all__ = ["DeleteOrdering", "convert_delete_ordering", "read_entries"]
 
 _UNUSED_POSITIONS = 1 << 20
-"""Most positions of a block with fewer entries, which are decoded and not used; a text of few bytes can hold 2^31."""
+"""A block may have at most this many positions if it has fewer entries: they are decoded, though not used, and a text
+of few bytes can hold 2^31.
+"""
 
 _NEVER = sys.maxsize
 
@@ -65,7 +67,7 @@ def read_entries(
 
     Args:
         merge: how the slice merges.
-        blocks: of :func:`hudi_fast.merging.log_scan.visible_blocks`.
+        blocks: blocks from :func:`hudi_fast.merging.log_scan.visible_blocks`.
         schema: columns of the entries' rows: :func:`hudi_fast.merging.slice_merge.merge_schema`, or only the key
             columns. Without ordering columns, entries have no ordering values.
         base_instant: instant of the slice's base file; record positions are used when they refer to it.
@@ -112,7 +114,7 @@ def _decoded_schema(schema: pa.Schema, blocks: Sequence[LogBlock]) -> pa.Schema:
 def _read(
     merge: SliceMerge, reader: LogRowReader, blocks: Sequence[LogBlock]
 ) -> tuple[list[_Part], pa.Table, CollectedRows]:
-    """The blocks; of all rows those columns that merging needs, in memory and of one chunk; and all rows."""
+    """The blocks; the columns of all rows that merging needs, in memory and in one chunk; and all rows."""
     schema = reader.schema
     merging = merging_columns(merge.rules, schema.names)
     names = None if merging is None else list(dict.fromkeys([*key_columns(merge), *merging]))
@@ -158,7 +160,7 @@ def _each(
     rows: pa.Array,
     of_deletes: Callable[[DeleteRecords, int], pa.Array],
 ) -> pa.Array:
-    """Values of all entries: of data blocks the next of ``rows``, of delete blocks from ``of_deletes``."""
+    """Values of all entries: from ``rows``, in order, for data blocks, and from ``of_deletes`` for delete blocks."""
     pieces: list[pa.Array] = []
     start = first = 0
     for number, part in enumerate(parts):
@@ -205,7 +207,7 @@ def _keys(merge: SliceMerge, parts: Sequence[_Part], rows: pa.Table) -> pa.Array
 def _ordering(
     merge: SliceMerge, parts: Sequence[_Part], rows: pa.Table
 ) -> tuple[Flags, tuple[pa.Array, ...], Flags | None]:
-    """The entries with the default, the ordering columns, and the deletes that do not compare."""
+    """The entries with the default ordering value, the ordering columns, and the deletes that do not compare."""
     columns = _row_ordering(merge, rows)
     row_default = default_ordering(columns, rows.num_rows)
     kinds = tuple(column.type for column in columns)
@@ -241,7 +243,7 @@ def _positions(merge: SliceMerge, parts: Sequence[_Part], base_instant: str | No
     for part in parts:
         headers = part.block.headers
         text = headers.get(HeaderKey.RECORD_POSITIONS)
-        if part.block.kind is BlockType.HFILE_DATA:  # its rows are in the order of keys, not of positions
+        if part.block.kind is BlockType.HFILE_DATA:  # rows are in the order of keys, not of positions
             text = None
         if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:
             most = max(part.count, _UNUSED_POSITIONS)

@@ -5,8 +5,8 @@
     blocks ─► entries ─► folded: one per key ─► matched with base rows, by key or by position
         ─► ordering values compared with the stored ones ─► rows replaced, rows dropped, entries without a base row
 
-The key column and the ordering columns of the base file are read once, a batch at a time; also the commit times, if
-only rows of some commits are merged with the log.
+The key column and the ordering columns of the base file are read once, a batch at a time. If only rows of some commits
+are merged with the log, the commit times are read as well.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ResolvedSlice:
     """The effect of a slice's log on its rows.
 
     Attributes:
-        entries: of the log, one per key.
-        changes: to the base file; ``sources`` are entry numbers.
+        entries: entries of the log, one per key.
+        changes: changes to the base file; ``sources`` are entry numbers.
         appended: int64[k], ascending: entries that add a row, since the base file lacks their key; no deletes.
         logged: number of records and deleted keys in the log before folding.
     """
@@ -68,7 +68,7 @@ def resolve_slice(
 ) -> ResolvedSlice:
     """Fold the log of a slice and resolve it against the base file.
 
-    ``blocks`` are of :func:`hudi_fast.merging.log_scan.visible_blocks`, ``schema`` is of
+    ``blocks`` come from :func:`hudi_fast.merging.log_scan.visible_blocks`, ``schema`` from
     :func:`hudi_fast.merging.slice_merge.merge_schema`. Record positions are used if they refer to ``base_instant``.
 
     Raises:

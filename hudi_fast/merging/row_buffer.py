@@ -1,8 +1,8 @@
 """Collects rows: incoming rows of a table partition or file group, or the log rows of a file slice.
 
-Up to a budget they stay in memory. Beyond it they move to a file in one of Spark's local folders, or in the folder for
-temporary files, which is mapped into memory: the process then holds the pages of the file that it is reading, and the
-kernel may drop them. The file has no name where the system allows it, so it ends with the process, however that ends.
+Up to a budget the rows stay in memory. Beyond it they move to a file in one of Spark's local folders, or in the folder
+for temporary files. The file is mapped into memory: the process holds the pages that it is reading, and the kernel may
+drop them. Where the system allows it, the file has no name, so it disappears when the process ends in any way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOG_BUDGET = 128 << 20
 """Arrow bytes of log rows of a file slice that are kept in memory before they are spooled."""
 
 _BATCH_BYTES = 32 << 20
-"""Arrow bytes of a batch in the file: smaller ones are joined."""
+"""Arrow bytes of a batch in the file: smaller batches are joined."""
 
 _ADVICE = "set spark.local.dir (on a cluster, the local folders of its workers) to folders with more space"
 
@@ -57,7 +57,7 @@ class RowBuffer:
         failure: makes the error for a file that cannot be written, from the folder and its error.
         convert: applied to batches that go to the file; None for no change.
         budget: Arrow bytes in memory; None for :data:`ROW_BUDGET`.
-        folder: of the temporary file; None for :func:`spool_folder`.
+        folder: folder of the temporary file; None for :func:`spool_folder`.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class RowBuffer:
         """Append rows.
 
         Raises:
-            Exception: of ``failure``: the temporary file cannot be written.
-            HudiError: of ``convert``.
+            Exception: the error of ``failure``: the temporary file cannot be written.
+            HudiError: an error of ``convert``.
         """
         self._batches.append(batch)
         self._bytes += batch.nbytes
@@ -92,8 +92,8 @@ class RowBuffer:
         """All rows added since the last call; None for no rows.
 
         Raises:
-            Exception: of ``failure``: the temporary file cannot be written.
-            HudiError: of ``convert``.
+            Exception: the error of ``failure``: the temporary file cannot be written.
+            HudiError: an error of ``convert``.
         """
         if not self._batches and self._file is None:
             return None
@@ -116,7 +116,7 @@ class RowBuffer:
 
     def __exit__(self, *exc: object) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError, ValueError):  # of what is left to write: it would hide the first error
+            with contextlib.suppress(OSError, ValueError):  # an error of the last write would hide the first error
                 if self._writer is not None:
                     self._writer.close()
             with contextlib.suppress(OSError):
@@ -143,7 +143,7 @@ class RowBuffer:
 
 
 def write_failure(uri: str, folder: str, error: OSError) -> CommitError:
-    """The error of a task of a write to the table at ``uri`` that cannot write its temporary file."""
+    """The error of a write task that cannot write its temporary file; the task writes to the table at ``uri``."""
     return CommitError(
         f"A task of the write to {uri} moves incoming rows beyond its memory budget to a file in {folder}, which "
         f"cannot be written: {error}. The table is as before. Free space there, or {_ADVICE}."

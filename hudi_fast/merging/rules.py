@@ -8,7 +8,7 @@
 * :func:`default_ordering`: the rows with Hudi's default ordering value, the integer 0;
 * :func:`at_least`, :func:`greater`: compare ordering values of incoming and stored rows.
 
-A null ordering value means that default: it compares as 0 with numbers and is the lowest value of other types. A
+A null ordering value means this default: it compares as 0 with numbers and is the lowest value of other types. A
 delete with the default ordering value is a *commit-time delete* and beats every earlier row.
 """
 
@@ -98,7 +98,7 @@ class MergeRules:
         log_ordering: whether rows of one log or batch compare ordering values although the mode does not (releases
             before 1.0 with OverwriteWithLatestAvroPayload).
         partial_payload: follow PartialUpdateAvroPayload of tables before version 9: a delete wins at any ordering
-            value, a null ordering value does not compare with others, meta columns are those of the newer row.
+            value, a null ordering value does not compare with others, meta columns come from the newer row.
         defaults: column defaults other than null.
         merger: the user's merge function; None for none.
     """
@@ -142,12 +142,12 @@ def merge_rules_of(
     """The rules of a table.
 
     ``delete_field`` and ``delete_marker`` apply if the configuration names none; ``merger`` is for merge mode CUSTOM.
-    ``same_ordering_updates`` is false if the option ``hoodie.payload.update.on.same.ordering.field`` is; it applies
-    where a payload class decides, and so does the table's property.
+    ``same_ordering_updates`` is the option ``hoodie.payload.update.on.same.ordering.field``. Like the table's property,
+    it applies only where a payload class decides.
 
     Raises:
         UnsupportedFeatureError: the table's payload class, merge strategy or partial update mode is not supported.
-        ConfigError: a merger for a table with another merge mode.
+        ConfigError: a merger is given and the table has another merge mode.
     """
     if merger is not None and config.merge_mode != CUSTOM:
         raise ConfigError(
@@ -183,7 +183,7 @@ def _partial_mode(config: TableConfig) -> str | None:
 
 
 def _is_overwrite_of_release_0(config: TableConfig) -> bool:
-    """Releases since 1.0 store a strategy id, and take the latest log record."""
+    """Whether a release before 1.0 made the table. Later ones store a strategy id and take the latest log record."""
     return config.version < 8 and config.payload_class == OVERWRITE_PAYLOAD and _STRATEGY not in config.raw
 
 
@@ -219,7 +219,7 @@ def updates_on_same_ordering(config: TableConfig) -> bool:
 
 
 def merging_columns(rules: MergeRules, columns: Sequence[str]) -> list[str] | None:
-    """The ``columns`` that merging reads besides the record key; None for all of them."""
+    """The ``columns`` that merging reads besides the record key; None for all columns."""
     if rules.merger is not None:
         return None
     wanted = {DELETED_FLAG, OPERATION, rules.delete_field}
@@ -269,7 +269,8 @@ def delete_mask(rules: MergeRules, rows: pa.Table) -> npt.NDArray[np.bool_] | No
 def default_ordering(columns: Sequence[pa.ChunkedArray | pa.Array], count: int) -> npt.NDArray[np.bool_]:
     """bool[count], rows whose ordering value is Hudi's default, the integer 0.
 
-    True without ordering columns, and for a null or a 32-bit zero in a single one; always False with several columns.
+    True without ordering columns, and for a null or a 32-bit zero in a single ordering column; always False with
+    several columns.
     """
     if len(columns) != 1:
         return np.full(count, not columns)

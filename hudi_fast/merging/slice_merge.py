@@ -74,7 +74,7 @@ def slice_merge(state: TableState, merger: Merger | None = None, use_positions: 
     Raises:
         UnsupportedFeatureError: the merge mode is not supported, or rows store no keys and the table's key generator
             cannot recompute them.
-        ConfigError: a merger for a table with another merge mode.
+        ConfigError: a merger is given and the table has another merge mode.
     """
     return SliceMerge(
         state.storage,
@@ -93,7 +93,7 @@ def stored_key_config(config: TableConfig) -> KeyConfig | None:
     """How the keys of stored rows are computed from their columns; None when the rows store them.
 
     Raises:
-        UnsupportedFeatureError: a key generator of the user, or generated keys.
+        UnsupportedFeatureError: the table has a key generator of the user, or generated keys.
     """
     if config.populate_meta_fields:
         return None
@@ -108,7 +108,7 @@ def stored_key_config(config: TableConfig) -> KeyConfig | None:
 def kept_columns(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
     """The columns of ``schema`` that all rows of one key in one partition share, so that an update keeps their values.
 
-    A key of one column is its text, if the table's own key generator made it.
+    A single key column is included: the record key is its text, unless the user's key generator made the key.
     """
     kept = {RECORD_KEY, PARTITION_PATH} if config.populate_meta_fields else set()
     fields = config.record_key_fields
@@ -127,9 +127,9 @@ def key_columns(merge: SliceMerge) -> list[str]:
 
 
 def merge_schema(merge: SliceMerge, wanted: pa.Schema, full: pa.Schema) -> pa.Schema:
-    """The columns of ``wanted``, followed by those that merging needs: keys, ordering values, delete flags.
+    """The columns of ``wanted``, followed by the columns that merging needs: keys, ordering values, delete flags.
 
-    All are nullable: rows of partial blocks lack columns until they are merged. A custom merger needs every column.
+    All are nullable: rows of partial blocks lack columns until they are merged. A custom merger needs all columns.
 
     ``full`` has all columns of the table, with the meta columns if rows store them.
     """

@@ -1,4 +1,4 @@
-"""Rows in a memory-mapped local file: more than a process should hold, read a part at a time.
+"""Rows in a memory-mapped local file, read a part at a time: they are more than a process should hold.
 
 The rows are a table whose chunks are the batches of the file. Pages of the file that were read stay resident until they
 are released, so reading releases them after some bytes. Released pages can be read again.
