@@ -44,7 +44,7 @@ class IndexDefinition:
         kind: ``column_stats``, ``record_index``, ``secondary_index``, ``bloom_filters`` ... (``indexType``).
         function: ``column_stats``, ``identity``, ``upper``, ``from_unixtime`` ...; empty for a record index.
         source_fields: the indexed columns.
-        options: of the index: ``isPartitioned``, ``expr``, ``format`` ...
+        options: options of the index: ``isPartitioned``, ``expr``, ``format`` ...
         version: ``V1`` or ``V2``; None where the file has none (table versions below 9).
     """
 
@@ -77,7 +77,7 @@ def load_definitions(storage: Storage, config: TableConfig) -> Mapping[str, Inde
 
 
 def save_definitions(storage: Storage, config: TableConfig, definitions: Mapping[str, IndexDefinition]) -> None:
-    """Replace the file by these definitions; the caller holds the table lock.
+    """Replace the contents of the file by ``definitions``; the caller holds the table lock.
 
     Raises:
         CorruptTableError: the table's properties name a path outside the table.
@@ -103,7 +103,7 @@ def index_version(partition: str, table_version: int, definitions: Mapping[str, 
     Partition stats use the version of column stats, since they are computed from their records.
 
     Raises:
-        UnsupportedFeatureError: an unknown kind of partition.
+        UnsupportedFeatureError: the kind of the partition is unknown.
     """
     kind = kind_of(partition)
     names = [partition, PartitionKind.COLUMN_STATS.value] if kind is PartitionKind.PARTITION_STATS else [partition]

@@ -41,7 +41,7 @@ class Layer:
 
     Attributes:
         keys: string[n].
-        values: binary[n], Avro; an empty one deletes its key. None: all entries are deletes.
+        values: binary[n], Avro; an empty value deletes its key. None: all entries are deletes.
         schema: Avro JSON of the values.
         where: the file, for messages.
     """
@@ -158,7 +158,7 @@ def _live(rows: pa.Table) -> pa.Table:
 
 
 def _fold_files(rows: pa.Table) -> pa.Table:
-    """One row per existing name: its last entry is not a delete, its size is the largest since the last delete."""
+    """One row per name whose last entry is not a delete, with its largest size since the last delete."""
     rows = rows.filter(pc.is_valid(rows.column("name")))
     if not rows.num_rows:
         return rows
@@ -199,7 +199,7 @@ def _numbers(values: pa.Array) -> Numbers:
 
 
 def _fold_stats(rows: pa.Table, codes: Numbers) -> pa.Table:
-    """One row per key: the last independent row, widened by later ones.
+    """One row per key: the last independent row, widened by later rows.
 
     A row is independent if it is exact (tight), a delete, or directly after a delete.
 
@@ -224,9 +224,9 @@ def _fold_stats(rows: pa.Table, codes: Numbers) -> pa.Table:
 # ---- combine several statistics of one column, of one file or partition, into one that holds for all
 #
 # Takes the minimum of minimums, the maximum of maximums, and the sums of counts and sizes. Values whose stored forms
-# do not compare (decimals of V2 are bytes; wrappers of different kinds) become unknown, which excludes nothing. So
-# does a range when one of the rows has values but no range. Source: metadata reference 3.2; HoodieTableMetadataUtil,
-# release 1.2.0.
+# do not compare (decimals of V2 are bytes; wrappers of different kinds) become unknown, which excludes nothing. A range
+# also becomes unknown when one of the rows has values but no range. Source: metadata reference 3.2;
+# HoodieTableMetadataUtil, release 1.2.0.
 
 
 _SUMS = ("value_count", "null_count", "total_size", "total_uncompressed_size")

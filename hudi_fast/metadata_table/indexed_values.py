@@ -1,4 +1,4 @@
-"""The texts of a column with a secondary index, and the length of the entries that they make.
+"""The values of a column with a secondary index as text, and the length of their index entries.
 
 An entry's key holds the value and the record key, both escaped: ``value$key``. HFiles limit its length.
 """
@@ -21,10 +21,10 @@ __all__ = ["IndexedColumn", "type_of_column"]
 
 _SHOWN = 50
 _NUMBER = 32
-"""More bytes than the text of any number, date or time has."""
+"""Upper bound for the bytes of a number, date or time as text."""
 
 _ROWS_AT_ONCE = 16384
-"""Rows whose entries are measured together: each takes 64 KiB at most."""
+"""Rows whose entries are measured together; each entry takes 64 KiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class IndexedColumn:
 
     Attributes:
         index: partition of the metadata table.
-        name: of the column; a dot selects a field of a struct.
+        name: name of the column; a dot selects a field of a struct.
     """
 
     index: str
@@ -48,7 +48,7 @@ class IndexedColumn:
         return [] if self.name == root else self.name[len(root) + 1 :].split(".")
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """The values of rows, of which the column is one, as they are stored."""
+        """The column's stored values in ``rows``, which have its top-level column."""
         root = self.root(rows.schema.names)
         values = single_chunk(rows.column(root))
         for part in self.fields_below(root):
@@ -56,7 +56,7 @@ class IndexedColumn:
         return values
 
     def texts(self, values: pa.Array) -> pa.Array:
-        """Values as Java prints them: dates and times as numbers."""
+        """Values as Java prints them, with dates and times as numbers."""
         if pa.types.is_date32(values.type):
             return values.cast(pa.int32()).cast(pa.string())
         return to_text(values, self.name)
@@ -67,11 +67,11 @@ class IndexedColumn:
         Args:
             values: n values.
             keys: n record keys.
-            table: its name or location, for messages.
+            table: name or location of the table, for messages.
             first_row: number of the first row, for messages; None for rows without numbers.
 
         Raises:
-            InvalidDataError: with the first such row.
+            InvalidDataError: an entry is too long; names the first such row.
         """
         is_text = pa.types.is_string(values.type)
         lengths = pc.binary_length(keys).to_numpy(zero_copy_only=False).astype(np.int64) + 1
@@ -111,7 +111,7 @@ class IndexedColumn:
 
 
 def type_of_column(schema: pa.Schema, column: IndexedColumn) -> pa.DataType | None:
-    """The type of a column, or of a field inside structs; None if there is none."""
+    """The type of a column, or of a field inside structs; None if the schema lacks it."""
     root = column.root(schema.names)
     if root not in schema.names:
         return None

@@ -62,7 +62,7 @@ Texts: TypeAlias = Sequence[str] | pa.Array
 
 _SEED = 0xFFFFFFFFDABADABA
 _CACHED_HASHES = 4096
-"""A commit needs the same hashes for each of its files."""
+"""Hashes kept in the cache: a commit needs the same hashes for each of its files."""
 _NO_BYTES = np.empty(0, np.uint8)
 
 
@@ -87,7 +87,7 @@ def column_stats_key(column: str, partition: str, file: str) -> str:
     """The key of one file's statistics of one column; also used by expression indexes.
 
     Args:
-        column: name, dotted for a nested one.
+        column: name, dotted for a nested column.
         partition: relative path, may be empty.
         file: name without folder.
     """
@@ -137,7 +137,7 @@ def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
 
 
 def secondary_key_lengths(values: pa.Array, record_keys: pa.Array) -> npt.NDArray[np.int32]:
-    """The bytes of each of :func:`secondary_keys`: int32[n]."""
+    """The length of each key of :func:`secondary_keys` in bytes: int32[n]."""
     return np.diff(_measured(values, record_keys)[3])
 
 
@@ -145,7 +145,7 @@ def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The indexed values (may be null) and record keys of a secondary index's string or binary keys: string[n] each.
 
     Raises:
-        CorruptTableError: a key without a bare ``$``.
+        CorruptTableError: a key has no bare ``$``.
     """
     found = _parts(keys)
     values = np.empty(int(found.value_offsets[-1]), np.uint8)
@@ -160,7 +160,7 @@ def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def secondary_prefix(value: str | None) -> str:
-    """The prefix of the keys of all records with that value: the escaped value and ``$``."""
+    """The prefix of the keys of all records with ``value``: the escaped value and ``$``."""
     return str(secondary_keys(pa.array([value], pa.string()), pa.array([""]))[0].as_py())
 
 
@@ -171,7 +171,7 @@ def secondary_routing(keys: pa.Array) -> pa.Array:
         string[n].
 
     Raises:
-        CorruptTableError: a key without a bare ``$``.
+        CorruptTableError: a key has no bare ``$``.
     """
     found, texts = _parts(keys), varlen_buffers(keys)
     starts = texts.offsets[:-1].astype(np.int64)

@@ -41,7 +41,7 @@ _ESCAPED = frozenset("\"#%'*/:=?\\{[]^-_") | {chr(code) for code in range(1, 32)
 class PartitionKind(StrEnum):
     """Kinds of partitions of the metadata table.
 
-    Values are folder names; those of secondary and expression indexes are prefixes of folder names.
+    Values are folder names; for secondary and expression indexes they are prefixes of folder names.
     """
 
     FILES = "files"
@@ -67,7 +67,7 @@ def kind_of(partition: str) -> PartitionKind:
     """The kind of a partition by its folder name.
 
     Raises:
-        UnsupportedFeatureError: an unknown kind.
+        UnsupportedFeatureError: the kind is unknown.
     """
     for kind in PartitionKind:
         if partition == kind.value if kind not in _NAMED else partition.startswith(kind.value):
@@ -85,7 +85,7 @@ def group_file_id_prefix(partition: str, data_partition: str | None = None) -> s
     ``data_partition`` is set for a partitioned record index.
 
     Raises:
-        UnsupportedFeatureError: an unknown kind of partition.
+        UnsupportedFeatureError: the kind of the partition is unknown.
     """
     kind = kind_of(partition)
     prefix = _PREFIXES[kind] if kind in _PREFIXES else partition.replace("_", "-") + "-"
@@ -98,7 +98,7 @@ def group_file_id(partition: str, group: int, data_partition: str | None = None)
     Groups count from 0. ``data_partition`` is set for a partitioned record index.
 
     Raises:
-        UnsupportedFeatureError: an unknown kind of partition.
+        UnsupportedFeatureError: the kind of the partition is unknown.
     """
     return f"{group_file_id_prefix(partition, data_partition)}{group:04d}-0"
 

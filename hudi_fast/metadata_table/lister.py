@@ -6,8 +6,8 @@
     large partition ─► looked up by data partition: those that the caller announces, in one lookup
                        └► read as a whole where many are announced, or after a few single lookups
 
-Entries stay in Arrow columns until their partition is asked for. A commit of this process changes what was read, so
-that a stream of small writes reads the partition once: :meth:`MetadataLister.after`. Implements
+Entries stay in Arrow columns until their partition is requested. :meth:`MetadataLister.after` applies a commit of this
+process to the entries in memory, so a stream of small writes reads the partition once. Implements
 :class:`~hudi_fast.view.listing.Lister`. If the partition is damaged or cannot be read, folders are listed instead, with
 a warning.
 """
@@ -44,9 +44,9 @@ _WHOLE_BYTES = 512 << 10
 """Up to this size, about 20 000 files, reading the whole partition takes no longer than a few lookups."""
 _FEW_LOOKUPS = 8
 _SHARE = 4
-"""The whole partition is read where more than one of so many data partitions is needed."""
+"""The whole partition is read if more than one in this many data partitions is needed."""
 _CHANGED_FILES = 20_000
-"""Up to so many files of changed partitions are kept as Python objects, about 8 MB."""
+"""Maximum files of changed partitions that are kept as Python objects, about 8 MB."""
 _FILES_OF_PARTITION = 2
 _ALL_PARTITIONS = 1
 
@@ -60,8 +60,8 @@ class _Listing:
     Attributes:
         names: string[n].
         sizes: int64[n].
-        bounds: partition path to its first entry and the one after its last.
-        changed: the files of partitions that changed since, by name. They replace those of ``bounds``.
+        bounds: partition path to its first entry and the entry after its last.
+        changed: partition path to the files, by name, of a partition that changed after the read; replaces its entries.
     """
 
     names: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
@@ -70,7 +70,7 @@ class _Listing:
     changed: Mapping[str, tuple[FileStat, ...]] = field(default_factory=dict)
 
     def files(self, partition: str) -> Sequence[FileStat]:
-        """The files of a partition; empty for an unknown one."""
+        """The files of a partition; empty for an unknown partition."""
         if partition in self.changed:
             return self.changed[partition]
         start, end = self.bounds.get(partition, (0, 0))
@@ -79,7 +79,7 @@ class _Listing:
         return [FileStat(folder + name, size, 0, False) for name, size in zip(names, sizes, strict=True)]
 
     def after(self, change: TableDelta) -> _Listing | None:
-        """The listing after an action; None if it is cheaper to read it again, or if a size is unknown."""
+        """The listing after an action; None if a size is unknown, or if reading the listing again is cheaper."""
         files, changed = change.files(), dict(self.changed) | dict.fromkeys(change.emptied, ())
         if any(one.size <= 0 for one in change.added):
             return None
@@ -117,7 +117,7 @@ class MetadataLister:
         return MetadataLister, (self.table,)
 
     def after(self, table: MetadataTable, change: TableDelta) -> MetadataLister:
-        """A lister of the table after an action of this process, with what this one has read if it has read it whole.
+        """A lister of the table after an action of this process; keeps the entries if all of them were read.
 
         Args:
             table: the metadata table with the action.
@@ -131,7 +131,7 @@ class MetadataLister:
         return later if later._whole is not None else MetadataLister(table)
 
     def on(self, table: MetadataTable) -> MetadataLister:
-        """A lister of the same metadata table, opened through another storage, with what this one has read."""
+        """A lister of the same table, opened through another storage; keeps the entries if all of them were read."""
         twin = MetadataLister(table)
         with self._lock:
             if self._folders is None:

@@ -31,7 +31,7 @@ def encode_file_ids(file_ids: pa.Array, encoding: int) -> list[pa.Array]:
         fileIdHighBits int64, fileIdLowBits int64, fileIndex int32, fileId string and fileIdEncoding int32, n each.
 
     Raises:
-        InvalidDataError: a null.
+        InvalidDataError: a file id is null.
     """
     if file_ids.null_count:
         raise InvalidDataError("A row of the record index has no file id.")

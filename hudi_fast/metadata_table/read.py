@@ -44,7 +44,7 @@ HFileQuery = Callable[[HFileReader], Iterable[Entries]]
 _LAYER_BYTES = 128 << 20
 _MOST_THREADS = 8
 _WHOLE_BYTES = 8 << 20
-"""Log blocks up to this size are read whole; of larger ones only the needed ranges are read."""
+"""Log blocks up to this size are read whole; larger blocks are read only in the needed ranges."""
 
 
 def scan(table: MetadataTable, partition: str, groups: Sequence[int] | None = None) -> pa.Table:
@@ -55,7 +55,7 @@ def scan(table: MetadataTable, partition: str, groups: Sequence[int] | None = No
 
     Raises:
         CorruptTableError: a file is missing or corrupt.
-        UnsupportedFeatureError: an unknown kind of partition, or values of an unsupported type.
+        UnsupportedFeatureError: the kind of the partition is unknown, or values have an unsupported type.
     """
     chosen = range(len(table.groups(partition))) if groups is None else groups
     return _read(table, partition, dict.fromkeys(chosen, HFileReader.scan), keep_blocks=False)
@@ -75,12 +75,12 @@ def lookup(
     index.
 
     Returns:
-        As of :func:`scan`.
+        Rows as of :func:`scan`.
 
     Raises:
         CorruptTableError: a file is missing or corrupt.
-        UnsupportedFeatureError: an unknown kind of partition, or values of an unsupported type.
-        ConfigError: a data partition for an index that is not partitioned, or none for one that is.
+        UnsupportedFeatureError: the kind of the partition is unknown, or values have an unsupported type.
+        ConfigError: ``data_partition`` is given for an index that is not partitioned, or missing for a partitioned one.
     """
     candidates = _candidate_groups(table, partition, data_partition)
     keys, hashed = _distinct(keys, hashed)
@@ -99,14 +99,14 @@ def lookup(
 def prefix(table: MetadataTable, partition: str, prefixes: Sequence[str]) -> pa.Table:
     """The live records whose keys start with one of the prefixes.
 
-    Prefixes of a secondary index are of :func:`hudi_fast.metadata_table.keys.secondary_prefix`.
+    Prefixes of a secondary index come from :func:`hudi_fast.metadata_table.keys.secondary_prefix`.
 
     Returns:
-        As of :func:`scan`.
+        Rows as of :func:`scan`.
 
     Raises:
         CorruptTableError: a file is missing or corrupt.
-        UnsupportedFeatureError: an unknown kind of partition, or values of an unsupported type.
+        UnsupportedFeatureError: the kind of the partition is unknown, or values have an unsupported type.
     """
     wanted = pa.array(sorted(set(prefixes)), pa.string())
     groups = len(table.groups(partition))
@@ -123,8 +123,8 @@ def prefix(table: MetadataTable, partition: str, prefixes: Sequence[str]) -> pa.
 def layer_streams(table: MetadataTable, slice_: FileSlice) -> list[Iterator[Layer]]:
     """The entries of a slice: a stream for its base file, if it has one, then one for each log block, oldest first.
 
-    A stream opens its file when it is first read, and gives one block of an HFile at a time. Keys ascend by their bytes
-    over an HFile, unless Hudi 1.x has sorted keys with characters above U+DFFF.
+    A stream opens its file when it is first read, and returns one block of an HFile at a time. Keys of an HFile ascend
+    by their bytes, unless Hudi 1.x has sorted keys with characters above U+DFFF.
 
     Raises:
         CorruptTableError: a log file is missing or corrupt.
@@ -139,7 +139,7 @@ def record_kind(table: MetadataTable, partition: str) -> PartitionKind:
     """The kind of a partition's records: an expression index holds statistics or bloom filters.
 
     Raises:
-        UnsupportedFeatureError: an unknown kind of partition.
+        UnsupportedFeatureError: the kind of the partition is unknown.
     """
     kind = kind_of(partition)
     definition = table.definitions.get(partition)
@@ -154,7 +154,7 @@ def record_kind(table: MetadataTable, partition: str) -> PartitionKind:
 def _candidate_groups(
     table: MetadataTable, partition: str, data_partition: str | None
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The numbers of the groups that keys are hashed to."""
+    """The numbers of the groups that may hold keys."""
     groups = table.groups(partition)
     by_partition = table.is_by_partition(partition)
     if by_partition != (data_partition is not None):

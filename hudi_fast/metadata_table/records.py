@@ -5,9 +5,9 @@
     keys string, values binary (Avro)  ── decode_records ─►  FILES | COLUMN_STATS | BLOOM | RECORD_INDEX | SECONDARY
                                        ◄── encode_records ──
 
-A value is a record with one member per kind, of which one is not null (``_Shape``). Only this module sees the stored
+A value is a record with one member per kind; only one member is not null (``_Shape``). Only this module sees the stored
 form: wrappers around values, empty keys, file ids as halves of UUIDs. Values are decoded with the schema stored in
-their file, and encoded with the table's schema (0.15 lacks parts of 1.x's).
+their file, and encoded with the table's schema (the schema of 0.15 lacks parts of the one of 1.x).
 
 Source: metadata table reference, section 3; HoodieMetadataRecord and HoodieMetadataPayload, Hudi 0.15.0 and 1.2.0.
 """
@@ -68,7 +68,7 @@ class _Shape:
 
     Attributes:
         member: the record's field that is not null.
-        type: of that field.
+        type: type of that field.
         codes: valid values of the record's ``type``.
     """
 
@@ -131,7 +131,7 @@ def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema
     """Decode keys and Avro values of HFiles to flat rows, in their order; each row has its key.
 
     Args:
-        kind: of the partition.
+        kind: kind of the partition.
         keys: string or binary[n].
         values: binary[n], without nulls or empty values.
         schema_json: Avro JSON stored in the file.
@@ -180,7 +180,7 @@ def _decoder(kind: PartitionKind, schema_json: str) -> AvroDecoder:
 
 
 def _check(batch: pa.RecordBatch, shape: _Shape, kind: PartitionKind, keys: pa.Array, first: int, where: str) -> None:
-    """Check that each record is of that kind."""
+    """Check that each record has the kind ``kind``."""
     codes = batch.column(0).to_numpy()
     wrong = ~np.isin(codes, shape.codes)
     if batch.column(1).null_count:
@@ -239,8 +239,8 @@ def encode_records(
     """Encode rows to keys and Avro values for HFiles.
 
     Args:
-        kind: of the partition.
-        rows: of :func:`flat_schema`, any order. FILES: rows of one key become one record, adjacent or not.
+        kind: kind of the partition.
+        rows: rows of :func:`flat_schema`, in any order. FILES: all rows of one key become one record.
         schema_json: Avro JSON of the records.
         file_id_encoding: encoding of file ids in RECORD_INDEX: 0 as numbers where they are UUIDs, 1 as text.
 
@@ -249,7 +249,7 @@ def encode_records(
         empty key.
 
     Raises:
-        SchemaMismatchError: ``rows`` are not of that kind.
+        SchemaMismatchError: ``rows`` do not have the columns of that kind.
         InvalidDataError: a null in a required field, or rows of one key that contradict each other.
         UnsupportedFeatureError: ``schema_json`` (of an old release) lacks a field that the rows need; or the values
             take 2 GiB or more.
@@ -329,7 +329,7 @@ def _nested_files(columns: Mapping[str, pa.Array]) -> tuple[pa.Array, pa.Array, 
 
 
 def _known_part(stored: pa.Array, writer: AvroType, path: str) -> pa.Array:
-    """The members of a struct that the writer's schema has; the others have to be null or false."""
+    """The members of a struct that the writer's schema has; all others must be null or false."""
     if not pa.types.is_struct(stored.type):
         return stored
     members = union_members(writer) if writer.kind == "union" else []

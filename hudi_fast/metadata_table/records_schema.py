@@ -22,7 +22,7 @@ RECORD_SCHEMA = _resource("record_1_2.avsc")
 """Avro JSON of the records with meta fields first, as stored by Hudi 1.2."""
 
 RECORD_SCHEMA_0_15 = _resource("record_0_15.avsc")
-"""The same, as stored by Hudi 0.15."""
+"""Avro JSON of the records with meta fields first, as stored by Hudi 0.15."""
 
 
 def schema_of_commits(schema_json: str = RECORD_SCHEMA) -> str:

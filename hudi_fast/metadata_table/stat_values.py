@@ -12,8 +12,8 @@
 
 V1 values can only be read with the column's type. Compaction in 0.15 turns DateWrapper into IntWrapper and
 DecimalWrapper into BytesWrapper (at scale 15), so both are read. A value that cannot be converted to the column's type
-becomes null, which means unknown and excludes nothing: the column's type may have changed. So does a timestamp of V1
-that may have another unit than the column.
+becomes null, which means unknown and excludes nothing: the column's type may have changed. A timestamp of V1 that may
+have another unit than the column also becomes null.
 
 Source: metadata table reference, section 3.5; ValueType, ValueMetadata and HoodieAvroWrapperUtils, Hudi 1.2.0.
 """
@@ -49,7 +49,9 @@ __all__ = [
 StatsVersion: TypeAlias = Literal["V1", "V2"]
 
 _LAST_MILLISECOND = 253_402_300_799_999
-"""Of the year 9999: a number of microseconds up to this one, of the years 1961 to 1978, may be one of milliseconds."""
+"""The last millisecond of the year 9999. As microseconds, numbers up to this one are times between 1961 and 1978; they
+may also be milliseconds.
+"""
 
 
 def _wrapper(name: str, kind: pa.DataType) -> pa.Field:
@@ -201,9 +203,9 @@ def unwrap_values(
     """Convert stored values to a column's Arrow type; null means unknown, or a value that does not fit the type.
 
     Args:
-        stored: of :data:`STAT_VALUE`.
-        value_type: of all rows; None for V1.
-        info: their ``value_type_info``.
+        stored: values of :data:`STAT_VALUE`.
+        value_type: ``value_type`` of all rows; None for V1.
+        info: ``value_type_info`` of all rows.
         column_type: current type of the table's column.
     """
     found = pa.nulls(len(stored), column_type)
@@ -225,7 +227,7 @@ def unwrap_values(
 
 
 def _read_v1(wrapper: str, values: pa.Array, column: pa.DataType) -> pa.Array | None:
-    """Values in their type when stored, derived from the column's type."""
+    """Values in the type that they had when they were stored, derived from the column's type."""
     if wrapper in _DAYS:
         return values.view(pa.date32())
     if wrapper == "TimestampMicrosWrapper":
@@ -244,18 +246,18 @@ def _read_v1(wrapper: str, values: pa.Array, column: pa.DataType) -> pa.Array | 
 def _moments(values: pa.Array, column: pa.DataType) -> pa.Array:
     """Timestamps of V1; null where the number may have another unit than the column.
 
-    Releases before 1.1 store the number of the file. A file of milliseconds may belong to a column of microseconds, and
-    a file of microseconds without a zone to a column of milliseconds (``schema.mislabelled``).
+    Releases before 1.1 store the number that is in the file. A file with milliseconds may belong to a column of
+    microseconds, and a file with microseconds without a zone to a column of milliseconds (``schema.mislabelled``).
     """
     if column.unit == "us":
-        # not by the absolute value: the smallest int64 has none
+        # two comparisons, because the smallest int64 has no absolute value
         sure = pc.or_(pc.greater(values, _LAST_MILLISECOND), pc.less(values, -_LAST_MILLISECOND))
         return pc.if_else(sure, values, None).view(column)
     return values.view(column) if column.tz is not None else pa.nulls(len(values), column)
 
 
 def _read_v2(values: pa.Array, value_type: int, info: str | None) -> pa.Array | None:
-    """Values in the type named by ``value_type``; None for an unsupported one."""
+    """Values in the type named by ``value_type``; None for an unsupported type."""
     if value_type == ValueType.DECIMAL:
         precision, _, scale = (info or "").partition(",")
         if not (precision.isdecimal() and scale.isdecimal() and 0 <= int(scale) <= int(precision) <= 38):
@@ -283,7 +285,7 @@ def _promoted(values: pa.Array, column: pa.DataType) -> pa.Array | None:
         return pc.cast(values, column, safe=False)
     times = pa.types.is_timestamp(kind) and pa.types.is_timestamp(column)
     if times and (kind.unit, column.unit) == ("us", "ms"):
-        return None  # the unit is that of the file's label, which may be wrong: schema.mislabelled
+        return None  # the unit comes from the file's label, which may be wrong: schema.mislabelled
     if times:
         return _fitting(values.view(pa.timestamp(kind.unit)), pa.timestamp(column.unit), column)
     whole = kind == pa.int32() and column == pa.int64()
@@ -330,11 +332,11 @@ def indexed_columns(
     column_list: Sequence[str] = (),
     max_columns: int = 32,
 ) -> list[str]:
-    """The columns with statistics, in Hudi's order: three meta columns, then the listed columns or the first ones.
+    """The columns with statistics, in Hudi's order: three meta columns, then the listed or the first columns.
 
     Args:
         schema: the table's columns, with or without meta columns.
-        version: of the statistics.
+        version: version of the statistics.
         meta_fields: whether the table's rows have meta columns.
         column_list: names, dotted for nested columns (``a.b``, ``list.list.element``, ``map.key_value.key``); empty for
             the first ``max_columns`` that can be indexed. Missing columns and columns that cannot be indexed are
@@ -400,7 +402,7 @@ def minimal_bytes(values: pa.Array) -> pa.Array:
 
 
 def decimals_of_bytes(values: pa.Array, precision: int, scale: int) -> pa.Array:
-    """Unscaled numbers as decimal128(precision, scale): n values; null for invalid bytes and too many digits.
+    """Unscaled numbers as decimal128(precision, scale): n values; null for invalid bytes or too many digits.
 
     Args:
         values: binary[n], two's complement, big endian.

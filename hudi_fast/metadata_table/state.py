@@ -4,9 +4,9 @@
 
     load_state ─► open_metadata ─► MetadataLister replaces the lister of folders
 
-A process that writes to a table again and again gives its last state as the known one. It is returned if the
-configurations, both timelines, the index definitions and the files of the metadata table are still the same, because
-all else follows from them and from files that never change under their names.
+A process that writes to a table repeatedly passes its last state as the known one. That state is returned if the
+configurations, both timelines, the index definitions and the files of the metadata table are unchanged, because all
+else follows from them and from files that never change under their names.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def open_state(
         as_of: the newest visible requested time; None for now.
         use_metadata: whether to list files by the metadata table.
         known: an earlier current state that :func:`can_be_kept`; used if nothing has changed since.
-        may_lack_bodies: whether completed writes may have lost their bodies, as for rolling them back.
+        may_lack_bodies: whether completed writes may have lost their bodies, for example when they are rolled back.
 
     Raises:
         TableNotFoundError: the table does not exist.
@@ -75,7 +75,7 @@ def metadata_of(state: TableState | TableView) -> MetadataTable | None:
 
 
 def can_be_kept(state: TableState) -> bool:
-    """Whether :func:`open_state` can find out that a known state is current, without reading what it has read.
+    """Whether :func:`open_state` can find out that a known state is current without reading all of it again.
 
     Before table version 8 instants have no completion times, and listings of folders may change at any time.
     """
@@ -88,7 +88,7 @@ def can_be_kept(state: TableState) -> bool:
 
 
 def _opened_by(storage: Storage, known: TableState) -> TableState:
-    """The state on another storage object: credentials of the earlier one may have expired."""
+    """The state on another storage object, since credentials of the earlier one may have expired."""
     view, lister = known.view, known.view.lister
     if isinstance(lister, MetadataLister):
         lister = lister.on(lister.table.opened_by(storage))
@@ -97,9 +97,9 @@ def _opened_by(storage: Storage, known: TableState) -> TableState:
 
 
 def _has_current_metadata(known: TableState) -> bool:
-    """Whether the metadata table is as it was in a state with a current data timeline.
+    """Whether the metadata table is unchanged since the known state, whose data timeline is current.
 
-    Its files are listed, too: a commit on top of a damaged metadata table would hide that it is damaged.
+    Its files are listed as well: a commit on top of a damaged metadata table would hide the damage.
     """
     table = metadata_of(known)
     if table is None:
@@ -112,4 +112,4 @@ def _has_current_metadata(known: TableState) -> bool:
             and table.has_all_files()
         )
     except (HudiError, OSError):
-        return False  # opening the metadata table says why it cannot be trusted
+        return False  # opening the metadata table again reports why it cannot be trusted

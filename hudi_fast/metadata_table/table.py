@@ -85,12 +85,12 @@ class _Caches:
 class MetadataTable:
     """A data table's metadata table at one moment. Picklable without its caches; thread-safe.
 
-    ``storage``, ``config`` and ``timeline`` are of the metadata table, ``data_...`` and ``definitions`` of the data
+    ``storage``, ``config`` and ``timeline`` belong to the metadata table, ``data_...`` and ``definitions`` to the data
     table.
 
     Attributes:
         partitions: fully built partitions, sorted.
-        building: partitions under construction: written, not read.
+        building: partitions under construction: they are written, but not read.
         definitions: index definitions of the data table by partition.
         pending_compactions: (partition, file id) to the instant of the metadata table's pending compaction of it.
     """
@@ -112,7 +112,7 @@ class MetadataTable:
 
         Raises:
             CorruptTableError: the partition has no groups, or some are missing.
-            UnsupportedFeatureError: an unknown kind of partition.
+            UnsupportedFeatureError: the kind of the partition is unknown.
         """
         with self._caches.lock:
             known = self._caches.groups.get(partition)
@@ -145,7 +145,10 @@ class MetadataTable:
         return self.unusable(partition) is None
 
     def is_by_partition(self, partition: str) -> bool:
-        """Whether it is a partitioned record index: keys are unique, and file groups separate, per data partition."""
+        """Whether ``partition`` is a partitioned record index.
+
+        Each data partition then has its own file groups, and keys are unique only within a data partition.
+        """
         definition = self.definitions.get(partition)
         if partition != PartitionKind.RECORD_INDEX or definition is None:
             return False
@@ -174,7 +177,7 @@ class MetadataTable:
 
         Args:
             instant: the completed delta commit.
-            stats: of the log files that it wrote.
+            stats: write statistics of the log files that it wrote.
         """
         written: dict[str, dict[str, list[LogFile]]] = {}
         for stat in stats:
@@ -192,7 +195,7 @@ class MetadataTable:
         return replace(self, timeline=self.timeline.with_instant(instant), _caches=caches)
 
     def has_all_files(self) -> bool:
-        """Whether the files of the groups that were looked at still exist, with their sizes."""
+        """Whether the files of all groups that were used so far still exist, with their sizes."""
         with self._caches.lock:
             known = dict(self._caches.groups)
 
@@ -241,7 +244,7 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     """Open the metadata table named by the data table's properties; None when none can be trusted.
 
     Warns:
-        HudiWarning: it exists and cannot be trusted; gives the reason.
+        HudiWarning: the metadata table exists and cannot be trusted; gives the reason.
     """
     if not config.metadata_partitions:
         return None
@@ -316,7 +319,7 @@ def _rule(data: Timeline, own: Timeline) -> _Rule:
 
 
 def _check_numbers(table: MetadataTable, partition: str, slices: tuple[FileSlice, ...]) -> None:
-    """Check that no group is missing: groups are fixed at creation and keys hash to their number."""
+    """Check that no group is missing: their number is fixed at creation, and the hash of a key selects a group."""
     found: dict[str, list[str]] = {}
     by_partition = table.is_by_partition(partition)
     own = group_file_id_prefix(partition)

@@ -26,11 +26,11 @@ class AddedFile:
         partition: partition path; ``""`` for a table without partitions.
         name: without folder.
         size: bytes.
-        is_log: a log file, not a base file.
+        is_log: whether the file is a log file; else it is a base file.
         instant: requested time of the action.
-        stat: its write statistics; None when unknown.
-        is_cdc: a change log, without rows.
-        slice_logs: of a log file found in the table: paths of all log files of its slice, in order.
+        stat: write statistics of the file; None when unknown.
+        is_cdc: whether the file is a change log, which has no rows.
+        slice_logs: for a log file found in the table: paths of all log files of its slice, in order.
     """
 
     partition: str
@@ -71,7 +71,7 @@ class TableDelta:
     def files(self) -> dict[str, dict[str, AddedFile | None]]:
         """Partition path to the names of its changed files; None for a deleted file.
 
-        A partition with written files is always present, one of :attr:`emptied` never.
+        A partition with written files is always present, a partition of :attr:`emptied` never.
         """
         found: dict[str, dict[str, AddedFile | None]] = {}
         for one in self.added:

@@ -36,11 +36,11 @@ def distrust_of(
     """Why a metadata table cannot be trusted; None when it can.
 
     Args:
-        storage: of the data table.
-        config: of the data table.
+        storage: storage of the data table.
+        config: configuration of the data table.
         data: timeline of the data table.
         own: timeline of the metadata table.
-        is_empty: whether a delta commit names no file; asked for those that the data table does not know.
+        is_empty: whether a delta commit names no file; called for delta commits that the data table does not know.
     """
     if not own.writes():
         return "it has no completed commit."
@@ -63,10 +63,10 @@ def distrust_of(
 def missing_writes(data: Timeline, own: Timeline, layout: int) -> list[Instant]:
     """Completed writes of the data table that lack their delta commit, oldest first; ``own`` is not empty.
 
-    Writes before the creation of the metadata table need none: they are in its initial contents. If its timeline has
-    initial delta commits, these are the writes that completed before the first of them did. Otherwise, or before table
-    version 8 (where the first commit's time is derived from the newest write), these are the writes before its first
-    commit.
+    Writes before the creation of the metadata table need no delta commit: they are in its initial contents. If its
+    timeline has initial delta commits, these are the writes that completed before the first initial delta commit.
+    Otherwise, or before table version 8 (where the first commit's time is derived from the newest write), these are the
+    writes before its first commit.
     """
     known = {one.requested for one in own.writes() if one.action == "deltacommit"}
     built = [one.completion for one in own.writes() if _is_initial(one) and len(one.requested) == _INSTANT_DIGITS]
@@ -86,11 +86,11 @@ def unknown_commit(data: Timeline, own: Timeline) -> Instant | None:
 
 
 def names_no_file(storage: Storage, config: TableConfig, commit: Instant) -> bool:
-    """Whether a delta commit of a metadata table added no more than a list of partitions.
+    """Whether a delta commit of a metadata table added nothing but a list of partitions.
 
     Args:
-        storage: of the metadata table.
-        config: of the metadata table.
+        storage: storage of the metadata table.
+        config: configuration of the metadata table.
         commit: the delta commit.
 
     Raises:

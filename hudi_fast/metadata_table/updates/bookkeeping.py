@@ -57,9 +57,9 @@ _CACHED_SCHEMAS = 16
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:
-    """The properties of a new metadata table: for version 6 as 0.15 writes them, which 1.x reads too.
+    """The properties of a new metadata table. For version 6 they are as 0.15 writes them; 1.x can read them, too.
 
-    ``config`` is that of the data table.
+    ``config`` is the configuration of the data table.
     """
     name = f"{config.name}_metadata"
     props = {
@@ -172,7 +172,7 @@ def record_schema(version: int, stored: str | None) -> str:
     Args:
         version: table version.
         stored: the schema in the newest commit of the metadata table; None for a new table. Tables of version 6 stay
-            readable for 0.15, whose schema lacks later fields, until a 1.x has written to them.
+            readable for 0.15, whose schema lacks later fields, until a 1.x release has written to them.
     """
     if version >= _FIRST_WITH_LAYOUT_2 or (stored is not None and "SecondaryIndexMetadata" in stored):
         return RECORD_SCHEMA

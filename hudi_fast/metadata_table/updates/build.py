@@ -88,7 +88,7 @@ def build_partitions(
 
     Args:
         context: the data table, with the definitions of all its indexes.
-        wanted: partitions to build; none of them is named in the data table's properties.
+        wanted: partitions to build; the data table's properties name none of them.
         options: numbers of file groups.
         last_completed: requested time of the data table's newest completed action; None when it has none.
         clock: gives completion times.
@@ -115,7 +115,7 @@ def build_partitions(
 
 
 def build_order(partitions: Iterable[str]) -> list[str]:
-    """Partitions in build order: later ones may read earlier ones."""
+    """Partitions in build order: the build of a partition may read earlier partitions."""
     return sorted(partitions, key=lambda name: (_ORDER.index(kind_of(name)), name))
 
 
@@ -204,7 +204,7 @@ def requested_indexes(options: MetadataOptions, config: TableConfig) -> dict[str
 def open_groups(
     storage: Storage, context: ProducerContext, partition: str, instant: str, options: MetadataOptions
 ) -> tuple[tuple[GroupTarget, ...], Mapping[str, tuple[int, ...]]]:
-    """Create the folder of a new partition, with the empty log file that creates each of its file groups.
+    """Create the folder of a new partition, and in it an empty log file for each of its file groups.
 
     ``storage`` is of the metadata table; ``instant`` is the requested time of the files' delta commit.
 
@@ -212,7 +212,7 @@ def open_groups(
         The groups by number; for a partitioned record index also the group numbers of each data partition.
 
     Raises:
-        UnsupportedFeatureError: an expression index that Apache Hudi could not use.
+        UnsupportedFeatureError: Apache Hudi could not use the expression index.
     """
     if kind_of(partition) is PartitionKind.EXPRESSION_INDEX:
         require_readable_filters(context, partition)

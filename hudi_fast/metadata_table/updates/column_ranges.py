@@ -65,7 +65,7 @@ class StatRow:
         column: dotted name.
         kind: type of the column's values; None where there are no values.
         type: :data:`FILE_STATS` or :data:`PARTITION_STATS`.
-        tight: whether the bounds replace those of an older record.
+        tight: whether the bounds replace the bounds of an older record.
     """
 
     key: str
@@ -83,13 +83,14 @@ class StatRow:
 def ranges_of_added(
     context: ProducerContext, one: AddedFile, columns: Sequence[str], types: Mapping[str, pa.DataType]
 ) -> ColumnRanges:
-    """The ranges of a file: from its write stat if recorded there, else read from the file.
+    """The ranges of a file: from its write stat if it records them, else read from the file.
 
     Args:
         context: the table.
         one: the file.
         columns: dotted names; columns that the file lacks are left out.
-        types: of the table's columns; timestamps that count milliseconds under another label get the table's.
+        types: types of the table's columns; timestamps that count milliseconds under another label get the table's
+            type.
 
     Raises:
         CorruptTableError: the file is missing or corrupt.
@@ -106,7 +107,7 @@ def ranges_of_added(
 
 
 def _relabelled(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRanges:
-    """Ranges of a file in which timestamps with a wrong label have that of the table."""
+    """The ranges of a file, in which timestamps with a wrong label get the type of the table's column."""
     found = dict(ranges)
     for name, one in ranges.items():
         low, high, kind = one.low, one.high, types.get(name)
@@ -116,7 +117,7 @@ def _relabelled(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> Colum
 
 
 def _ranges_of_log(context: ProducerContext, one: AddedFile, columns: Sequence[str]) -> ColumnRanges:
-    """Ranges of the rows in the data blocks, without columns that no block has."""
+    """Ranges of the rows in a log file's data blocks; columns that no block has are left out."""
     full = pa.schema([field.with_nullable(True) for field in stored_schema(context)])
     roots = {name.split(".")[0] for name in columns}
     wanted_columns = pa.schema([field for field in full if field.name in roots])
@@ -140,8 +141,9 @@ def column_types(context: ProducerContext, columns: Sequence[str]) -> dict[str, 
 
 
 def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRanges:
-    """Ranges of an older file in the table's current types, without dropped columns; unknown where a value does not
-    fit.
+    """Ranges of an older file in the table's current types, without dropped columns.
+
+    A range is unknown where a value does not fit its type.
     """
     found = {}
     for name, one in ranges.items():
@@ -158,14 +160,14 @@ def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRa
 
 
 def _grown(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
-    """A value in a later type of its column: a float becomes the double with the same text, as in stored rows."""
+    """A value in a later type of its column. A float becomes the double with the same text, as in stored rows."""
     if value.type == pa.float32() and kind == pa.float64():
         return value.cast(pa.string()).cast(kind)
     return value.cast(kind)
 
 
 def _keeps_order(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether values promoted to another type keep their order: numbers do, numbers as text do not."""
+    """Whether values promoted to another type keep their order: numbers do, except as text."""
 
     def family(kind: pa.DataType) -> int:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -191,7 +193,7 @@ def stat_records(
 
 
 def _table(kind: pa.DataType | None, rows: Sequence[StatRow], version: StatsVersion) -> pa.Table:
-    """Rows of values of one type."""
+    """The flat table of rows whose values have one type."""
     lows, highs = [row.range.low for row in rows], [row.range.high for row in rows]
     if kind is None:
         low = high = pa.nulls(len(rows), COLUMN_STATS.field("min").type)

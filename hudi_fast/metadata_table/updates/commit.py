@@ -116,17 +116,17 @@ def finish_delta_commit(
     """Complete a delta commit of the metadata table.
 
     Args:
-        storage: of the metadata table.
-        config: of the metadata table.
+        storage: storage of the metadata table.
+        config: configuration of the metadata table.
         instant: requested time.
-        stats: of the written files.
+        stats: write statistics of the written files.
         schema: Avro JSON of the records, with meta columns.
-        operation: ``UPSERT_PREPPED``, or ``BULK_INSERT_PREPPED`` of a build.
+        operation: ``UPSERT_PREPPED``, or ``BULK_INSERT_PREPPED`` for a build.
         clock: gives the completion time.
         newest: newest time on the metadata table's timeline; None where ``clock`` knows it. Guards against a slow clock
             of this host: an earlier completion time would put the commit into an already compacted slice.
-        durable: whether it is to survive a loss of power by itself. The delta commit of a write is worth nothing
-            without the write, which is put on the disk with it; no pending write belongs to those of a build.
+        durable: whether to force the delta commit to disk here, so that it survives a loss of power. The delta commit
+            of a write need not: the write itself forces both to disk. A build has no such write.
     """
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in sorted(stats, key=lambda one: one.path):
@@ -155,9 +155,9 @@ def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) ->
 
 
 def stored_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
-    """The record schema in the newest commit of a metadata table that has one; else None.
+    """The record schema in the newest commit that has one; None if no commit of the metadata table has one.
 
-    None for tables since version 8, which have a single schema.
+    None also for tables since version 8, which have a single schema.
     """
     if config.layout_version > 1:
         return None

@@ -41,9 +41,9 @@ class GroupSlice:
     """A slice to compact.
 
     Attributes:
-        partition: of the metadata table.
-        number: of its file group within the partition.
-        slice: with the log files of the plan only.
+        partition: partition of the metadata table.
+        number: number of the file group within the partition.
+        slice: the slice, with only the log files of the plan.
     """
 
     partition: str
@@ -52,12 +52,12 @@ class GroupSlice:
 
 
 _SMALL = 1 << 20
-"""Bytes of a slice up to which its entries are sorted in memory."""
+"""Entries of slices up to this size in bytes are sorted in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactGroup:
-    """Compacts slices, one at a time; picklable, for tasks on any machine.
+    """Compacts slices, one at a time. Picklable, for tasks on any machine.
 
     A repeated call writes the same file again.
     """
@@ -89,7 +89,7 @@ def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, s
     Raises:
         CorruptTableError: a file is missing or corrupt.
         OutOfOrderError: keys of a file do not ascend by their bytes; see :func:`all_entries`.
-        UnsupportedFeatureError: an unknown kind of partition, or values of an unsupported type.
+        UnsupportedFeatureError: the kind of the partition is unknown, or values have an unsupported type.
     """
     kind = record_kind(table, partition)
     cursors = [_Cursor(stream) for stream in layer_streams(table, slice_)]
@@ -106,9 +106,9 @@ def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, s
 
 
 def all_entries(table: MetadataTable, partition: str, slice_: FileSlice, schema: str) -> Entries:
-    """The entries of a compacted slice's new base file, sorted in memory: for files in another order.
+    """The entries of a compacted slice's new base file, sorted in memory, for files with keys in another order.
 
-    Arguments and errors are those of :func:`compacted_entries`.
+    Arguments and errors are the same as for :func:`compacted_entries`.
     """
     layers = [layer for stream in layer_streams(table, slice_) for layer in stream]
     return _encoded(record_kind(table, partition), layers, schema)
@@ -134,7 +134,7 @@ class _Cursor:
         return self._last
 
     def up_to(self, bound: bytes) -> Layer | None:
-        """The next entries whose keys are not above ``bound``, which is not above :meth:`last`."""
+        """The next entries whose keys are not above ``bound``. ``bound`` must not be above :meth:`last`."""
         if self._rest is None:
             return None
         count = len(self._rest.keys) if self._last <= bound else count_up_to(self._rest.keys, bound)
@@ -143,7 +143,7 @@ class _Cursor:
         return found if count else None
 
     def _take(self, layer: Layer) -> None:
-        if layer.values is None:  # a delete block: its keys are in any order
+        if layer.values is None:  # keys of a delete block are in any order
             layer = replace(layer, keys=layer.keys.take(pc.array_sort_indices(layer.keys)))
         first, last = key_bytes(layer.keys[0]), key_bytes(layer.keys[-1])
         if self._before is not None and first <= self._before:
@@ -156,7 +156,7 @@ def _rows(layer: Layer, rows: slice) -> Layer:
 
 
 def _parted(base: Layer, changes: Sequence[Layer]) -> tuple[Layer, Layer]:
-    """The entries of a base file whose keys no change has, and the others."""
+    """The entries of a base file whose keys are in no change, and the other entries."""
     if not changes:
         return base, _rows(base, slice(0, 0))
     assert base.values is not None
@@ -168,7 +168,7 @@ def _parted(base: Layer, changes: Sequence[Layer]) -> tuple[Layer, Layer]:
 
 
 def _as_stored(kind: PartitionKind, layer: Layer, schema: str) -> Entries:
-    """Entries as they are stored; re-encoded if that is another schema."""
+    """The stored entries, re-encoded if they have another schema."""
     assert layer.values is not None
     if layer.schema == schema:
         return layer.keys, layer.values

@@ -7,9 +7,9 @@
         ─► base file  <file id>_<token>_<instant>.hfile                                            a build
         ─► WriteStat
 
-Records come in pieces, and memory holds a piece and a few MiB of encoded blocks; a log file holds
+Records come in pieces, and memory holds a piece and a few MiB of encoded blocks. For a log file memory holds
 :data:`_LOG_BLOCK_BYTES` of records, because the header of a block states its length. Only log files before table
-version 8 are made as a whole.
+version 8 are built in memory as a whole.
 
 Tasks receive a :class:`GroupWriter` as a value: it holds the file id and log version of every group, so no folder is
 listed while records are written. A file's name depends on the group and the commit alone, and its content appears
@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 _LOG_BLOCK_BYTES = 64 << 20
-"""Bytes of keys and values that a block of a log file gets, unless one piece has more."""
+"""Maximum bytes of keys and values in a block of a log file, unless one piece has more."""
 
 _FIRST_TOKEN = "0-0-0"
 
@@ -88,8 +88,8 @@ class GroupWriter:
         instant: requested time of the commit.
         schema: Avro schema of the values as JSON, with meta columns.
         targets: groups by metadata table partition; the index of a group is its number.
-        places: of a partitioned record index: group numbers by the file id prefix of a data partition.
-        building: write base files instead of log files.
+        places: for a partitioned record index: group numbers by the file id prefix of a data partition.
+        building: whether to write base files instead of log files.
     """
 
     storage: Storage
@@ -101,7 +101,7 @@ class GroupWriter:
     building: bool = False
 
     def has_groups(self, records: EncodedRecords) -> bool:
-        """Whether the commit has groups for the records: whether :meth:`route` accepts them."""
+        """Whether the commit has groups for the records, so that :meth:`route` accepts them."""
         if records.data_partition is None:
             return records.partition in self.targets
         prefix = group_file_id_prefix(records.partition, records.data_partition)
@@ -124,7 +124,7 @@ class GroupWriter:
         """Write all records of one group, piece by piece; call it at most once per group and commit.
 
         Args:
-            partition: of the metadata table.
+            partition: partition of the metadata table.
             group: number of the file group.
             entries: keys, string[n], and values, binary[n]: Avro records, null to delete the key. Keys ascend by their
                 bytes over all pieces, without repetition.
@@ -217,7 +217,7 @@ class GroupWriter:
         )
 
     def _log_blocks(self, partition: str, entries: Iterable[Entries], counts: _LogCounts) -> Iterator[Part]:
-        """The blocks of a log file, which are encoded in memory: one after another, of bounded size."""
+        """The blocks of a log file, one after another, of bounded size; each is encoded in memory."""
         headers = {HeaderKey.SCHEMA: self.schema, HeaderKey.INSTANT_TIME: self.instant}
         for keys, values in _in_blocks(entries):
             alive = pc.is_valid(values)
@@ -233,7 +233,7 @@ class GroupWriter:
 
 
 def target_of(slice_: FileSlice) -> GroupTarget:
-    """The target for a group with the given newest slice."""
+    """The target for a group whose newest slice is ``slice_``."""
     return GroupTarget(
         slice_.file_id,
         slice_.base_instant,
@@ -281,7 +281,7 @@ def put_new(storage: Storage, path: str, parts: list[Part]) -> int:
     """Write a file whose name does not identify its writer, like log files before table version 8; returns its size.
 
     Raises:
-        CommitConflictError: another writer has created it: this writer was paused so long that it lost the lock.
+        CommitConflictError: another writer has created the file: this writer was paused so long that it lost the lock.
     """
     content = b"".join(views_of(parts))
     try:
@@ -298,7 +298,7 @@ def put_new(storage: Storage, path: str, parts: list[Part]) -> int:
 
 @dataclass(slots=True)
 class _LogCounts:
-    """Records in a log file."""
+    """Numbers of records in a log file."""
 
     written: int = 0
     deleted: int = 0
@@ -329,7 +329,7 @@ def _both(keys: pa.Array, values: pa.Array, chosen: pa.Array) -> Entries:
     return keys.filter(chosen), values.filter(chosen)
 
 
-# ---- A file that is written in one call if it is small, and as a stream if it is large
+# ---- a file that is written in one call if it is small, and as a stream if it is large
 
 
 _WHOLE_BYTES = 64 << 20
@@ -337,7 +337,7 @@ _WHOLE_BYTES = 64 << 20
 
 
 class LateFile:
-    """A sink that holds its parts until they are too many for one call.
+    """A sink that keeps its parts in memory until they are too large for one call.
 
     Attributes:
         size: bytes so far.
@@ -350,7 +350,7 @@ class LateFile:
         self._sink: Any = None
 
     def write(self, part: Part, /) -> None:
-        """Accept the next bytes: contiguous, with the buffer protocol, not modified later."""
+        """Accept the next bytes: contiguous, with the buffer protocol, and not modified later."""
         self.size += memoryview(part).nbytes  # type: ignore[arg-type]  # an Arrow buffer supports the buffer protocol
         if self._sink is not None:
             self._sink.write(part)
@@ -363,16 +363,16 @@ class LateFile:
             self._parts.clear()
 
     def finish(self) -> None:
-        """Write what is held."""
+        """Write the parts in memory."""
         if self._sink is None:
             self._storage.write_bytes(self._path, b"".join(views_of(self._parts)))
 
 
 @contextlib.contextmanager
 def late_file(storage: Storage, path: str) -> Iterator[LateFile]:
-    """A sink whose content becomes the file when the block ends, replacing one of an earlier attempt.
+    """A sink whose content becomes the file when the block ends; replaces the file of an earlier attempt.
 
-    After an error in the block the file is as before on local disk, and undefined in an object store.
+    After an error in the block, the file is unchanged on local disk, and undefined in an object store.
     """
     with contextlib.ExitStack() as stack:
         file = LateFile(storage, path, stack)

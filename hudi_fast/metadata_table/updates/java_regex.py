@@ -1,4 +1,4 @@
-"""Java's regular expressions, as Spark's functions use them: find, replace and split, array by array.
+"""Java's regular expressions, as Spark's functions use them: find, replace and split on arrays.
 
 ::
 
@@ -6,9 +6,9 @@
                                                                            ├─ replace ─► all matches replaced
                                                                            └─ split ───► the parts between matches
 
-Patterns come from a table, and so do texts: RE2, in pyarrow, matches in linear time. The grammars share most of their
-forms. Where they differ, the pattern is rewritten (``.``, ``\\s``, named groups). Forms that RE2 lacks or reads
-otherwise are refused: look-around, backreferences, possessive counts, classes within classes, ``\\p``, ``\\b``,
+Patterns and texts come from a table, so matching must take linear time; pyarrow's RE2 does. The grammars share most of
+their forms. Where they differ, the pattern is rewritten (``.``, ``\\s``, named groups). Forms that RE2 lacks or reads
+differently are refused: look-around, backreferences, possessive counts, classes within classes, ``\\p``, ``\\b``,
 ``\\Q`` and more.
 
 Sources: ``java.util.regex.Pattern`` and ``Matcher#appendReplacement`` (JDK 17); ``RegExpExtract``, ``RegExpReplace``
@@ -32,29 +32,29 @@ __all__ = ["JavaPattern", "extract", "java_pattern", "replace", "split"]
 _ANY = "[^\n\r\x85\u2028\u2029]"
 _ENDS_WITH_LINE = "[\n\r\x85\u2028\u2029]\\z"
 _SPACE = "\\t\\n\\v\\f\\r "
-"""Java's white space; that of RE2 has no vertical tab."""
+"""Java's white space. RE2's white space lacks the vertical tab."""
 
 _FOLDED = "[\u017f\u212a]"
-"""Letters that RE2, but not Java, takes for an s or a k where case does not matter."""
+"""Letters that RE2, but not Java, matches with s or k when it ignores case."""
 
 _ESCAPES = frozenset("dDsSwWtnrf\\.[]{}()*+-?^$|/#&~!\"%',:;<=>@`_ ")
 _NAMED = re.compile(r"\?<([A-Za-z][A-Za-z0-9]*)>")
 _COUNT = re.compile(r"\{\d+(,\d*)?\}")
 _FLAGS = re.compile(r"\(\?([ims]+)\)")
 _MOST_GROUPS = 9
-"""RE2's replacements name a group by one digit."""
+"""RE2's replacements refer to a group by one digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class JavaPattern:
-    """A pattern of Java's.
+    """A Java pattern.
 
     Attributes:
-        java: as Java writes it.
-        re2: as RE2 writes it; each group is named ``g`` and its number.
+        java: the pattern in Java's grammar.
+        re2: the pattern in RE2's grammar; each group is named ``g`` and its number.
         groups: number of groups.
         names: numbers of the groups that have a name.
-        ignores_case: whether the case of ASCII letters does not matter.
+        ignores_case: whether it ignores the case of ASCII letters.
         sees_end: whether it has a ``$``.
     """
 
@@ -67,26 +67,26 @@ class JavaPattern:
 
     @property
     def matches_once(self) -> bool:
-        """Whether no match can follow another one."""
+        """Whether the pattern matches at most once in a text."""
         return self.java == "$" or (self.java.startswith("^") and "|" not in self.java)
 
 
 @lru_cache(64)
 def java_pattern(text: str) -> JavaPattern:
-    """A pattern of Java's.
+    """Parse a Java pattern.
 
     Raises:
-        ValueError: it has a form that is not supported, or is no pattern at all.
+        ValueError: the pattern is invalid, or has an unsupported form.
     """
     return _Translation(text).pattern()
 
 
 def extract(texts: pa.Array, pattern: JavaPattern, group: int) -> pa.Array:
-    """The text of a group of the first match; empty without a match, and for a group that took no part in it.
+    """The text of a group of the first match; empty without a match, and for a group that did not match.
 
     Args:
         texts: string[n].
-        pattern: what to find.
+        pattern: the pattern to find.
         group: number of the group; 0 for the whole match.
 
     Returns:
@@ -110,8 +110,8 @@ def replace(texts: pa.Array, pattern: JavaPattern, replacement: str) -> pa.Array
 
     Raises:
         Unknown: see :func:`_require_same`.
-        ValueError: the replacement is not valid, or names a group that the pattern does not have; or the pattern
-            matches the empty text, more than once.
+        ValueError: the replacement is invalid, or names a group that the pattern lacks; or the pattern may match the
+            empty text several times.
     """
     parts = _replacement(pattern, replacement)
     if not pattern.matches_once:
@@ -122,7 +122,7 @@ def replace(texts: pa.Array, pattern: JavaPattern, replacement: str) -> pa.Array
 
 
 def split(texts: pa.Array, pattern: JavaPattern) -> pa.Array:
-    """The parts of each text between matches, empty ones too: list<string>[n]. An empty pattern separates characters.
+    """The parts of each text between matches, also empty ones: list<string>[n]. An empty pattern separates characters.
 
     Raises:
         Unknown: see :func:`_require_same`.
@@ -137,20 +137,22 @@ def split(texts: pa.Array, pattern: JavaPattern) -> pa.Array:
 
 
 def _require_longer_matches(pattern: JavaPattern) -> None:
-    """Java and RE2 do not agree on where an empty match follows another match.
+    """Refuse patterns with empty matches: Java and RE2 disagree on where an empty match follows another match.
 
     Raises:
-        ValueError: the pattern has empty matches.
+        ValueError: the pattern matches the empty text.
     """
     if pc.match_substring_regex(pa.array([""]), pattern.re2)[0].as_py():
         raise ValueError(f"the pattern {pattern.java!r} also matches the empty text, which is not supported here")
 
 
 def _require_same(texts: pa.Array, pattern: JavaPattern) -> None:
-    """Java's ``$`` also matches before the end of a last line; and see ``_FOLDED``.
+    """Refuse texts in which RE2 may find other matches than Java.
+
+    Java's ``$`` also matches before the line end that ends a text; for the ignored case see ``_FOLDED``.
 
     Raises:
-        Unknown: RE2 may find something else than Java in one of the texts.
+        Unknown: RE2 may find another match than Java in one of the texts.
     """
     for form, applies in ((_ENDS_WITH_LINE, pattern.sees_end), (_FOLDED, pattern.ignores_case)):
         if applies and pc.any(pc.match_substring_regex(texts, form)).as_py():
@@ -161,10 +163,10 @@ def _require_same(texts: pa.Array, pattern: JavaPattern) -> None:
 
 
 class _Translation:
-    """One pattern, piece by piece.
+    """Translates one pattern, piece by piece.
 
     Args:
-        text: in Java's grammar.
+        text: the pattern in Java's grammar.
     """
 
     def __init__(self, text: str) -> None:
@@ -200,7 +202,7 @@ class _Translation:
         return JavaPattern(self._text, re2, self._groups, self._names, self._ignores_case, self._sees_end)
 
     def _piece(self, at: int) -> tuple[str, int]:
-        """One piece of the pattern in RE2's grammar, and where the next one begins."""
+        """One piece of the pattern in RE2's grammar, and the position of the next piece."""
         letter = self._body[at]
         if letter == "\\":
             return self._escape(at), at + 2
@@ -243,7 +245,7 @@ class _Translation:
         return f"(?P<g{self._groups}>", at + 1 + (named.end() if named else 0)
 
     def _class(self, at: int) -> tuple[str, int]:
-        """A class of characters; those within it that mean something in one grammar only are refused."""
+        """A class of characters; characters that have a meaning in only one of the grammars are escaped or refused."""
         body, parts, at = self._body, ["["], at + 1
         if body[at : at + 1] == "^":
             parts.append("^")
@@ -265,7 +267,7 @@ class _Translation:
 
 
 def _replacement(pattern: JavaPattern, text: str) -> list[str | int]:
-    """Literal parts, and numbers of groups."""
+    """The literal parts of a replacement, and the numbers of its groups."""
     parts: list[str | int] = []
     at = 0
     while at < len(text):
@@ -286,7 +288,7 @@ def _replacement(pattern: JavaPattern, text: str) -> list[str | int]:
 
 
 def _reference(pattern: JavaPattern, text: str, at: int) -> tuple[int, int]:
-    """The number of a group, and what follows; digits count as long as there is such a group."""
+    """The number of a group, and the position after it; a digit belongs to the number if such a group exists."""
     if text[at] == "{":
         name, closed, _ = text[at + 1 :].partition("}")
         if not closed or name not in pattern.names:

@@ -9,10 +9,12 @@
 The caller provides the tasks or threads that compact groups. Services change no query result. All run under the data
 table's lock, after its commit; only the middle of a compaction may run without it, from table version 8 on:
 
-- The plan names the files to merge, so whoever executes it, and how often, writes the same content. This is also
-  what Apache Hudi does with a pending compaction that it finds: it executes it.
-- Delta commits in the meantime complete later than the compaction was requested: their log files are of the next slice.
-- :meth:`Compaction.is_intact` tells, under the lock, whether others have changed it or its files in the meantime.
+- The plan names the files to merge, so every execution writes the same content. Apache Hudi, too, executes a pending
+  compaction that it finds.
+- Delta commits in the meantime complete after the compaction was requested, so their log files belong to the next
+  slice.
+- :meth:`Compaction.is_intact` checks, under the lock, whether others have changed the compaction or its files in the
+  meantime.
 
 A compaction folds all visible entries into base files, which store no instants. It therefore waits while the data table
 has a pending action whose delta commit is already complete.
@@ -83,15 +85,15 @@ def finish_pending_metadata(
 
     Args:
         table: the metadata table.
-        clock: of the call.
+        clock: gives the times of the call.
         map_groups: executes compactions.
-        compactions: execute pending compactions, too.
+        compactions: whether to execute pending compactions, too.
 
     Returns:
         Whether anything changed; if so, open the metadata table again.
 
     Raises:
-        CorruptTableError: a pending instant cannot be finished; the metadata table has to be rebuilt.
+        CorruptTableError: a pending instant cannot be finished; the metadata table must be rebuilt.
     """
     changed = False
     for instant in table.timeline.pending():
@@ -102,8 +104,8 @@ def finish_pending_metadata(
 
 
 def compaction_due(table: MetadataTable, after: int) -> bool:
-    """Whether to compact: at least ``after`` delta commits since the last compaction, and no conflicting pending
-    instant.
+    """Whether to compact: there are at least ``after`` delta commits since the last compaction, and no conflicting
+    pending instant.
     """
     timeline = table.timeline
     if timeline.pending_compactions:
@@ -123,7 +125,7 @@ def compact_metadata(table: MetadataTable, clock: InstantClock, map_groups: MapG
 
     Args:
         table: the metadata table.
-        clock: of the call.
+        clock: gives the times of the call.
         map_groups: executes the compaction.
 
     Raises:
@@ -151,7 +153,7 @@ class Compaction:
     """A compaction that has begun.
 
     Attributes:
-        table: the metadata table, as it was then.
+        table: the metadata table at that moment.
         instant: the inflight instant.
         writer: writes the new base files.
         work: the slices to compact.
@@ -172,12 +174,13 @@ class Compaction:
         return map_groups(self.work, weights, CompactGroup(self.table, self.writer))
 
     def is_intact(self, now: MetadataTable, stats: Sequence[WriteStat]) -> bool:
-        """Whether a compaction that was executed without the lock can be completed: nobody else has completed, removed
-        or undone it, and the files that it read and wrote still exist.
+        """Whether a compaction that was executed without the lock can be completed.
+
+        No other process may have completed, removed or undone it, and the files that it read and wrote must exist.
 
         Args:
             now: the metadata table, opened under the lock.
-            stats: of the new base files.
+            stats: write statistics of the new base files.
         """
         states = [one.state for one in now.timeline.pending_compactions if one.requested == self.instant.requested]
         if states != [State.INFLIGHT]:
@@ -190,7 +193,7 @@ class Compaction:
         return all(names <= {entry.name for entry in now.storage.list_dir(name)} for name, names in needed.items())
 
     def complete(self, stats: Sequence[WriteStat], clock: InstantClock) -> None:
-        """Make the new base files visible; under the lock."""
+        """Make the new base files visible; the caller holds the lock."""
         storage, config = self.table.storage, self.table.config
         by_partition: dict[str, list[WriteStat]] = {}
         for stat in sorted(stats, key=lambda one: one.path):
@@ -203,7 +206,7 @@ class Compaction:
 
 
 def begin_compaction(table: MetadataTable, instant: Instant) -> Compaction:
-    """Begin a requested compaction, or an abandoned one again; under the lock.
+    """Begin a requested compaction, or restart an abandoned one; the caller holds the lock.
 
     Log files written after the plan are not merged and stay on top of the new base files.
 
@@ -237,10 +240,9 @@ def begin_compaction(table: MetadataTable, instant: Instant) -> Compaction:
 
 
 def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int = _KEPT_COMMITS) -> str | None:
-    """Delete slices that none of the newest ``kept_commits`` commits needs; the instant, or None if there are no such
-    slices.
+    """Delete slices that none of the newest ``kept_commits`` commits needs; None without such slices, else the instant.
 
-    Where archiving leaves fewer commits on the timeline, all of these are retained.
+    If archiving has left fewer commits on the timeline, the slices of all these commits are retained.
     """
     commits = table.timeline.writes()
     if not commits or (len(commits) <= kept_commits and not table.storage.exists(table.config.history_folder)):
@@ -269,7 +271,7 @@ def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock,
     storage, config = table.storage, table.config
     if instant.action == "deltacommit":
         if any(one.requested == instant.requested for one in table.data_timeline.pending()):
-            return False  # its action is still running
+            return False  # the action is still running
         if _is_initial(config.layout_version, instant.requested):
             delete_instant_files(storage, config, instant)
         else:
@@ -352,7 +354,7 @@ def _outdated(table: MetadataTable, partition: str, earliest: str) -> list[str]:
 
 
 def _completions(table: MetadataTable, instants: set[str]) -> dict[str, str]:
-    """Completion times of writes, including archived ones; before table version 8 the times in log file names."""
+    """Completion times of writes, including archived writes; before table version 8 the times in log file names."""
     if table.config.layout_version < 2:
         return {time: time for time in instants}
     found = {time: done for time in instants if (done := table.timeline.completion_of(time)) is not None}

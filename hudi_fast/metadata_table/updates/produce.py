@@ -56,13 +56,13 @@ __all__ = [
 
 _FILES_AT_ONCE = 32
 _FILTERS_AT_ONCE = 8
-"""Filters that one source makes: each takes 430 kB with Hudi's settings."""
+"""Filters that one source makes; each filter takes 430 kB with Hudi's settings."""
 _REMOVED_AT_ONCE = 4096
 _PARTITIONS_AT_ONCE = 16
 _THREADS = 8
 
 _LOG_BYTES_OF_A_RECORD = 100
-"""A low estimate, for slices without base file: an index may get a few groups too many."""
+"""Bytes of a record in slices without base file: a low estimate, so an index may get a few groups too many."""
 
 
 def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: Sequence[str]) -> list[RecordSource]:
@@ -71,7 +71,7 @@ def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: S
     ``context`` is the table before the action; ``partitions`` includes those under construction.
 
     Raises:
-        UnsupportedFeatureError: one of them is not supported.
+        UnsupportedFeatureError: a partition is not supported.
     """
     after = after_change(context, change)
     groups: list[GroupChange] | None = None
@@ -90,10 +90,10 @@ def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: S
 def sources_of_table(context: ProducerContext, partition: str, instant: str) -> list[RecordSource]:
     """The sources of all records of one metadata partition, for the table in ``context.view``.
 
-    ``instant`` is the requested time of the build, stored in records with an instant of their own.
+    ``instant`` is the requested time of the build; records that have an instant store it.
 
     Raises:
-        UnsupportedFeatureError: it cannot be built.
+        UnsupportedFeatureError: the partition cannot be built.
     """
     kind = kind_of(partition)
     if kind is PartitionKind.FILES:
@@ -138,7 +138,7 @@ def record_counts(context: ProducerContext) -> dict[str, int]:
 def _of_files(
     context: ProducerContext, after: ProducerContext, change: TableDelta, partition: str
 ) -> list[RecordSource]:
-    """Sources of the kinds with records about files."""
+    """Sources of a change for partitions with records about files."""
     kind = kind_of(partition)
     added = [one for one in change.added if not one.is_cdc]
     removed = [(folder, name) for folder, names in sorted(change.removed.items()) for name in names]
@@ -185,7 +185,7 @@ def _of_groups(
     partition: str,
     groups: Sequence[GroupChange],
 ) -> list[RecordSource]:
-    """Sources of the kinds with records about rows."""
+    """Sources of a change for partitions with records about rows."""
     if kind_of(partition) is PartitionKind.SECONDARY_INDEX:
         check_secondary(after, partition)
         return [PairsOfGroup(context, after, partition, one) for one in groups]

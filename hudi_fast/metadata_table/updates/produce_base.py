@@ -5,8 +5,8 @@
     table before ─┐                      ┌─► GroupChange: slice before, slice after
     TableDelta ───┴─► view after it ─────┴─► files of each partition
 
-The view after a change applies the table's own rules as if the change were complete: its files are listed, its replaced
-groups are not.
+The view after a change applies the table's own rules as if the change were complete: it lists the new files, and leaves
+out replaced groups.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ROWS_OF_A_BATCH = 1 << 17
 """Rows that a producer reads at a time."""
 
 _LAST = "99991231235959999"
-"""A completion time after all others."""
+"""A completion time after all other times."""
 
 _CHANGES_NO_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "CLEAN"})
 
@@ -82,7 +82,7 @@ class EncodedRecords:
         keys: string[n].
         values: binary[n], Avro; null deletes the key.
         hashed: string[n], the text whose hash selects the file group; None for the key itself.
-        data_partition: partitioned record index: the data partition whose file groups receive the records; else None.
+        data_partition: for a partitioned record index: the data partition whose file groups receive the records.
     """
 
     partition: str
@@ -110,7 +110,7 @@ class ProducerContext:
     """State shared by all sources of one action. Picklable.
 
     Attributes:
-        view: the table before the action (building: the current table).
+        view: the table before the action; for a build, the current table.
         merge: merge inputs of the same state.
         metadata: the metadata table before the action; None before its first build.
         schema: data columns of the table after the action.
@@ -137,8 +137,8 @@ class GroupChange:
     """A file group that a change touches.
 
     Attributes:
-        before: its newest slice before; None for a new group.
-        after: its newest slice afterwards; None for a replaced group.
+        before: newest slice of the group before the change; None for a new group.
+        after: newest slice of the group after the change; None for a replaced group.
         inserts_last: number of inserted rows if these are the last rows of the new base file; None when unknown.
         deletes: number of deleted rows in the writer's statistics; None when unknown.
     """
@@ -152,7 +152,7 @@ class GroupChange:
 
 
 def after_change(context: ProducerContext, change: TableDelta) -> ProducerContext:
-    """The context after the change: its files are listed and visible, replaced groups are not."""
+    """The context after the change: its files are listed and visible, and replaced groups are hidden."""
     timeline = _with_completed(context.view.timeline, change.instant)
     files: dict[str, list[FileStat]] = {}
     for one in change.added:
@@ -177,7 +177,7 @@ def after_change(context: ProducerContext, change: TableDelta) -> ProducerContex
 def group_changes(context: ProducerContext, after: ProducerContext, change: TableDelta) -> list[GroupChange]:
     """The file groups whose rows a change may alter, by partition and file id.
 
-    ``after`` is of :func:`after_change`. Compactions and cleans alter no rows.
+    ``after`` is the result of :func:`after_change`. Compactions and cleans alter no rows.
     """
     if change.operation.upper() in _CHANGES_NO_ROWS:
         return []
@@ -210,7 +210,7 @@ def group_changes(context: ProducerContext, after: ProducerContext, change: Tabl
 
 
 def _log_deletes(change: TableDelta) -> dict[tuple[str, str], int]:
-    """Number of deletes in each group's new log files, where writers report that all their rows have stored keys."""
+    """The number of deletes in each group's new log files, if their writers report that all rows have stored keys."""
     found: dict[tuple[str, str], int] = {}
     incomplete = {
         (one.partition, one.file_id)
@@ -251,7 +251,7 @@ def open_added(storage: Storage, one: AddedFile) -> BaseFileReader:
     """Open a base file that an action wrote.
 
     Raises:
-        CorruptTableError: the file is missing, truncated, or of another format.
+        CorruptTableError: the file is missing, truncated, or has another format.
     """
     base = parse_base_file(FileStat(one.path, one.size, 0, False))
     return open_file(storage, one.path) if base is None else open_base(storage, base)
@@ -280,7 +280,7 @@ def _rows(
 
 
 def removals(partition: str, keys: Sequence[str]) -> Iterator[EncodedRecords]:
-    """Deletes of keys; no batch when there are no keys."""
+    """Records that delete keys; no batch without keys."""
     if keys:
         yield EncodedRecords(partition, pa.array(keys, pa.string()), pa.nulls(len(keys), pa.binary()))
 
@@ -291,13 +291,13 @@ def slice_bytes(*slices: FileSlice | None) -> int:
 
 
 def in_chunks(items: Sequence[_Item], size: int) -> Iterator[tuple[_Item, ...]]:
-    """``items`` in order, in tuples of ``size``."""
+    """``items`` in order, in tuples of ``size`` items; the last one may be shorter."""
     for start in range(0, len(items), size):
         yield tuple(items[start : start + size])
 
 
 def _with_completed(timeline: Timeline, instant: str) -> Timeline:
-    """The timeline with the write at ``instant`` completed, after all others."""
+    """The timeline with the write at ``instant`` completed after all other instants."""
     others = [one for one in timeline.instants if one.requested != instant or one.action not in WRITE_ACTIONS]
     others = [one for one in others if one.requested != instant or one.action not in _PENDING_FORMS]
     done = Instant(instant, "commit", State.COMPLETED, _LAST)

@@ -64,7 +64,7 @@ class BloomOfRemoved:
     """Deletes for removed base files.
 
     Attributes:
-        files: (partition path, name) of each.
+        files: (partition path, name) of each file.
     """
 
     files: tuple[tuple[str, str], ...]

@@ -7,8 +7,9 @@
     other files of the partition's newest slices ─ MDT ────┼─────┴─► merged ─► a record per partition
                                                            └─► their text ─► bloom filter ─► a record per file
 
-Sizes are those of files, not of columns, as in Hudi. A file with unknown results gets no record, and neither does its
-partition. A file without rows, such as a log of deletes, has no filter. Readers keep files without a record.
+Records hold the sizes of files, not of columns, as in Hudi. A file with unknown results gets no record, and neither
+does its partition. A file without rows, such as a log of deletes, has no filter. Readers do not skip files without a
+record.
 
 Source: metadata reference 3.4 and 3.10; SparkMetadataWriterUtils, HoodieExpressionIndex, Hudi 1.2.0.
 """
@@ -78,7 +79,7 @@ _FILTER_OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "fpp": ("error_rate", float),
     "maxentries": ("max_entries", int),
 }
-"""Options of an index: the argument of :meth:`BloomFilter.create`, and how it is read from text."""
+"""Options of an index, each with the argument of :meth:`BloomFilter.create` and the function that parses its text."""
 
 _THREADS = 4
 _UNKNOWN = ColumnRange(None, None, 0, 1)
@@ -94,7 +95,7 @@ class Expression:
 
     @property
     def has_filters(self) -> bool:
-        """Whether its records are bloom filters; otherwise statistics."""
+        """Whether the records of the index are bloom filters; else they are statistics."""
         return self.definition.kind == _FILTERS
 
 
@@ -103,9 +104,9 @@ class ExpressionOfPartition:
     """The records of files in one data partition, and of the partition itself.
 
     Attributes:
-        context: after the action.
-        files: the files of its newest slices; empty if it has no rows left.
-        written: names of the files to write records for; the others already have records.
+        context: the table after the action.
+        files: the files of the partition's newest slices; empty if it has no rows left.
+        written: names of the files to write records for; the other files already have records.
     """
 
     context: ProducerContext
@@ -166,7 +167,7 @@ class ExpressionOfRemoved:
     """Deletes for removed files.
 
     Attributes:
-        files: (partition path, name) of each.
+        files: (partition path, name) of each file.
     """
 
     context: ProducerContext
@@ -221,10 +222,10 @@ class ExpressionFilters:
 
 
 def texts_of_file(context: ProducerContext, expression: Expression, one: AddedFile) -> Iterator[pa.Array]:
-    """The text of a function's results in a file, string[n] by batches of its rows; null and empty ones are left out.
+    """The text of a function's results in a file, string[n] by batches of rows; null and empty texts are left out.
 
     Raises:
-        Unknown: results that cannot be computed here.
+        Unknown: a result cannot be computed here.
     """
     definition = expression.definition
     for values in _column(context, expression.column, one):
@@ -233,7 +234,7 @@ def texts_of_file(context: ProducerContext, expression: Expression, one: AddedFi
 
 
 def require_readable_filters(context: ProducerContext, partition: str) -> None:
-    """Refuse to build bloom filters of results in which Apache Hudi finds nothing.
+    """Refuse bloom filters of a type whose values Apache Hudi would not find.
 
     Raises:
         UnsupportedFeatureError: the results are dates or timestamps: Hudi stores their text and looks for their number.
@@ -251,7 +252,7 @@ def check_expression(context: ProducerContext, partition: str) -> Expression:
     """The computation of an expression index.
 
     Raises:
-        UnsupportedFeatureError: its function or its kind is not supported, or it is not over one top-level column that
+        UnsupportedFeatureError: the index has an unsupported function or kind, or is not over one top-level column that
             files store.
     """
     definition = context.definitions.get(partition)
@@ -283,7 +284,7 @@ def check_expression(context: ProducerContext, partition: str) -> Expression:
 
 
 def _empty_filter(definition: IndexDefinition, where: str) -> BloomFilter:
-    """A filter with the settings of the index, by default Hudi's."""
+    """An empty filter with the settings of the index; missing settings are Hudi's defaults."""
     shown = {name: definition.options[name] for name in _FILTER_OPTIONS if name in definition.options}
     given: dict[str, Any] = {}
     try:

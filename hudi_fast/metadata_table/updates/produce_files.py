@@ -47,7 +47,7 @@ class FilesOfChange:
         return 0
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
-        """One batch of records; another one for deleted partitions."""
+        """One batch of records, and another batch for deleted partitions."""
         change = self.change
         files = {
             partition: {name: (0, True) if one is None else (self._size(one), False) for name, one in changed.items()}
@@ -100,7 +100,7 @@ def is_data_file(context: ProducerContext, entry: FileStat) -> bool:
     """Whether an entry of a partition folder is a data file or change log of a completed write.
 
     Raises:
-        CorruptTableError: it is empty, although a completed write has written it.
+        CorruptTableError: the file is empty, although a completed write has written it.
     """
     file, timeline = parse_base_file(entry) or parse_log_file(entry), context.view.timeline
     if file is None or not timeline.is_completed_or_archived(file.instant):

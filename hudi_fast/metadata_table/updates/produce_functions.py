@@ -1,4 +1,4 @@
-"""The functions of expression indexes, with Spark's results: a column in, a column of results out.
+"""The functions of expression indexes, with Spark's results. Each maps a column to a column of results.
 
 =============================================  ====================================================================
 identity                                       any column but a nested one
@@ -12,8 +12,8 @@ date_format
 from_unixtime                                  whole seconds, converted to the same zone
 =============================================  ====================================================================
 
-These are all the functions of Hudi 1.2.0. Source: ExpressionIndexSparkFunctions, Hudi 1.2.0; their results are Spark's,
-with ``spark.sql.ansi.enabled=false``.
+These are all the functions of Hudi 1.2.0. Results are Spark's with ``spark.sql.ansi.enabled=false``. Source:
+ExpressionIndexSparkFunctions, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _INSTANT = pa.timestamp("us", "UTC")
 def apply_function(name: str, values: pa.Array, options: Options, zone: tzinfo | None = None) -> pa.Array:
     """The results of a function that passed :func:`check_function`; null where the value is null.
 
-    Times are in ``zone``; None for that of this process.
+    Times are in ``zone``; None for the zone of this process.
 
     Raises:
-        Unknown: a value outside the supported range.
+        Unknown: a value is outside the supported range.
     """
     return FUNCTIONS[name].compute(values, options, zone or default_zone())
 
@@ -94,7 +94,7 @@ def check_function(name: str, kind: pa.DataType, options: Options, where: str) -
 
 
 def has_texts(kind: pa.DataType) -> bool:
-    """Whether results of this type have a text that bloom filters hold."""
+    """Whether bloom filters can hold results of this type, as text."""
     if pa.types.is_list(kind):
         return True
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_time(kind)) and not (
@@ -103,10 +103,10 @@ def has_texts(kind: pa.DataType) -> bool:
 
 
 def result_texts(results: pa.Array, zone: tzinfo | None = None) -> pa.Array:
-    """Results as Java prints the values of a Spark row, which is what bloom filters hold: string[n].
+    """Results as Java prints the values of a Spark row: string[n]. Bloom filters hold these texts.
 
     Raises:
-        Unknown: dates outside the years 0 to 9999.
+        Unknown: a date is outside the years 0 to 9999.
     """
     kind = results.type
     if pa.types.is_list(kind):  # as Scala 2.12 prints them
@@ -129,14 +129,14 @@ def _as_it_is(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
 
 
 def _on_text(function: _Function) -> _Function:
-    """The function of the text of whole numbers and booleans too."""
+    """The function, extended to whole numbers and booleans, which it receives as text."""
     return lambda values, options, zone: function(
         values if pa.types.is_string(values.type) else values.cast(pa.string()), options, zone
     )
 
 
 def _by_text(values: pa.Array, of: Callable[[str], object], kind: pa.DataType) -> pa.Array:
-    """A function of each distinct text."""
+    """The results of a function, called once for each distinct text."""
     texts = values.dictionary_encode()
     found = [None if one is None else of(one) for one in texts.dictionary.to_pylist()]
     return pa.array(found, kind).take(texts.indices)
@@ -153,7 +153,7 @@ def _lower(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
 
 
 def _cased(values: pa.Array, simple: Callable[[pa.Array], pa.Array], full: Callable[[str], str]) -> pa.Array:
-    """Change case: Arrow maps ASCII letters; Python maps others, with the same full mappings as Java."""
+    """Change case: Arrow maps texts of ASCII letters; Python maps all others, with the same full mappings as Java."""
     plain = pc.string_is_ascii(values)
     if pc.all(plain).as_py() is not False:
         return simple(values)
@@ -172,7 +172,7 @@ def _trimmed(side: Callable[..., pa.Array]) -> _Function:
 
 @_on_text
 def _substring(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
-    """Positions count from 1, 0 also means the first character, negative ones count from the end."""
+    """Positions count from 1. Position 0 also means the first character; negative positions count from the end."""
     first, length = int(options["pos"]), int(options["len"])
     if length <= 0:
         return pc.utf8_slice_codeunits(values, 0, 0)
@@ -223,7 +223,7 @@ def _days(values: pa.Array, zone: tzinfo) -> pa.Array:
 
 
 def _instants(values: pa.Array, options: Options, zone: tzinfo, pattern: str | None) -> pa.Array:
-    """Dates, timestamps and their text as instants; local time as Spark casts it, with ``pattern`` as it parses it."""
+    """Dates, timestamps and their text as instants. Spark's casts read a text without ``pattern``."""
     kind = values.type
     pattern = options.get("format", pattern)
     if pa.types.is_string(kind):
@@ -334,9 +334,9 @@ class Function:
     """A function of one column.
 
     Attributes:
-        takes: whether it takes a column of a type.
-        compute: the results of values.
-        options: names of its options.
+        takes: whether the function takes a column of a type.
+        compute: computes the results from values.
+        options: names of the function's options.
     """
 
     takes: Callable[[pa.DataType], bool]

@@ -108,7 +108,7 @@ class KeysOfGroup:
             if self.deletes:
                 _refuse_repeated(pa.chunked_array([put]), one.after)
             else:
-                put = pc.unique(put)  # clustering merged rows that two writers had inserted
+                put = pc.unique(put)  # clustering may have merged groups to which two writers inserted the same key
             yield _puts(self.after, put, one.partition, one.file_id, self.instant, self.partitioned, schema)
         if len(deleted):
             where = one.partition if self.partitioned else None
@@ -187,9 +187,7 @@ def _difference(before: pa.Array, after: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _of_log(
     context: ProducerContext, before: FileSlice, after_context: ProducerContext, after: FileSlice
 ) -> tuple[pa.Array, pa.Array]:
-    """Keys to put (base rows that the log no longer hides) and to delete (newly hidden ones), for a slice whose log
-    grew.
-    """
+    """Keys to put and to delete for a slice whose log grew: base rows that the log no longer hides, or newly hides."""
     with opened(context.storage, before) as reader:
         old = _resolved(context, before, reader)
         new = _resolved(after_context, after, reader)
@@ -206,7 +204,7 @@ def _of_log(
 
 
 def _may_delete(context: ProducerContext, slice_: FileSlice) -> bool:
-    """Whether a slice's log may hold deletes, which later rows may revert, or keys that the base file lacks."""
+    """Whether a slice's log may hold deletes, which later rows may undo, or keys that the base file lacks."""
     if slice_.base_file is None:
         return True
     columns = [*stored_schema(context).names, OPERATION]
@@ -236,7 +234,7 @@ def _dropped(resolved: ResolvedSlice | None) -> np.ndarray:
 
 
 def _appended(resolved: ResolvedSlice | None) -> pa.Array:
-    """Keys that occur in the log only."""
+    """Keys that occur only in the log."""
     if resolved is None:
         return pa.array([], pa.string())
     return single_chunk(gather_array(resolved.entries.keys, resolved.appended))
@@ -270,7 +268,7 @@ def _puts(
 
 
 def _once_each(context: ProducerContext, slice_: FileSlice) -> Iterator[pa.Array]:
-    """The keys of a slice in batches; raises after the last one if keys repeat."""
+    """The keys of a slice in batches; raises after the last batch if keys repeat."""
     hashes = []
     for keys in slice_keys(context, slice_):
         hashes.append(_hashes(keys))

@@ -5,8 +5,9 @@
     slice before ─► value$key ... ─┐
     slice after ──► value$key ... ─┴─► added: put      removed: delete      others: unchanged
 
-A change that keeps a row's value produces no record. Rows of two data partitions that share a value and a key share the
-record; the last of them to go deletes it. Since version 2 of the index all records of a value are in one file group.
+A change that keeps a row's value produces no record. Rows of two data partitions with the same value and key share the
+record; deleting the last of these rows deletes it. Since version 2 of the index, all records of a value are in one file
+group.
 Source: metadata reference 2.3 and 3.9; SecondaryIndexRecordGenerationUtils, Hudi 1.2.0.
 """
 
@@ -87,9 +88,10 @@ class PairsOfGroup:
             yield _records(self.after, self.partition, removed, None)
 
     def _unshared(self, removed: pa.Array) -> pa.Array:
-        """Those of the pairs that no row of another data partition has.
+        """The removed pairs that no row of another data partition has.
 
-        Only beside a record index by partition: there rows of several partitions may share a key.
+        Other partitions are searched only if the record index is partitioned: rows of several partitions may then have
+        the same key.
         """
         table = self.before.metadata
         index = PartitionKind.RECORD_INDEX.value
@@ -111,8 +113,8 @@ def check_secondary(context: ProducerContext, partition: str) -> IndexedColumn:
     """The indexed column of a secondary index.
 
     Raises:
-        UnsupportedFeatureError: the index has no column or several, or its column is not stored or of an unsupported
-            type.
+        UnsupportedFeatureError: the index has no column or several columns, or its column is not stored or has an
+            unsupported type.
     """
     definition = context.definitions.get(partition)
     fields = () if definition is None else definition.source_fields
@@ -152,7 +154,7 @@ def _pairs(context: ProducerContext, partition: str, slice_: FileSlice) -> Itera
     """The index keys of a slice's rows.
 
     Raises:
-        InvalidDataError: one is too long for the index.
+        InvalidDataError: a key is too long for the index.
     """
     column = check_secondary(context, partition)
     root = column.root(stored_schema(context).names)

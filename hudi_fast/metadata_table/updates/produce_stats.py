@@ -47,7 +47,7 @@ _FOOTER_BYTES = 1 << 19
 """Approximate size of a footer that is read for its statistics."""
 
 _RANGE_BYTES = 1 << 12
-"""Bytes that take as long to read as one recorded range takes to encode, about 10 microseconds."""
+"""Bytes that can be read in the time that encoding one recorded range takes, about 10 microseconds."""
 
 _NOTHING = ColumnRange(None, None, 0, 0)
 
@@ -58,7 +58,7 @@ def stats_version(context: ProducerContext, partition: str = PartitionKind.COLUM
 
 
 def reading_weight(files: Sequence[AddedFile]) -> int:
-    """Bytes to read for the ranges of files; ranges in a write stat count as bytes that take as long to read."""
+    """Bytes to read for the ranges of files; each range in a write stat counts as :data:`_RANGE_BYTES`."""
     return sum(map(_reading_bytes, files))
 
 
@@ -95,7 +95,7 @@ class StatsOfFiles:
             for name, found in ranges.items():
                 kind = types.get(name) if found.low is None else found.low.type
                 if not found.is_known:
-                    continue  # no record, so that no reader assumes a file without values
+                    continue  # a record would make readers assume a file without values
                 rows.append(StatRow(column_hashes[name] + where, one.name, name, found, kind))
         if rows:
             kind = PartitionKind.COLUMN_STATS
@@ -107,7 +107,7 @@ class StatsOfRemoved:
     """Deletes for removed files.
 
     Attributes:
-        files: (partition path, name) of each.
+        files: (partition path, name) of each file.
     """
 
     context: ProducerContext
@@ -131,9 +131,9 @@ class StatsOfPartitions:
     """The ``partition_stats`` of partitions.
 
     Attributes:
-        context: after the action.
-        files: by partition path, the files of its newest slices; empty if the partition has no rows left.
-        written: the files among them that the action wrote.
+        context: the table after the action.
+        files: by partition path, the files of the newest slices; empty if the partition has no rows left.
+        written: the files that the action wrote.
         records: whether the metadata table has ranges of the other files.
     """
 
@@ -197,8 +197,9 @@ class StatsOfPartitions:
         return ranges_of_records(prefix(table, PartitionKind.COLUMN_STATS, prefixes), types)
 
     def _ranges(self, one: AddedFile, recorded: ColumnRanges | None, types: Mapping[str, pa.DataType]) -> ColumnRanges:
-        """The ranges of a file in the table's types: from records if all are known, else from its write stat or the
-        file.
+        """The ranges of a file in the table's types.
+
+        They come from records if all ranges are known, else from the write stat or the file.
         """
         fresh = (one.partition, one.name) in self.written
         if not fresh and recorded is not None and all(found.is_known for found in recorded.values()):

@@ -1,15 +1,15 @@
-"""Collect records by file group, and give them back in key order: in bounded memory, with local disk beyond it.
+"""Collect records by file group, and return them in key order: in bounded memory, with local disk beyond it.
 
 ::
 
     put      records of a group ─► memory ─ above the budget ─► sorted runs in one local Arrow file, in small batches
     take     runs of a group ─► merged range by range: the batches of a range ─► sorted, one record per key ─► piece
 
-One of several records of a key in one action is kept: a value wins over a delete (the row moved). Two different values
-of a key mean one key in two places, which no index can store; this is an error.
+If one action has several records of a key, one record is kept: a value wins over a delete (the row moved). Two
+different values of a key mean that the key is in two places, which no index can store; this is an error.
 
-Memory holds up to two budgets while records are put. While they are taken it holds, per group, the batches of one range
-and one batch of each run. Each time that the budget is used up, a run comes to each group with records.
+While records are put, memory holds up to two budgets. While they are taken, it holds, per group, the batches of one
+range and one batch of each run. Each time that the budget is used up, each group with records gets another run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BATCH = 1 << 18
 """Approximate bytes of a batch in the file."""
 
 _RANGE = 64
-"""Batches that end in one range of keys."""
+"""Number of batches that end in one range of keys."""
 
 Bin: TypeAlias = tuple[str, int]
 """Metadata partition and number of the file group."""
@@ -55,7 +55,7 @@ Entries: TypeAlias = tuple[pa.Array, pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Sorted records of one group in the file: its batches follow each other.
+    """Sorted records of one group in the file, in consecutive batches.
 
     Attributes:
         first: number of its first batch.
@@ -67,12 +67,12 @@ class _Run:
 
 
 class GroupBins:
-    """Records by file group, in memory up to a budget, above it in one local file. Thread-safe.
+    """Records by file group, in memory up to a budget, and beyond it in one local file. Thread-safe.
 
     Args:
         budget: bytes of records in memory.
-        ordered: give records back in key order, one per key; False: in any order, as they were put.
-        folder: of the file; None for the folder of temporary files.
+        ordered: whether to return records in key order, one per key; else all records, in any order.
+        folder: folder of the file; None for the folder of temporary files.
     """
 
     def __init__(self, budget: int = _BUDGET, ordered: bool = True, folder: str | None = None) -> None:
@@ -94,7 +94,7 @@ class GroupBins:
         """Add records of a group: a table of :data:`RECORDS`.
 
         Raises:
-            InvalidDataError: two different values for one key.
+            InvalidDataError: one key has two different values.
         """
         with self._lock:
             self._held.setdefault(name, []).append(table)
@@ -102,7 +102,7 @@ class GroupBins:
             self.nbytes += table.nbytes
             if self._bytes <= self._budget:
                 return
-        with self._storing:  # one thread sorts, others go on putting; at most two budgets are held
+        with self._storing:  # one thread sorts while others continue to put; memory holds at most two budgets
             with self._lock:
                 if self._bytes <= self._budget:
                     return  # another thread has stored them
@@ -120,10 +120,10 @@ class GroupBins:
         return sorted({*self._held, *self._runs})
 
     def take(self, name: Bin) -> Iterator[Entries]:
-        """All records of a group, once, in pieces of bounded size: string[n] and binary[n], null for a delete.
+        """All records of a group, in pieces of bounded size: string[n] and binary[n], null for a delete. Call it once.
 
         Raises:
-            InvalidDataError: two different values for one key.
+            InvalidDataError: one key has two different values.
         """
         with self._lock:
             held = self._held.pop(name, [])
@@ -224,7 +224,7 @@ def combined(partition: str, records: pa.Table) -> Entries:
     ``records`` are of :data:`RECORDS`, any order.
 
     Raises:
-        InvalidDataError: two different values for one key.
+        InvalidDataError: one key has two different values.
     """
     keys, values = _entries(records)
     order, repeats = _order(keys)
@@ -247,7 +247,7 @@ def count_up_to(keys: pa.Array, last: bytes) -> int:
 def _order(keys: pa.Array) -> tuple[npt.NDArray[np.int64], bool]:
     """Row numbers in the order of the keys' bytes, stable; and whether keys may repeat.
 
-    Most keys differ in the eight bytes after the prefix that all share: sorting those as numbers is several times
+    Most keys differ in the eight bytes after their common prefix: sorting these bytes as numbers is several times
     faster than comparing texts.
     """
     if len(keys) < 2:
@@ -269,7 +269,7 @@ def _order(keys: pa.Array) -> tuple[npt.NDArray[np.int64], bool]:
 def _one_of_each(
     partition: str, keys: pa.Array, values: pa.Array, same: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Numbers of the records to keep: the value of each key, or its first delete."""
+    """Numbers of the records to keep: for each key its value, or its first delete if it has no value."""
     run = np.cumsum(~same) - 1
     alive = values.is_valid().to_numpy(zero_copy_only=False)
     chosen = np.flatnonzero(~same)

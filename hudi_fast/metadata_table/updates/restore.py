@@ -38,7 +38,7 @@ def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[st
     ``instants`` are requested times of completed writes of the data table that are to be rolled back.
 
     Returns:
-        Names, sorted; all partitions if ``files`` is one of them. Empty without a metadata table.
+        Sorted names; all partitions if ``files`` is lost. Empty without a metadata table.
     """
     named = {*config.metadata_partitions, *config.metadata_partitions_inflight}
     undone = set(instants)
@@ -49,7 +49,7 @@ def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[st
         return tuple(sorted(named))
     inner, inner_config, timeline = opened
     known = {one.requested for one in timeline.writes()}
-    if not undone <= known:  # an action without delta commit is in base files of a later build
+    if not undone <= known:  # the base files of a later build hold an action without delta commit
         return tuple(sorted(named))
     if _compacts_logs(inner, inner_config, min(undone)) or timeline.pending_compactions:
         return tuple(sorted(named))
@@ -86,13 +86,13 @@ def list_restored_logs(
     removed: Mapping[str, Iterable[str]],
     clock: InstantClock,
 ) -> None:
-    """Before table version 8: record log files that the rollbacks of a restore kept or wrote, and remove deleted ones.
+    """Before table version 8: record log files that rollbacks of a restore kept or wrote, and remove deleted log files.
 
     The rollbacks do not stay on the timeline, so readers do not know their times; this delta commit has its own time.
 
     Args:
-        storage: of the data table.
-        config: of the data table.
+        storage: storage of the data table.
+        config: configuration of the data table.
         requested: a time of the data table newer than all others; 17 digits.
         added: partition path to names and sizes of existing log files.
         removed: partition path to names of deleted log files.
@@ -108,7 +108,7 @@ def _has_base_file_since(
 ) -> bool:
     """Whether a base file may contain one of the actions.
 
-    Before table version 8 the time of a base file starts with that of the newest action in it.
+    Before table version 8 the time of a base file starts with the time of the newest action in it.
     """
     since = min(timeline.completion_of(one) or "" for one in undone)
     for entry in storage.list_dir(partition):

@@ -7,8 +7,8 @@
     since version 8    rollback at the same instant: its log files are deleted
     both               its instants are deleted; the rollback is completed
 
-Runs before the failed instant leaves the data table's timeline: until then readers ignore the commit. Every step is
-idempotent, so any later process can finish the data table's rollback.
+The rollback runs before the failed instant leaves the data table's timeline: until then readers ignore the commit.
+Every step is idempotent, so any later process can finish the data table's rollback.
 
 Source: metadata reference 2.5 to 2.7; HoodieBackedTableMetadataWriter(TableVersionSix)#update, Hudi 1.2.0.
 """
@@ -67,12 +67,12 @@ def roll_back_metadata(
     """Roll back the metadata table's commit of a failed action, if there is one.
 
     Args:
-        storage: of the data table.
-        config: of the data table.
+        storage: storage of the data table.
+        config: configuration of the data table.
         failed: requested time of the action.
         rollback: requested time of the data table's rollback, which is inflight.
         clock: gives completion times.
-        added: table version 6: log files that are not deleted, by partition path, names to sizes.
+        added: table version 6: log files that are not deleted: by partition path, their names and sizes.
         removed: table version 6: deleted log files that actions other than the failed one had listed, by partition
             path.
     """
@@ -90,7 +90,7 @@ def roll_back_metadata(
 def roll_back_delta_commit(
     storage: Storage, config: TableConfig, timeline: Timeline, failed: str, rollback: str, clock: InstantClock
 ) -> None:
-    """Roll back a delta commit of the metadata table, or finish doing so.
+    """Roll back a delta commit of the metadata table, or finish its rollback.
 
     ``failed`` is the delta commit, ``rollback`` the requested time of the metadata table's own rollback.
     """
@@ -235,12 +235,12 @@ def list_log_files(
     metadata table with a file of size 0 (HoodieMetadataPayload).
 
     Args:
-        storage: of the metadata table.
-        config: of the metadata table, of table version 6.
-        timeline: of the metadata table.
-        requested: of the delta commit.
+        storage: storage of the metadata table.
+        config: configuration of the metadata table, which has table version 6.
+        timeline: timeline of the metadata table.
+        requested: requested time of the delta commit.
         added: partition path of the data table to names and sizes of log files that the rollback kept or wrote.
-        removed: partition path of the data table to names of log files that it deletes.
+        removed: partition path of the data table to names of log files that the rollback deletes.
         clock: gives the completion time.
     """
     group = _files_group(storage, config, timeline)
@@ -285,7 +285,7 @@ def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, I
 def _files_group(storage: Storage, config: TableConfig, timeline: Timeline) -> GroupTarget | None:
     """The single group of ``files`` in table version 6: log files are appended to its latest slice.
 
-    If a compaction is pending, that is the slice that it starts: it merges the files of its plan only.
+    With a pending compaction, that is the slice that the compaction starts: it merges only the files of its plan.
     """
     entries = storage.list_dir("files")
     logs = [log for log in map(parse_log_file, entries) if log is not None]

@@ -57,7 +57,7 @@ class GroupWriter(Router, Protocol):
 
 
 class GroupVisitor(Router, Protocol):
-    """Looks at the records of one file group after another, for results that are no files."""
+    """Computes a result from the records of each file group, one group after another, without writing files."""
 
     @property
     def groups(self) -> Sequence[Bin]:
@@ -82,9 +82,9 @@ def run_in_threads(
     """Read sources and write their records in threads of this process.
 
     Args:
-        sources: of the records.
-        writer: writes them.
-        threads: their number.
+        sources: sources of the records.
+        writer: writes the records.
+        threads: number of threads.
         is_local: whether files are on local disk, so that one thread is best for a few records.
     """
     with GroupBins() as bins:
@@ -93,7 +93,7 @@ def run_in_threads(
         heaviest_first(weights, lambda number: _collect(sources[number], writer, bins), readers)
         names = bins.names()
         writers = 1 if is_little(is_local, [bins.nbytes]) else threads
-        if not is_local:  # a log file is a request or two: its thread waits most of the time
+        if not is_local:  # a log file takes one or two requests, so its thread mostly waits
             writers = units_at_once([bins.nbytes / len(names)] * len(names), threads, MOST_FAR) if names else 1
         return in_threads(lambda one: writer.write(one[0], one[1], bins.take(one)), names, writers)
 

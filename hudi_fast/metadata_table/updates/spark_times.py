@@ -1,4 +1,4 @@
-"""Dates and times as text: what Spark reads from text, and prints as text.
+"""Read dates and times from text, and print them as text, as Spark does.
 
 ::
 
@@ -6,10 +6,9 @@
     text ─ read_pattern("dd.MM.yyyy HH:mm") ──────────────────────────────► microseconds of local time
     local time ─ print_pattern("yyyy-MM-dd") ─────────────────────────────► text
 
-A text is read once, however often it occurs. Text that Spark reads as null is null here. Text that may be read in more
-than one way raises :class:`Unknown`: times without a date (Spark takes the current day), years beyond 9999, names of
-time zones, and text that does not fit a pattern (Spark refuses it, or takes it as null, by
-``spark.sql.legacy.timeParserPolicy``).
+Each distinct text is read once. Text that Spark reads as null is null here. Text whose result cannot be known here
+raises :class:`Unknown`: times without a date (Spark takes the current day), years beyond 9999, names of time zones, and
+text that does not fit a pattern (``spark.sql.legacy.timeParserPolicy`` decides whether Spark refuses it or reads null).
 
 Sources: ``SparkDateTimeUtils`` and ``DateTimeFormatterHelper`` of Spark 3.5, and Spark's page on datetime patterns.
 """
@@ -41,18 +40,18 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 _READ = {"yyyy": r"(\d{4})", "MM": r"(\d{2})", "dd": r"(\d{2})", "HH": r"(\d{2})", "mm": r"(\d{2})", "ss": r"(\d{2})"}
 _NOTHING_TO_READ = re.compile(r"[^0-9]*")
 _PLACES = {"yyyy": 1970, "MM": 1, "dd": 1, "HH": 0, "mm": 0, "ss": 0}
-"""What a pattern may read, in the order of ``datetime``'s arguments, and the values of what it does not read."""
+"""Letters of the parts that a pattern may read, in the order of ``datetime``'s arguments, with their default values."""
 
 _MONTHS = ("January February March April May June July August September October November December").split()
 _DAYS = ("Monday Tuesday Wednesday Thursday Friday Saturday Sunday").split()
 
 
 class Unknown(Exception):
-    """Results cannot be computed here, for example for years beyond 9999: those of the file are unknown."""
+    """A result cannot be computed here, for example for years beyond 9999; the results of its file are then unknown."""
 
 
 def read_dates(texts: pa.Array) -> pa.Array:
-    """Text as dates, as ``CAST(... AS DATE)``: date32[n], null for text that is no date.
+    """Text as dates, like ``CAST(... AS DATE)``: date32[n], null for text that is no date.
 
     Raises:
         Unknown: see the module.
@@ -61,7 +60,7 @@ def read_dates(texts: pa.Array) -> pa.Array:
 
 
 def read_moments(texts: pa.Array, zone: tzinfo) -> pa.Array:
-    """Text as instants, as ``CAST(... AS TIMESTAMP)``: timestamp[us, UTC][n], null for text that is none.
+    """Text as instants, like ``CAST(... AS TIMESTAMP)``: timestamp[us, UTC][n], null for text that is no timestamp.
 
     Raises:
         Unknown: see the module.
@@ -74,7 +73,7 @@ def read_pattern(texts: pa.Array, pattern: str) -> pa.Array:
 
     Raises:
         Unknown: see the module.
-        ValueError: a pattern that is not supported.
+        ValueError: the pattern is not supported.
     """
     form, places = _reader(pattern)
 
@@ -99,7 +98,7 @@ def print_pattern(moments: pa.Array, pattern: str) -> pa.Array:
     """Local times, timestamp[us][n], as text of a pattern.
 
     Raises:
-        ValueError: a pattern that is not supported.
+        ValueError: the pattern is not supported.
     """
     parts = [literal if token is None else _PRINT[token[0]](moments, len(token)) for literal, token in _tokens(pattern)]
     if not any(isinstance(one, pa.Array) for one in parts):
@@ -172,7 +171,7 @@ def _offset(text: str) -> tzinfo | None:
 
 
 def _tokens(pattern: str) -> list[tuple[str, str | None]]:
-    """Literal text and None, or nothing and a run of one letter."""
+    """Tokens of a pattern: (literal text, None), or ("", a run of one letter)."""
     found: list[tuple[str, str | None]] = []
     at = 0
     while at < len(pattern):
