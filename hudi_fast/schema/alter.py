@@ -164,9 +164,9 @@ def altered(
         version: version of the result: the requested time of the commit.
 
     Raises:
-        ConfigError: a column does not exist or must not change; a name is taken; no changes.
-        SchemaMismatchError: a name that cannot be stored, or a type that stored values do not convert to.
-        UnsupportedFeatureError: a type that tables cannot hold.
+        ConfigError: a column does not exist or must not change; a name is taken; there are no changes.
+        SchemaMismatchError: a name cannot be stored, or stored values do not convert to a type.
+        UnsupportedFeatureError: tables cannot hold a type.
     """
     if not changes:
         raise ConfigError("There is nothing to alter: pass changes such as AddColumn or RenameColumn.")
@@ -329,7 +329,7 @@ def _retyped(field: Field, name: str, kind: pa.DataType) -> Field:
 
 
 def _at_siblings(record: RecordType, name: str, change: _Siblings) -> RecordType:
-    """Change the siblings of the field with that dotted name."""
+    """Change the field with the dotted name ``name`` and its siblings."""
     parent = name.rpartition(".")[0]
     if not parent:
         return RecordType(change(record.fields))
@@ -343,7 +343,7 @@ def _at_siblings(record: RecordType, name: str, change: _Siblings) -> RecordType
 
 
 def _at_field(record: RecordType, name: str, change: _Edit) -> RecordType:
-    """Change the field with that dotted name."""
+    """Change the field with the dotted name ``name``."""
     made = _in_type(record, name.split("."), name, change)
     assert isinstance(made, RecordType)
     return made

@@ -1,7 +1,7 @@
-"""What happens to rows whose column has another type than the table's column: one table of pairs.
+"""The outcome for rows whose column has another type than the table's column, from one table of pairs.
 
-:func:`outcome_of` looks a pair of scalar types up. Rows never change their meaning silently: what is not a widening
-that keeps each value needs an option, is told with a warning, or is refused with the cast to write.
+:func:`outcome_of` looks a pair of scalar types up. Rows never change their meaning silently: any change but a widening
+that keeps each value needs an option, causes a warning, or is refused with the cast to write.
 
 ==========  ========================================================  =================================================
 outcome     a write of rows                                           a value of SQL, of an update or of a merge
@@ -19,10 +19,10 @@ CAST        is refused                                                is cast
 NEVER       is refused                                                is refused
 ==========  ========================================================  =================================================
 
-On Spark, rows with timestamps of the other kind are cast in the session's zone before this table is asked.
+On Spark, rows with timestamps of the other kind are cast in the session's zone before this table is used.
 
-Source: ``HoodieSchemaCompatibilityChecker`` of Hudi 1.2.0, and Spark's ``Cast.canANSIStoreAssign``. What differs from
-Hudi is listed in docs/schema-evolution.md.
+Source: ``HoodieSchemaCompatibilityChecker`` of Hudi 1.2.0, and Spark's ``Cast.canANSIStoreAssign``.
+docs/schema-evolution.md lists the differences from Hudi.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ def kind_of(kind: pa.DataType) -> str | None:
 
 
 def outcome_of(table: pa.DataType, rows: pa.DataType) -> Outcome:
-    """What happens to rows of a type that differs from the column's.
+    """The outcome for rows whose type may differ from the column's.
 
     Args:
         table: type of the column, storable (``normalize.storable_type``).
-        rows: storable type of the rows. Nested types are never equal by parts here: ask for each part.
+        rows: storable type of the rows. Nested types are not compared part by part: call this for each part.
     """
     if table == rows:
         return Outcome.SAME
@@ -136,7 +136,7 @@ def outcome_of(table: pa.DataType, rows: pa.DataType) -> Outcome:
 
 
 def keeps_text(table: pa.DataType, rows: pa.DataType) -> bool:
-    """Whether a column that takes the rows' type keeps the text of each value, of which keys and paths are made."""
+    """Whether a column that takes the rows' type keeps the text of each value; keys and paths contain that text."""
     if pa.types.is_decimal(table) and pa.types.is_decimal(rows):
         return bool(table.scale == rows.scale)
     return (table, rows) in ((pa.int32(), pa.int64()), (pa.float32(), pa.float64()))
@@ -148,17 +148,17 @@ def _holds(wide: pa.DataType, narrow: pa.DataType) -> bool:
 
 
 def require_assignable(table: pa.DataType, value: pa.DataType, column: str, where: str, has_zone: bool = False) -> None:
-    """Refuse a value of SQL, of an update or of a merge whose cast to the column's type would give it another meaning.
+    """Refuse a value of SQL, of an update or of a merge whose meaning a cast to the column's type would change.
 
     Args:
         table: type of the column.
-        value: any Arrow type.
-        column: its name.
+        value: type of the value; any Arrow type.
+        column: name of the column.
         where: statement or clause, for the message.
         has_zone: whether the cast uses the time zone of a session.
 
     Raises:
-        SchemaMismatchError: with both types and the cast to write.
+        SchemaMismatchError: the cast would change the meaning; the message names both types and the cast to write.
     """
     for one, other, path in _unassignable(table, value, column, has_zone):
         raise SchemaMismatchError(
@@ -182,7 +182,7 @@ def _unassignable(
 
 
 def _leaves(table: pa.DataType, value: pa.DataType, path: str) -> Iterator[tuple[pa.DataType, pa.DataType, str]]:
-    """Pairs of scalar types at the same place, storable; a cast refuses other differences itself."""
+    """Pairs of storable scalar types at the same path. Other differences are left out: the cast refuses them."""
     if pa.types.is_struct(table) and pa.types.is_struct(value):
         given = {field.name: field.type for field in value}
         for field in table:
@@ -204,12 +204,12 @@ def _leaves(table: pa.DataType, value: pa.DataType, path: str) -> Iterator[tuple
 
 
 def cast_to_write(table: pa.DataType, rows: pa.DataType, column: str) -> str:
-    """What to write to store rows of a type in a column of another, as the end of a message.
+    """The cast to write to store rows of one type in a column of another type, as the end of a message.
 
     Args:
         table: type of the column.
-        rows: storable type of the rows, or any of the same kind.
-        column: its name.
+        rows: storable type of the rows, or any type of the same kind.
+        column: name of the column.
     """
     pair = kind_of(table), kind_of(rows)
     if pair in (("instant", "local"), ("instant", "date")):

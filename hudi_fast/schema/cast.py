@@ -8,14 +8,14 @@ Values follow Java, as Apache Hudi reads the same files with it:
 
 - a float becomes the double with the same shortest decimal text (1.1f -> 1.1d, not 1.10000002384...), as in
   HoodieAvroUtils.rewritePrimaryType and Hudi's Spark reader (1.2.0);
-- whole numbers become the nearest float or double as stored files are read; as rows are written only if the option
-  ``hudi_fast.allow.rounding`` says so, else a number that would be rounded is refused;
-- the text of a float or double is that of Java's ``toString`` (JDK 19 and later: always the shortest digits).
+- when files are read, whole numbers become the nearest float or double; when rows are written, only with the option
+  ``hudi_fast.allow.rounding``, else a number that would be rounded is refused;
+- the text of a float or double is the same as of Java's ``toString`` (JDK 19 and later: always the shortest digits).
 
 After an ALTER, a stored type may differ from the current one in a way that no write could widen. :func:`read_cast` has
 these conversions; as in Spark's casts, values that do not fit become null.
 
-Files have timestamps with a wrong label (``mislabelled``). :func:`file_cast` and :func:`stored_cast` know them.
+Timestamps in files may have a wrong label (``mislabelled``). :func:`file_cast` and :func:`stored_cast` handle it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def read_cast(stored: pa.DataType, current: pa.DataType) -> Convert | None:
 
 
 def file_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
-    """:func:`leaf_cast` of values in a file that stores numbers under a label, which may be wrong.
+    """:func:`leaf_cast` for values of a file that stores timestamps as labelled numbers; the label may be wrong.
 
     Raises:
         SchemaMismatchError, UnsupportedFeatureError: ``source`` has no storable form.
@@ -140,7 +140,7 @@ def _java_scientific(text: str, kind: pa.DataType) -> str:
         return special
     number = Decimal(text)
     if len(number.normalize().as_tuple().digits) == 1:
-        # Java uses the nearest number of two digits, not a shorter one and a zero: 4.9E-324, where Arrow has 5e-324
+        # Java uses the nearest number of two digits instead of one digit and a zero: 4.9E-324, where Arrow has 5e-324
         exact = float(np.float32(text)) if kind == pa.float32() else float(text)
         number = Decimal(f"{exact:.1e}")
     sign, digits, _ = number.normalize().as_tuple()

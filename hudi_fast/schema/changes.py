@@ -1,4 +1,4 @@
-"""The differences between a table's columns before and after a write, and which of them its users should know."""
+"""The differences between a table's columns before and after a write, with warnings for the table's users."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class SchemaChange:
 
     Attributes:
         change: ``added``, ``dropped``, ``retyped`` or ``nullable``, as in ``HudiTable.schema_changes``.
-        column: its dotted name.
-        before: its type before; of ``nullable``, whether it was; None if the column is new.
-        after: its type after; of ``nullable``, whether it is; None if the column is gone.
-        warning: what the change means for readers and for later writes; empty if nothing is lost.
+        column: dotted name of the column.
+        before: type before the write; for ``nullable``, whether the column was nullable; None if the column is new.
+        after: type after the write; for ``nullable``, whether the column is nullable; None if the column is gone.
+        warning: consequences for readers and for later writes; empty if nothing is lost.
     """
 
     change: str
@@ -36,8 +36,8 @@ def schema_changes(before: pa.Schema, after: pa.Schema, refuses_missing: bool) -
 
     Args:
         before: columns of the table before the write.
-        after: its columns after the write; columns of the same name have the types of ``deduce_writer_schema``.
-        refuses_missing: whether later writes of the same options must have all columns.
+        after: columns of the table after the write; shared columns have the types that ``deduce_writer_schema`` gives.
+        refuses_missing: whether later writes with the same options must have all columns.
     """
     return tuple(_of_fields(list(before), list(after), "", refuses_missing))
 

@@ -1,6 +1,6 @@
 """Column ids after a write to a table with a schema history.
 
-New columns get new ids, and all others keep theirs. A write that replaces the columns gives new ids to all.
+New columns get new ids, and all other columns keep theirs. A write that replaces the columns gives new ids to all.
 
 ::
 
@@ -27,12 +27,12 @@ __all__ = ["evolved_ids", "replaced_ids"]
 def evolved_ids(before: InternalSchema, columns: pa.Schema, version: int) -> InternalSchema:
     """The internal schema of a table after a write with these columns.
 
-    ``columns`` are the data columns of the table after the write. Columns of ``before``, the newest schema, that are
-    missing are kept, after the others: files of some tables do not store their partition columns. The result, if it
-    differs from ``before``, has ``version``, the requested time of the write.
+    ``columns`` are the data columns of the table after the write. ``before`` is the newest schema; its columns that are
+    missing in ``columns`` are kept at the end: files of some tables do not store their partition columns. If the result
+    differs from ``before``, it has ``version``, the requested time of the write.
 
     Raises:
-        UnsupportedFeatureError: a new column of a type that internal schemas do not have.
+        UnsupportedFeatureError: a new column has a type that internal schemas do not have.
     """
     ids = itertools.count(before.max_column_id + 1)
     meta = tuple(field for field in before.record.fields if is_meta_field(field.name))
@@ -52,7 +52,7 @@ def replaced_ids(before: InternalSchema, columns: pa.Schema, version: int) -> In
         version: requested time of the write.
 
     Raises:
-        UnsupportedFeatureError: a new column of a type that internal schemas do not have.
+        UnsupportedFeatureError: a column has a type that internal schemas do not have.
     """
     ids = itertools.count(before.max_column_id + 1)
     meta = tuple(field for field in before.record.fields if is_meta_field(field.name))

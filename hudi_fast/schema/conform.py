@@ -12,7 +12,8 @@ between threads. :func:`plan_file` does the same for rows of a file whose timest
                    ├─► plan_conform ─► ConformPlan ── apply(batch) ─► batch of the target schema
     target schema ─┘                       └ per column: position, conversion, whether nulls are rejected
 
-Conversions: those of ``promotion`` and ``normalize``, and between units of timestamps and times if every value fits.
+Conversions are the ones of ``promotion`` and ``normalize``, and between units of timestamps and times if every value
+fits.
 Source: write-path rules of Hudi 1.2.0 (HoodieAvroUtils.rewriteRecordWithNewSchema).
 """
 
@@ -72,12 +73,12 @@ class ConformPlan:
         """Convert rows to the target schema; a table keeps its chunks.
 
         Args:
-            rows: of the source schema.
+            rows: rows of the source schema.
             first_row: number of the first row, for messages.
 
         Raises:
-            InvalidDataError: a null where the target allows none, or a value that does not fit; the message names the
-                column and, for nulls, the first row, counted from 0.
+            InvalidDataError: the target does not allow a null, or a value does not fit; the message names the column
+                and, for nulls, the first row, counted from 0.
             SchemaMismatchError: ``rows`` does not have the plan's source schema.
         """
         if rows.schema is not self.source and not rows.schema.equals(self.source):
@@ -111,11 +112,11 @@ def plan_conform(source: pa.Schema, target: pa.Schema, rounds: bool = True) -> C
     Args:
         source: schema of the batches; any Arrow types.
         target: storable types (``normalize``); its metadata is dropped.
-        rounds: whether an integer may become the nearest float or double, as stored ones do when they are read.
+        rounds: whether an integer may become the nearest float or double, as stored integers do when they are read.
 
     Raises:
-        SchemaMismatchError: types that do not convert, absent columns that do not allow nulls, duplicate names in the
-            source; the message lists all of them.
+        SchemaMismatchError: types do not convert, absent columns do not allow nulls, or the source has duplicate names;
+            the message lists all of them.
     """
     return _plan(source, target, partial(leaf_cast, rounds=rounds))
 
@@ -133,9 +134,9 @@ def assigned_values(values: pa.ChunkedArray, kind: pa.DataType, column: str, whe
     """Values of SQL, of an update or of a merge in the type of a column, as Spark's ``CAST`` makes them.
 
     Args:
-        values: n values, of a type that :func:`hudi_fast.schema.assignment.require_assignable` lets pass.
+        values: n values, of a type that :func:`hudi_fast.schema.assignment.require_assignable` accepts.
         kind: type of the column.
-        column: its name.
+        column: name of the column.
         where: statement or clause, for the message.
 
     Raises:
@@ -202,7 +203,7 @@ def _plan_field(source: pa.Field, target: pa.Field, position: int, path: str, pl
 
 
 def _plan_type(source: pa.DataType, target: pa.DataType, path: str, planning: _Planning) -> Convert | None:
-    """The conversion; None if none is needed, or if none exists (then ``planning`` gets a message)."""
+    """The conversion; None if no conversion is needed, or if none exists (``planning`` then gets a message)."""
     if source == target:
         return partial(clear_hidden_nulls, path=path) if has_required_part(target) else None
     kind = bare_type(target)
@@ -225,7 +226,7 @@ def _plan_type(source: pa.DataType, target: pa.DataType, path: str, planning: _P
 
 
 def _plan_vector(source: pa.DataType, target: pa.DataType, path: str, planning: _Planning) -> Convert | None:
-    """Vectors as files store them, or lists of as many numbers."""
+    """The conversion of vectors as files store them, or of lists of as many numbers; see :func:`_plan_type`."""
     if source == pa.binary(vector_width(target)):
         return partial(unpacked, target=target)
     numbers = _is_any_list(source) and (

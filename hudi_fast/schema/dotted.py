@@ -15,7 +15,7 @@ def find_dotted(schema: pa.Schema, name: str) -> tuple[str, pa.DataType] | None:
     """The top-level column that contains a dotted name, and the type of its values; None if there is no such column.
 
     Args:
-        schema: of the rows.
+        schema: schema of the rows.
         name: dotted within structs.
     """
     if name in schema.names:
@@ -32,7 +32,7 @@ def find_dotted(schema: pa.Schema, name: str) -> tuple[str, pa.DataType] | None:
 
 
 def dotted_values(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    """The n values of a column of :func:`find_dotted`.
+    """The n values of a column that :func:`find_dotted` finds.
 
     Args:
         rows: n rows.

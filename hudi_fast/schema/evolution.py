@@ -1,19 +1,19 @@
 """The schema of a table after a write: the table's and the incoming schema merged, or an error.
 
-One recursive merge of two schemas collects all problems, then raises them together. For each column, and for the fields
-of structs likewise:
+One recursive merge of two schemas collects all problems, then raises them together. A column, or a struct's field, is
 
-1. in both: the type that :mod:`hudi_fast.schema.assignment` gives for the pair, or a problem. Nullable if either is.
-   Fields of record key, partition path and ordering never change their meaning: see :class:`EvolutionRules`.
-2. only in the table: rejected, kept as nullable, or dropped, as the rules define (:func:`_missing_policy`).
-3. only incoming: added after the table's columns; must be nullable, because stored rows have no value for it.
+1. in both: it has the type that :mod:`hudi_fast.schema.assignment` gives for the pair, or is a problem. It is nullable
+   if either column is. Record key, partition path and ordering fields never change their meaning: see
+   :class:`EvolutionRules`.
+2. only in the table: it is rejected, kept as nullable, or dropped, as the rules define (:func:`_missing_policy`).
+3. only incoming: it is added after the table's columns, and must be nullable: stored rows have no value for it.
 
 Shared columns keep the table's order. Names are matched exactly, but a name that differs from the table's only in case
 is rejected: Spark SQL and Hive cannot distinguish the two columns.
 
-Source: HoodieSchemaUtils.deduceWriterSchema, HoodieSchemaCompatibilityChecker of Hudi 1.2.0. Stricter in one point: if
-columns may be dropped, Hudi checks nothing at all; here types must be compatible even then, because old files could not
-be read otherwise. And reconciling never drops a column, as Hudi documents that option.
+Source: HoodieSchemaUtils.deduceWriterSchema, HoodieSchemaCompatibilityChecker of Hudi 1.2.0. If columns may be dropped,
+Hudi checks nothing at all; here types must be compatible even then, because old files could not be read otherwise.
+Reconciling never drops a column, as Hudi documents that option.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALLOW_ROUNDING = "hudi_fast.allow.rounding"
 """Option that lets a column of large integers become double, which rounds them."""
 
 ORDERING = "ordering"
-"""Role of the columns that decide between rows of one record key, in messages."""
+"""Role, in messages, of the columns that decide between rows with one record key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ class EvolutionRules:
     """How far an incoming schema may differ from the table's.
 
     Attributes:
-        reconcile: ``hoodie.datasource.write.reconcile.schema``: missing columns are kept as nullable ones.
+        reconcile: ``hoodie.datasource.write.reconcile.schema``: missing columns are kept and become nullable.
         validate: ``hoodie.avro.schema.validate``: disables ``set_null_for_missing``.
         allow_column_drop: ``hoodie.datasource.write.schema.allow.auto.evolution.column.drop``: missing columns leave
             the schema. Overrides ``set_null_for_missing``.
-        set_null_for_missing: ``hoodie.write.set.null.for.missing.columns``: missing columns are kept as nullable ones,
-            with nulls in the incoming rows.
+        set_null_for_missing: ``hoodie.write.set.null.for.missing.columns``: missing columns are kept, become nullable,
+            and are null in the incoming rows.
         partition_fields: names of the table's partition fields.
         drop_partition_columns: ``hoodie.datasource.write.drop.partition.columns``: data files hold no partition
             columns, so the incoming schema may lack them; the result then lacks them too.
         has_history: the table has a schema history: only an ALTER drops columns; columns that may be missing are kept
-            as nullable ones.
+            and become nullable.
         allow_rounding: ``hudi_fast.allow.rounding``: integers may become floating-point numbers that round some of
             them.
         roles: ``record key``, ``partition path`` or ``ordering`` by the dotted name of a field. Such a field may only
@@ -77,7 +77,7 @@ class EvolutionRules:
 
 
 class _MissingPolicy(Enum):
-    """Handling of a table's column that the incoming schema lacks."""
+    """Treatment of a table's column that the incoming schema lacks."""
 
     REFUSE = "refuse"
     KEEP = "keep"
@@ -97,9 +97,9 @@ def deduce_writer_schema(table: pa.Schema | None, incoming: pa.Schema, rules: Ev
         older files to it.
 
     Raises:
-        SchemaMismatchError: lists all columns that are missing, have an incompatible type, are new but not nullable,
-            or differ from a column of the table only in case.
-        UnsupportedFeatureError: incoming types that Hudi cannot hold (``normalize.normalize_input_schema``).
+        SchemaMismatchError: columns are missing, have an incompatible type, are new but not nullable, or differ from a
+            column of the table only in case; the message lists all of them.
+        UnsupportedFeatureError: Hudi cannot hold an incoming type (``normalize.normalize_input_schema``).
     """
     given = normalize_input_schema(incoming, table)
     if table is None:
@@ -123,8 +123,8 @@ def require_fit(table: pa.Schema, incoming: pa.Schema, rules: EvolutionRules) ->
         rules: allowed differences.
 
     Raises:
-        SchemaMismatchError: lists all columns of another type.
-        UnsupportedFeatureError: incoming types that Hudi cannot hold.
+        SchemaMismatchError: columns have another type; the message lists all of them.
+        UnsupportedFeatureError: Hudi cannot hold an incoming type.
     """
     own = [each for each in without_meta(table) if each.name in incoming.names]
     given = normalize_input_schema(pa.schema([each for each in incoming if each.name in table.names]), table)
@@ -218,7 +218,7 @@ def _merge_part(merge: _Merge, table: pa.Field, incoming: pa.Field, path: str) -
 
 
 def _refuse_clashes(merge: _Merge, table: list[pa.Field], new: list[pa.Field], path: str) -> set[str]:
-    """Lower-case forms of new names that the table has in another case; each is a problem."""
+    """Lower-case forms of new names that the table has in another case; each one becomes a problem."""
     known = {each.name.lower(): each.name for each in table}
     clashing = {each.name.lower() for each in new} & known.keys()
     for name in (each.name for each in new if each.name.lower() in clashing):

@@ -6,10 +6,10 @@
           └───────── renames_at(instant) ──► Renames ─┬─ renamed_plan: stored schema ─► ConformPlan to current names
                                                       └─ renamed_avro: a log block's schema, with current names
 
-Columns are matched by id: a renamed column has its new name; a dropped one is absent, even if a current column has the
-same name. Stored columns that were not in the schema of their time keep their names. Types are converted to current
-ones only if the schema changed them in a way that writes cannot (``cast.read_cast``); readers convert the rest, as for
-tables without history.
+Columns are matched by id: a renamed column has its new name; a dropped column is absent, even if a current column has
+the same name. Stored columns that were not in the schema of their time keep their names. Types are converted to current
+types only if the schema changed them in a way that writes cannot (``cast.read_cast``); readers convert all others, as
+for tables without history.
 
 A file has the newest schema that is not newer than its own instant, as in ``InternalSchemaCache`` and
 ``InternalSchemaMerger`` of Hudi 1.2.0. The current schema is the newest that is not newer than ``as_of``.
@@ -65,8 +65,8 @@ class Rename:
     """The change of a stored field.
 
     Attributes:
-        stored: its name in the file.
-        current: its current name; None if it was dropped.
+        stored: name of the field in the file.
+        current: current name of the field; None if it was dropped.
         inside: changes inside the field; None without changes.
     """
 
@@ -91,7 +91,7 @@ class Renames:
 
 
 def schema_at(history: SchemaHistory, instant: str | None) -> InternalSchema | None:
-    """The schema at an instant; None: at the end of the history. Returns None before the history begins."""
+    """The schema at ``instant``, or at the end of the history for None. Returns None before the history begins."""
     if instant is None:
         return history.versions[-1]
     known = [one for one in history.versions if one.version <= int(instant)]
@@ -159,11 +159,11 @@ def _name(old: Field, new: Field | None) -> Rename | None:
 
 
 def renamed_plan(stored: pa.Schema, names: Renames) -> ConformPlan:
-    """The conversion of a file's columns to the current ones.
+    """The conversion of a file's columns to the current columns.
 
     Args:
         stored: columns of the file.
-        names: their changes.
+        names: changes of these columns.
 
     Returns:
         A plan whose target has current names, in stored order, without dropped columns.

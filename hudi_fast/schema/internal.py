@@ -1,8 +1,8 @@
 """Internal schemas: a table's columns with permanent ids, as Hudi stores them.
 
-Ids identify columns across renames and drops: two columns of one name are the same only if their ids are. Ids are never
-reused (``max_column_id``). A new schema's ids are assigned level by level: all fields of a record first, then the
-fields inside each of them.
+Ids identify columns across renames and drops: two columns of one name are the same only if they have the same id. Ids
+are never reused (``max_column_id``). The ids of a new schema are assigned level by level: all fields of a record first,
+then the fields inside each field.
 
 ::
 
@@ -11,8 +11,8 @@ fields inside each of them.
 
 Types of leaves keep Hudi's text (:mod:`hudi_fast.schema.internal_types`), so that unknown types survive.
 
-Source: ``InternalSchema``, ``SerDeHelper``, ``InternalSchemaConverter`` (Hudi 0.15.0 and 1.2.0); the spelling of keys
-from tables of both.
+Source: ``InternalSchema``, ``SerDeHelper``, ``InternalSchemaConverter`` (Hudi 0.15.0 and 1.2.0). The spelling of keys
+comes from tables of both releases.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Field:
     Attributes:
         id: unique in the table.
         name: ``element``, ``key`` or ``value`` inside lists and maps.
-        optional: whether it is nullable.
-        type: type of its values.
+        optional: whether the field is nullable.
+        type: type of the field's values.
         doc: comment, or None.
     """
 
@@ -92,8 +92,8 @@ class InternalSchema:
     """The columns of a table, meta columns first, between two commits that change them.
 
     Attributes:
-        version: requested time of the commit that created it, as a number; 0 before the history begins.
-        max_column_id: highest id ever assigned.
+        version: requested time of the commit that created the schema, as a number; 0 before the history begins.
+        max_column_id: highest id that was ever assigned.
         record: the columns.
     """
 
@@ -120,7 +120,7 @@ def child_fields(kind: InternalType) -> tuple[Field, ...]:
 
 
 def with_path(kind: InternalType, path: str = "") -> Iterator[tuple[str, Field]]:
-    """All fields inside a type with their dotted names, outer ones first."""
+    """All fields inside a type with their dotted names, outer fields first."""
     for field in child_fields(kind):
         where = f"{path}.{field.name}" if path else field.name
         yield where, field

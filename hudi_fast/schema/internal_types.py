@@ -5,8 +5,8 @@
     Arrow schema ── internal_schema ─► InternalSchema   (ids level by level, as in Hudi)
     InternalSchema, previous Arrow schema ── arrow_schema ─► Arrow schema
 
-An internal schema has less detail than an Arrow schema (or Avro: in older releases, whether a timestamp has a zone), so
-unchanged types are taken from the previous Arrow schema, by their ids.
+An internal schema has less detail than an Arrow or Avro schema: in older releases it does not tell whether a timestamp
+has a zone. So unchanged types are taken from the previous Arrow schema, by their ids.
 
 Source: ``InternalSchemaConverter`` and ``Types`` (Hudi 1.2.0).
 """
@@ -50,7 +50,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-millis": pa.timestamp("ms"),
 }
-"""Scalar types by their text; in addition decimals and fixeds: ``decimal(8, 2)``, ``decimal_fixed(8, 2)[4]``,
+"""Scalar types by their text. Decimals and fixeds are not listed: ``decimal(8, 2)``, ``decimal_fixed(8, 2)[4]``,
 ``decimal_bytes(8, 2)``, ``fixed[16]``."""
 
 _NAMES: Mapping[pa.DataType, str] = {kind: name for name, kind in TYPES.items() if name != "uuid"}
@@ -75,7 +75,7 @@ def plain_arrow_type(text: str) -> pa.DataType:
 
 
 def same_type(one: str, other: str) -> bool:
-    """Whether two scalar internal types have the same values, however they are written."""
+    """Whether two scalar internal types have the same values, even if their texts differ."""
     if one == other:
         return True
     decimals = [_DECIMAL.fullmatch(text) for text in (one, other)]
@@ -120,11 +120,11 @@ def arrow_schema(schema: InternalSchema, before: InternalSchema, known: pa.Schem
 
     Args:
         schema: the internal schema.
-        before: another version of it, with known Arrow types.
+        before: another version of the schema, with known Arrow types.
         known: the data columns of ``before``.
 
     Raises:
-        UnsupportedFeatureError: a type that is not in ``before`` is unknown.
+        UnsupportedFeatureError: a type is unknown, and ``before`` does not have it.
     """
     types = dict(_types_by_id(before.record, pa.struct(list(known))))
     fields = _arrow_fields(schema.record.fields, {field.id: field for field in _all(before.record)}, types)
@@ -156,7 +156,7 @@ def _all(kind: InternalType) -> Iterator[Field]:
 
 
 def _types_by_id(kind: InternalType, arrow: pa.DataType) -> Iterator[tuple[int, pa.DataType]]:
-    """Ids and Arrow types of all fields that both have."""
+    """Ids and Arrow types of all fields that are in both types."""
     match kind:
         case RecordType(fields) if pa.types.is_struct(arrow):
             pairs = [(one, arrow.field(one.name).type) for one in fields if arrow.get_field_index(one.name) >= 0]

@@ -1,11 +1,11 @@
-"""Names of columns and of their fields, resolved as Spark resolves them: in upper or lower case, and never by a guess.
+"""Resolve names of columns and of their fields as Spark does: in upper or lower case, and never by a guess.
 
 ::
 
     a name as written ─► resolve_name ─► the column of that name; an error if two columns differ only in case
     nested columns ────► renamed_fields ─► the same values under the names of another type
 
-Exact names (``spark.sql.caseSensitive=true``) are those that are spelt alike.
+Exact names (``spark.sql.caseSensitive=true``) must have the same spelling and case.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["renamed_fields", "resolve_name"]
 
 
 def resolve_name(name: str, names: Iterable[str], where: str, exact: bool = False) -> str | None:
-    """The one of ``names`` that a name means; None if there is none.
+    """The name among ``names`` that ``name`` means; None if there is no such name.
 
     Args:
-        name: as written.
-        names: of the columns, or of the fields of a struct.
-        where: what the names are, for messages.
-        exact: whether upper and lower case differ.
+        name: the name as written.
+        names: names of the columns, or of the fields of a struct.
+        where: description of the names, for messages.
+        exact: whether names are case-sensitive.
 
     Raises:
         ConfigError: several names differ only in case.
@@ -41,11 +41,11 @@ def resolve_name(name: str, names: Iterable[str], where: str, exact: bool = Fals
 
 
 def renamed_fields(column: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.ChunkedArray:
-    """A column whose fields of structs have the names of another type; the values are not copied.
+    """The column with its struct fields named as in another type; the values are not copied.
 
     Args:
-        column: of any type.
-        kind: the type whose names it takes, at all levels.
+        column: a column of any type.
+        kind: the type that has the names, at all levels.
         where: the column, for messages.
 
     Raises:

@@ -1,12 +1,12 @@
-"""Conversion of columns, lists, maps and structs to target types: the execution of a conform plan.
+"""Convert columns, lists, maps and structs to target types: the execution of a conform plan.
 
 A :class:`Column` describes the source of a target field and its conversion; nested types hold the Columns of their
 parts. A list, map or struct is split, its parts are converted, and it is rebuilt around the same validity and offset
-buffers: unchanged parts are not copied. Only visible parts are converted: elements outside a slice or below a null
+buffers, so unchanged parts are not copied. Only visible parts are converted: elements outside a slice or below a null
 cannot fail.
 
-A value that does not fit raises :class:`BadValueError` with its row in the current array; each level up converts that
-to its own row, so the message names the row of the batch.
+A value that does not fit raises :class:`BadValueError` with its row in the current array. Each outer level converts
+this to its own row, so the message names the row of the batch.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Column:
     """One target field and its source.
 
     Attributes:
-        path: dotted, for messages.
+        path: dotted path of the field, for messages.
         kind: the target type.
         required: whether a null is an error.
-        position: position of the source field among its siblings; -1 without source: filled with nulls.
-        convert: None if the source has the target's type.
+        position: position of the source field among its siblings; -1 without source: the field is filled with nulls.
+        convert: the conversion; None if the source has the target's type.
     """
 
     path: str
@@ -123,7 +123,7 @@ def convert_list(values: pa.Array, element: Column, target: pa.DataType) -> pa.A
 
 
 def convert_vectors(values: pa.Array, path: str, target: pa.DataType) -> pa.Array:
-    """Lists of numbers, of any kind, as vectors; n in, n out."""
+    """Vectors from lists of numbers, of any list layout; n lists in, n vectors out."""
     present = values.is_valid().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(values), target.list_size).to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(lengths != target.list_size)

@@ -1,9 +1,9 @@
 """The storable form of any Arrow schema.
 
-One recursive walk over types. Hudi's schema is an Avro schema, so many Arrow types that differ only in layout or width
-share one storable type (``formats.avro.schema`` has the list). Types with a storable type for every value (or for all
-but those that a later value check rejects) are mapped; all others are rejected by name in one message.
-``schema.conform`` converts the data accordingly.
+Hudi's schema is an Avro schema, so many Arrow types that differ only in layout or width share one storable type
+(``formats.avro.schema`` has the list). A type is mapped if its storable type holds every value, or every value that a
+later check accepts. All other types are rejected by name in one message. ``schema.conform`` converts the data
+accordingly.
 
 =====================================================  ====================================
 input                                                  stored
@@ -69,7 +69,7 @@ def normalize_input_schema(schema: pa.Schema, table: pa.Schema | None = None) ->
         SchemaMismatchError: names that differ only in case, names that Avro cannot store, uint64, a column of type null
             that the table does not have, a struct without fields; the message lists all of them.
         UnsupportedFeatureError: durations, intervals, unions, extension types, maps with keys that are not strings,
-            decimals over 38 digits; the message lists all of them. Types beyond the limits of a table's types.
+            decimals over 38 digits; the message lists all of them. Also for types beyond the limits of a table's types.
     """
     columns = [each for each in schema if not is_meta_field(each.name)]
     check_type_limits(columns)
@@ -227,7 +227,7 @@ def _storable_key(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _normal_decimal(kind: pa.DataType, path: str, problems: list[HudiError]) -> pa.DataType:
-    # Avro requires 0 <= scale <= precision; Arrow does not, and a few more digits keep every value
+    # Avro, unlike Arrow, requires 0 <= scale <= precision; a few more digits keep every value
     scale = max(kind.scale, 0)
     precision = max(kind.precision - min(kind.scale, 0), scale)
     if precision > 38:

@@ -1,13 +1,13 @@
-"""How stored values of one type are read as another, over storable types.
+"""Promotions: which stored values of one storable type can be read as another.
 
 Whether a write may change a column this way is another question: :mod:`hudi_fast.schema.assignment` answers it.
 
-:func:`can_promote` uses a table for scalar types and recursion for nested ones. Data written with the *from* type can
-then be read as the *to* type without loss, except float digits. A struct may gain nullable fields and lose none; a
-nullable element never becomes a required one.
+:func:`can_promote` uses a table for scalar types and recursion for nested types. Data written with the *from* type can
+then be read as the *to* type without loss, except of float digits. A struct may gain nullable fields and lose none; a
+nullable element never becomes required.
 
-Timestamps and times are separate: a change between units and zones is possible value by value
-(:func:`is_value_checked`). It is not a promotion, because a single row may not fit.
+Timestamps and times are separate: whether they can change their unit or zone depends on each value
+(:func:`is_value_checked`). This is not a promotion, because a single row may not fit.
 
 Source: HoodieSchemaCompatibilityChecker and the Avro rewriting of Hudi 1.2.0; enums and uuids are strings here.
 """
@@ -61,7 +61,7 @@ def can_alter(from_type: pa.DataType, to_type: pa.DataType) -> bool:
     """Whether an ALTER may change a scalar type this way; allows more than writes do.
 
     In addition to :func:`can_promote`: int, long, float and double -> decimal; date and decimal -> string; string ->
-    date, decimal. Values that do not fit become null (``cast.read_cast``). Not long -> timestamp.
+    date, decimal. Values that do not fit become null (``cast.read_cast``). It does not allow long -> timestamp.
 
     Source: ``SchemaChangeUtils.isTypeUpdateAllow`` (Hudi 1.2.0).
     """
@@ -77,7 +77,7 @@ def can_alter(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def is_value_checked(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Whether values convert if each of them fits: between timestamps, and between times of day.
+    """Whether values convert if each value fits: between timestamps, and between times of day.
 
     A timestamp without zone is read as UTC when it gets a zone, and keeps its UTC reading when it loses one: only the
     unit changes the stored number.
@@ -87,7 +87,7 @@ def is_value_checked(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def is_projection(incoming: pa.Schema, table: pa.Schema) -> bool:
-    """Whether rows of ``incoming`` fit into ``table`` unchanged: no new columns, all shared ones promotable.
+    """Whether rows of ``incoming`` fit into ``table`` unchanged: no column is new, and all shared columns can promote.
 
     Columns that ``incoming`` lacks must be nullable in ``table``.
     """

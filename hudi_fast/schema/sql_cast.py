@@ -1,14 +1,14 @@
-"""Casts of scalar values that SQL, an update or a merge assigns to a column: those of Spark, where nothing is lost.
+"""Casts of scalar values that SQL, an update or a merge assigns to a column: Spark's casts, where nothing is lost.
 
-:func:`sql_cast` is the leaf of :func:`hudi_fast.schema.conform.assigned_values`. It makes the values of Spark's
+:func:`sql_cast` is the leaf of :func:`hudi_fast.schema.conform.assigned_values`. Its results are those of Spark's
 ``CAST``:
 
 - numbers become the text of Java (``1.0E10``), decimals text without an exponent, times text without trailing zeros;
 - a number becomes the nearest decimal, rounded half up from its shortest digits (2.675 -> 2.68);
 - a decimal becomes the nearest double.
 
-What Spark would cut off or guess is refused: the fraction of a number for a column of integers, digits of an integer
-that a double does not hold, a text that is no number in digits.
+Values that Spark would truncate or guess are refused: the fraction of a number for a column of integers, an integer
+whose digits a double does not hold, a text other than a number in digits.
 
 Source: ``Cast`` and ``Decimal`` of Spark 4, in the mode ANSI.
 """
@@ -27,10 +27,10 @@ from hudi_fast.schema.normalize import storable_type
 __all__ = ["double_as_decimal", "sql_cast", "time_text"]
 
 _MOST_DIGITS = 76
-"""Of the widest decimal of Arrow."""
+"""Digits of Arrow's widest decimal."""
 
 _DIGITS_OF_DOUBLE = 19
-"""More digits than the shortest text of a double has behind its first one."""
+"""Upper bound for the digits after the first one in the shortest text of a double."""
 
 
 def sql_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
@@ -58,9 +58,9 @@ def double_as_decimal(value: Any, kind: pa.DataType) -> Any:
 
     Args:
         value: an array or an expression of float64.
-        kind: the type of the decimals. A number with too many digits, NaN and infinity are refused.
+        kind: type of the decimals. A number with too many digits, NaN and infinity are refused.
     """
-    least = 10.0 ** -(kind.scale + 2)  # a smaller number has more digits than a decimal
+    least = 10.0 ** -(kind.scale + 2)  # smaller numbers round to zero, and may have more digits than a decimal
     some = pc.if_else(pc.less(pc.abs(value), pa.scalar(least)), pa.scalar(0.0), value)
     wide = some.cast(pa.string()).cast(pa.decimal256(_MOST_DIGITS, kind.scale + _DIGITS_OF_DOUBLE))
     return pc.round(wide, kind.scale, round_mode="half_towards_infinity").cast(kind)
@@ -73,7 +73,7 @@ def time_text(values: Any) -> Any:
 
 
 def _step(source: pa.DataType, target: pa.DataType) -> Convert | None:
-    """A cast in which Arrow and Spark, or the rows of a write and SQL, differ; None for others."""
+    """The cast if Arrow differs from Spark, or a write of rows from SQL; None for all other casts."""
     if source == target or pa.binary() in (source, target):
         return None
     if pa.types.is_decimal(target):
@@ -105,7 +105,7 @@ def _of_float(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _rounded(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Whole numbers and decimals as decimals of other digits."""
+    """Whole numbers and decimals as decimals with other digits."""
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
     wide = values.cast(pa.decimal256(_MOST_DIGITS, max(scale, target.scale)))
     if scale > target.scale:
@@ -114,7 +114,7 @@ def _rounded(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _plain_digits(values: pa.Array) -> pa.Array:
-    """The text of decimals without an exponent, which Arrow writes for small ones."""
+    """The text of decimals without an exponent, which Arrow writes for small decimals."""
     text = values.cast(pa.string())
     if not pc.any(pc.match_substring(text, "E"), min_count=0).as_py():
         return text

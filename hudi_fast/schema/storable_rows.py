@@ -1,7 +1,7 @@
-"""Rows that are computed with before they are written: each column in the type that a table would store it in.
+"""Convert rows to the types that a table would store, so that a merge or SQL can compute with them before the write.
 
-A merge and SQL compute with dictionaries, run-end encoded columns, views and lists of any layout as with plain columns.
-A column that no table can store stays as it is: the statement may not write it.
+Dictionaries, run-end encoded columns, views and lists of any layout become plain columns. A column that no table can
+store is unchanged: the statement may not write it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["storable_rows"]
 
 
 def storable_rows(rows: pa.Table) -> pa.Table:
-    """The rows with each column in its storable type, where it has one (:mod:`hudi_fast.schema.normalize`).
+    """The rows with each column in its storable type, if it has one (:mod:`hudi_fast.schema.normalize`).
 
     Args:
-        rows: any columns; two may have one name.
+        rows: rows of any columns; names may repeat.
 
     Raises:
         InvalidDataError: a value does not fit the storable type.
