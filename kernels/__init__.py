@@ -62,7 +62,7 @@ def compile_into_cache(levels: Sequence[int] = ()) -> Path | None:
     """Compile all kernels into a library in the cache, unless one fits; None where there can be no library.
 
     Args:
-        levels: of processors; empty for all levels of this kind of machine.
+        levels: levels of processors; empty for all levels of this kind of machine.
 
     Raises:
         RuntimeError: a tool fails.

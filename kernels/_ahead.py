@@ -1,4 +1,4 @@
-"""Compilation of all kernels into one library, for a wheel or the cache: it serves any Python and version of numba.
+"""Compile all kernels into one library, for a wheel or the cache: it serves any version of Python and numba.
 
 ::
 
@@ -13,8 +13,8 @@ calls and loads it. Usage, where numba and a C compiler are installed::
     python -m hudi_fast.kernels._ahead              # into the folder of this package
     python -m hudi_fast.kernels._ahead --native     # for processors like this one, unless it is there
 
-Processes compile side by side, each a share of one level's kernels: numba reads the processor's name when it is
-imported.
+Several processes compile in parallel, each a share of one level's kernels. The level needs its own process: numba reads
+the processor's name when it is imported.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ _SHARED = ("-shared", "-fPIC", "-O2", "-s")
 """Options of the C compiler for a library."""
 
 _NEEDED = {"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor", "memcmp", "memcpy", "memmove", "memset", "sqrt"}
-"""Functions that compiled kernels may call: those of ``_runtime.c``, of every C library, and of its mathematics."""
+"""Functions that compiled kernels may call: from ``_runtime.c``, from any C library, and from its mathematics."""
 
 
 def compile_into_cache(levels: Sequence[int] = (), compiler: str = "cc") -> Path | None:
     """Compile all kernels into the first folder of the cache, unless a library there or in the package fits.
 
-    Of processes that do so at once, one compiles and the others wait.
+    If several processes call this at once, one compiles and the others wait.
 
     Args:
-        levels: of processors; empty for all levels of this kind of machine.
+        levels: levels of processors; empty for all levels of this kind of machine.
         compiler: a C compiler that links, too.
 
     Returns:
-        The library that processes now use. None where there can be none: the environment asks for numba's own
+        The library that processes now use. None if there can be no library: the environment requests numba's own
         kernels, no folder is writable, there is no C compiler, or no level is known for this machine.
 
     Raises:
@@ -93,7 +93,7 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
 
     Args:
         into: the folder of both files.
-        levels: of processors; empty for all levels of this kind of machine.
+        levels: levels of processors; empty for all levels of this kind of machine.
         compiler: a C compiler that links, too.
 
     Returns:
@@ -133,17 +133,17 @@ def compile_library(into: Path, levels: Sequence[int] = (), compiler: str = "cc"
         }
         described = Path(folder, MANIFEST)
         described.write_text(json.dumps(manifest, indent=2) + "\n")
-        # A process that reads between the two finds another digest, and lets numba compile.
+        # A process that reads between the two replacements finds a wrong digest, and uses numba.
         library = made.replace(into / LIBRARY)
         described.replace(into / MANIFEST)
     return library
 
 
 def processor_level(compiler: str = "cc") -> int:
-    """The highest level whose code this processor can run, by the test of the library itself.
+    """The highest level whose code this processor can run, by the library's own test.
 
     Raises:
-        RuntimeError: the compiler is missing or fails, or the processor has less than the lowest level.
+        RuntimeError: the compiler is missing or fails, or the processor is below the lowest level.
     """
     if not _levels():
         raise RuntimeError(_NOT_HERE)
@@ -157,7 +157,7 @@ def processor_level(compiler: str = "cc") -> int:
 
 
 def _levels() -> dict[int, str]:
-    """LLVM's names of processors by level; empty where no library is made."""
+    """LLVM's names of processors by level; empty for machines without a library."""
     return LEVELS.get(platform.machine(), {}) if sys.platform == "linux" else {}
 
 
@@ -211,10 +211,10 @@ def _compile_share(level: int, folder: Path, share: int, shares: int) -> None:
 
 
 def _with_entry(declared: Kernel[..., Any], name: str) -> tuple[str, str]:
-    """The optimized LLVM module of a kernel, and one with an entry of the given name: ``int name(slots, result)``.
+    """The optimized LLVM module of a kernel, and a module with the entry ``int name(slots, result)``.
 
-    The entry takes the arguments from slots of 8 bytes: an array has two, address and length; a scalar has one. It
-    writes the result, if any, into another such slot, and returns 0, or numba's status of an error.
+    The entry reads the arguments from slots of 8 bytes: an array has two, address and length; a scalar has one. It
+    writes the result, if any, to another slot, and returns 0, or numba's status of an error.
     """
     from llvmlite import ir
     from numba.core import cgutils, types
@@ -265,7 +265,7 @@ def _with_entry(declared: Kernel[..., Any], name: str) -> tuple[str, str]:
 
 
 def _keep_only(module: Any, entry: str) -> None:
-    """Make the entry the only name that others see: code of another level has functions of the same names.
+    """Make the entry the only visible name, because code of another level has functions of the same names.
 
     Raises:
         RuntimeError: the code calls a function that ``_runtime.c`` does not have.

@@ -101,10 +101,12 @@ def copy_bytes(target: Bytes, at: Int, source: Bytes, start: Int, length: Int) -
 
 @helper
 def read_varint(data: Bytes, at: Int, end: Int) -> Any:
-    """Seven bits a byte, the lowest first, the highest bit set in all but the last; at most ten bytes.
+    """Read a number of variable length: seven bits a byte, the lowest bits first.
+
+    The highest bit is set in all bytes but the last. A number has at most ten bytes.
 
     Returns:
-        The 64 bits as int64, and the position after them: -1 if the number is not over before ``end``.
+        The 64 bits as int64, and the position after them; the position is -1 if the number does not end before ``end``.
     """
     bits = np.uint64(0)
     shift = np.uint64(0)
@@ -120,7 +122,7 @@ def read_varint(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def unfold_sign(bits: Int) -> Any:
-    """The number at place ``bits``, unsigned, of the zigzag order 0, -1, 1, -2, 2, as int64."""
+    """The number at index ``bits``, unsigned, of the zigzag order 0, -1, 1, -2, 2 ..., as int64."""
     word = np.uint64(bits)
     return np.int64(word >> np.uint64(1)) ^ -np.int64(word & np.uint64(1))
 

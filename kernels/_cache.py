@@ -1,10 +1,10 @@
-"""Folders for machine code that is made on this machine, and locks on their files.
+"""Folders for machine code that is compiled on this machine, and locks on their files.
 
 Roots, in order: ``NUMBA_CACHE_DIR``; ``XDG_CACHE_HOME`` or ``~/.cache``; a folder in the temporary folder that only
 this user can write. Each has a folder ``hudi_fast-kernels``. The first root that already holds a folder for a key, or
-in which one can be created, is used: a prepared read-only cache works. The folders hold code, so those that others may
-write are not used: the group and everybody, or with ``NUMBA_CACHE_DIR``, which a team may share, everybody. Their owner
-must be this user, root, or whoever owns the folder that ``NUMBA_CACHE_DIR`` names.
+in which one can be created, is used: a prepared read-only cache works. The folders hold code, so a folder is not used
+if its group or everybody may write to it. With ``NUMBA_CACHE_DIR``, which a team may share, the group may write. The
+owner must be this user, root, or the owner of the folder that ``NUMBA_CACHE_DIR`` names.
 
 Importing this module imports neither numpy nor numba.
 """
@@ -25,11 +25,11 @@ __all__ = ["alone", "folder_for", "places"]
 _log = logging.getLogger(__name__)
 
 _POLL = 0.02
-"""Seconds between looks at a lock."""
+"""Seconds between two attempts to get a lock."""
 
 
 def folder_for(key: str) -> Path | None:
-    """The folder of a key, which exists; None if no root is usable."""
+    """The existing folder of a key; None if no root is usable."""
     for folder in places(key):
         with contextlib.suppress(OSError):
             if not folder.is_dir():
@@ -41,7 +41,7 @@ def folder_for(key: str) -> Path | None:
 
 
 def places(key: str) -> list[Path]:
-    """Where the folder of a key may be, in the order of the roots."""
+    """Possible folders of a key, in the order of the roots."""
     found = []
     if configured := os.environ.get("NUMBA_CACHE_DIR"):
         found.append(_place(Path(configured), key, stat.S_IWOTH, _owners(Path(configured))))
@@ -55,12 +55,12 @@ def places(key: str) -> list[Path]:
 
 
 def _place(root: Path, key: str, writers: int, owners: frozenset[int]) -> Path | None:
-    """The folder of a key below a root; None if it exists and others could have put code there."""
+    """The folder of a key below a root; None if it exists and other users could have put code there."""
     folder = root / "hudi_fast-kernels"
     for each in (folder, folder / key):
         try:
             status = each.lstat()
-        except OSError:  # it does not exist
+        except OSError:  # the folder does not exist
             break
         if not stat.S_ISDIR(status.st_mode) or (owners and (status.st_mode & writers or status.st_uid not in owners)):
             _log.warning("the cache of kernels in %s is not used: others may write there, or own it", each)
@@ -69,7 +69,7 @@ def _place(root: Path, key: str, writers: int, owners: frozenset[int]) -> Path |
 
 
 def _owners(shared: Path | None) -> frozenset[int]:
-    """Users who may own the folders of a cache; empty where the system has no such users."""
+    """Ids of the users that may own the folders of a cache; empty if the system has no user ids."""
     if not hasattr(os, "getuid"):
         return frozenset()
     found = {0, os.getuid()}
@@ -81,10 +81,10 @@ def _owners(shared: Path | None) -> frozenset[int]:
 
 @contextlib.contextmanager
 def alone(path: Path, longest: float) -> Iterator[None]:
-    """Hold a lock file, unless the folder is read-only, files cannot be locked, or another process is stuck with it.
+    """Hold a lock file; goes on without it if the folder is read-only, files cannot be locked, or a holder is stuck.
 
     Args:
-        path: the lock file; made if it does not exist.
+        path: the lock file; created if it does not exist.
         longest: seconds to wait for another process.
     """
     try:
@@ -109,7 +109,7 @@ def alone(path: Path, longest: float) -> Iterator[None]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Create ``folder`` for this user alone; False if another user owns it or can write to it, as it holds code."""
+    """Create ``folder``, which holds code, for this user alone; False if another user owns it or can write to it."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()

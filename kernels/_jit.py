@@ -53,7 +53,7 @@ def compile_kernel(declared: Kernel[..., Any]) -> Callable[..., Any]:
     """Load a kernel from the cache, or compile and save it; returns numba's dispatcher.
 
     Raises:
-        ValueError: its signature is malformed.
+        ValueError: the signature is malformed.
     """
     from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
@@ -79,7 +79,7 @@ def compile_kernel(declared: Kernel[..., Any]) -> Callable[..., Any]:
 
 
 def declared_dispatcher(declared: Kernel[..., Any], **flags: bool) -> Any:
-    """Numba's dispatcher of a kernel; it has compiled nothing yet.
+    """Numba's dispatcher of a kernel, before anything is compiled.
 
     Args:
         declared: the kernel.
@@ -95,7 +95,7 @@ def numba_types(signature: str) -> tuple[Any, list[Any]]:
     """Numba's types of the result and the arguments of a signature.
 
     Raises:
-        ValueError: it is malformed.
+        ValueError: the signature is malformed.
     """
     from numba import types as nb
 
@@ -178,7 +178,7 @@ def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:
 
 @functools.cache
 def _tell_of_wait() -> None:
-    """Say, once in a process, why the first calls take long, where a person may be waiting."""
+    """Print, once per process, why the first calls take long, if a person may be waiting."""
     if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
         print(
             "hudi_fast: Numba compiles kernels at their first calls, 10 to 20 seconds in all, once on this machine. "

@@ -56,7 +56,7 @@ SCALARS = {
 """NumPy's name of each scalar type."""
 
 _LOCKS: list[Any] = []
-"""Those of all kernels, which are free in a child of ``fork``: other threads of its parent may have held them."""
+"""Locks of all kernels. A child of ``fork`` frees them, because other threads of its parent may have held them."""
 
 
 def _free_locks() -> None:
@@ -72,7 +72,7 @@ class Parameter(NamedTuple):
     """The type of a parameter or a result.
 
     Attributes:
-        scalar: NumPy's name; ``void`` for no result.
+        scalar: NumPy's name of the scalar type; ``void`` for no result.
         access: ``r`` or ``w`` for an array that the kernel reads or writes; empty for a scalar.
     """
 
@@ -144,12 +144,12 @@ def kernel(signature: str) -> Callable[[Callable[P, R]], Kernel[P, R]]:
 
     Args:
         signature: ``"<result>(<argument>, ...)"``. Scalars: b1 (bool), u1, u4, u8, i4, i8, f8. Arrays are
-            one-dimensional, C-contiguous, aligned to their item size: a scalar code prefixed with ``r`` for one that
-            the kernel reads (read-only, as numpy sees pyarrow buffers, or writable) or with ``w`` for one that it
-            writes. ``void`` for no result.
+            one-dimensional, C-contiguous, aligned to their item size. Their code is a scalar code with the prefix ``r``
+            if the kernel only reads the array (which may be read-only, as pyarrow buffers are in numpy), or ``w`` if
+            it writes to it. ``void`` for no result.
 
     Returns:
-        A decorator that makes a :class:`Kernel`. Calls with other types raise ``TypeError``.
+        A decorator that returns a :class:`Kernel`. Calls with other types raise ``TypeError``.
     """
     return lambda function: Kernel(function, signature)
 
@@ -168,7 +168,7 @@ def parse(signature: str) -> tuple[Parameter, list[Parameter]]:
     """The result and the parameters of a signature.
 
     Raises:
-        ValueError: it is malformed.
+        ValueError: the signature is malformed.
     """
     match = re.fullmatch(r"(\w+)\(([\w, ]*)\)", signature)
     if match is None:
@@ -191,7 +191,7 @@ def all_kernels() -> list[Kernel[..., Any]]:
     found: dict[tuple[str, str], Kernel[..., Any]] = {}
     for entry in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if entry.name.startswith("_"):
-            continue  # holds no kernels; importing ``_machine_ops`` requires numba
+            continue  # the module has no kernels; importing ``_machine_ops`` requires numba
         for value in vars(importlib.import_module(f"{package}.{entry.name}")).values():
             if isinstance(value, Kernel):
                 found[value.function.__module__, value.function.__qualname__] = value
@@ -199,7 +199,7 @@ def all_kernels() -> list[Kernel[..., Any]]:
 
 
 def sources_digest(folder: Path) -> bytes:
-    """A digest of the kernels' sources: machine code of other sources is never run."""
+    """A digest of the kernels' sources. Machine code of other sources is never run."""
     digest = hashlib.sha256()
     for source in sorted(folder.glob("*.py")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -209,7 +209,7 @@ def sources_digest(folder: Path) -> bytes:
 def warm_up() -> int:
     """Load, or compile and save, every kernel of the package; return their number.
 
-    For image builds, for long-lived workers before their first task, and for tests.
+    Call it in image builds, in long-lived workers before their first task, and in tests.
     """
     kernels = all_kernels()
     for one in kernels:

@@ -1,14 +1,14 @@
-"""The library of machine code that a wheel ships or ``hudi-fast warm-up`` makes, and calls of its kernels.
+"""Load the library of machine code that a wheel ships or ``hudi-fast warm-up`` compiles, and call its kernels.
 
 ::
 
     compiled(): manifest ─► machine, level of the processor, digests of sources and library ─► Library, or None
     Library.find(kernel) ─► arguments ─► slots of 8 bytes ─ ctypes, without the GIL ─► entry of the kernel
 
-A call costs about 2 µs: ``_runtime.c`` reads addresses and lengths from the objects of numpy's arrays. Python takes a
-microsecond for each.
+A call costs about 2 µs: ``_runtime.c`` reads addresses and lengths from the objects of numpy's arrays. In Python this
+takes a microsecond for each array.
 
-The library is in this package's folder, or else in the cache. One that does not fit is never called: numba then
+The library is in this package's folder, or else in the cache. A library that does not fit is never called: numba then
 compiles the kernels, and a debug message of the logger ``hudi_fast.kernels`` names the reason.
 ``HUDI_FAST_KERNELS=jit`` leaves libraries out; so do ``NUMBA_BOUNDSCHECK`` and ``NUMBA_DISABLE_JIT``.
 ``HUDI_FAST_KERNELS=compiled`` makes a missing library an error.
@@ -59,7 +59,7 @@ class Library:
 
     Args:
         code: the library, loaded.
-        level: of the code to call.
+        level: level of the code to call.
     """
 
     def __init__(self, code: ctypes.CDLL, level: int) -> None:
@@ -70,7 +70,7 @@ class Library:
         """A function that calls the kernel; None if the library does not have it."""
         try:
             entry = self._code[entry_name(declared, self._level)]
-        except AttributeError:  # of a module outside this package
+        except AttributeError:  # the kernel is in a module outside this package
             return None
         entry.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
         entry.restype = ctypes.c_int
@@ -107,7 +107,7 @@ def compiled() -> Library | None:
     """The library that this process uses; None without one that fits.
 
     Raises:
-        RuntimeError: there is none that fits, and ``HUDI_FAST_KERNELS=compiled`` asks for it.
+        RuntimeError: no library fits, and ``HUDI_FAST_KERNELS=compiled`` requires one.
     """
     if asks_for_jit():
         _log.debug("Numba compiles the kernels: the environment asks for it")
@@ -126,7 +126,7 @@ def compiled() -> Library | None:
 
 
 def _folders() -> Iterator[Path]:
-    """The folders that may have a library; those of the cache are looked for only if the one before has none."""
+    """The folders that may have a library: the package's folder, then the cache's, which are found lazily."""
     if (shipped := _PACKAGE / FOLDER).is_dir():
         yield shipped
     yield from (folder for folder in places(cache_key()) if folder.is_dir())
@@ -146,7 +146,7 @@ def _open(folder: Path) -> Library:
 
     Raises:
         OSError: a file is missing, or the library cannot be loaded.
-        ValueError: the library is another one than the manifest describes, or does not fit.
+        ValueError: the manifest describes another library, or the library does not fit.
     """
     manifest = json.loads((folder / MANIFEST).read_bytes())
     if manifest["machine"] != platform.machine():
@@ -170,7 +170,7 @@ def _open(folder: Path) -> Library:
 def _direct_call(
     code: ctypes.CDLL, entry: Any, name: str, signature: str, checked: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A function that calls an entry with the objects of arrays; with other arguments it calls ``checked``."""
+    """A function that calls an entry with array objects; with other arguments it calls ``checked``."""
     import numpy as np
 
     result, parameters = parse(signature)
@@ -207,7 +207,7 @@ def _direct_call(
 
 @functools.cache
 def _knows_arrays() -> bool:
-    """Whether objects of arrays are laid out as in ``_runtime.c``; not so in an interpreter without the GIL."""
+    """Whether array objects have the layout that ``_runtime.c`` expects; false in an interpreter without the GIL."""
     import numpy as np
 
     probe = np.arange(5, dtype=np.int32)[1:]
@@ -270,10 +270,10 @@ def _no_memory(name: str) -> MemoryError:
 
 
 _NOT_CALLED = -(1 << 31)
-"""Answer of ``hudi_fast_call`` about other arguments."""
+"""Result of ``hudi_fast_call`` for other arguments."""
 
 _READABLE = 0x101
-"""NumPy's flags of an array that is C-contiguous and aligned."""
+"""NumPy's flags for a C-contiguous and aligned array."""
 
 _WRITABLE = _READABLE | 0x400
 

@@ -4,13 +4,12 @@ Shared by ``avro_decode`` and ``avro_structure``. A *cursor* is a byte position 
 is the reason why the bytes under a cursor are invalid. Every step checks the end of its own record, so damaged bytes
 cannot lead outside.
 
-A *walk program* is a flat int64 array that describes how the values of a type follow each other: ``VARINT``, ``BYTES``,
-``FIXED n``, ``NULLABLE null-byte after``, ``UNION count target...``, ``JUMP target``, ``LIST next`` (the position of
-the ``NEXT`` that ends the items' steps), ``NEXT first-of-items marked``, ``CALL target`` of the steps of a record that
-contains itself, which ``RETURN`` ends, ``END``. With ``ITEM`` before the items' steps
-and ``marked`` 1, the positions of the items are recorded; only one list per program may be marked, and not a nested
-one. Items take at least one byte; the code that builds programs ensures it. Source: Avro 1.11 specification, "Binary
-Encoding".
+A *walk program* is a flat int64 array that describes how the values of a type follow each other. Its steps are
+``VARINT``, ``BYTES``, ``FIXED n``, ``NULLABLE null-byte after``, ``UNION count target...``, ``JUMP target``,
+``LIST next`` (the position of the ``NEXT`` that ends the items' steps), ``NEXT first-of-items marked``, ``CALL target``
+(the steps of a record that contains itself, up to ``RETURN``), and ``END``. With ``ITEM`` before the items' steps and
+``marked`` 1, the positions of the items are recorded; a program may mark only one list, which must not be nested. Items
+take at least one byte; the code that builds programs ensures this. Source: Avro 1.11 specification, "Binary Encoding".
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ BAD_DECIMAL = 8
 TOO_LARGE = 9
 TOO_DEEP = 10
 
-IS_NULL = -16  # not the reason of any fault, so one number can say either
+IS_NULL = -16  # differs from the reasons of all faults, so one number can hold either
 
 MAX_ITEMS = 2**31 - 1  # of 32-bit Arrow offsets
 MAX_CALLS = 1000
-"""Most levels of records that contain themselves."""
+"""Maximum levels of records that contain themselves."""
 
 VARINT = 0
 BYTES = 1
@@ -78,8 +77,8 @@ def fault(row: Int, reason: Int) -> Int:
     return -(np.int64(row) * 16 + reason)
 
 
-# These helpers take and return numbers and have no loops, so they are inlined. Passing an array to a function costs
-# more than the work here, because the array's references are counted.
+# These helpers take and return numbers and have no loops, so they are inlined. Passing an array to a function would
+# cost more than the work here, because the array's references are counted.
 
 
 @helper
@@ -109,7 +108,7 @@ def swapped(word: Any) -> Any:
 def varint_size(word: Any, more: Any) -> Int:
     """The size of a zig-zag number in bytes, 1 to 10; or -BAD_VARINT.
 
-    ``word`` is the number's first eight bytes; ``more`` the next eight, which are read if it does not end in ``word``.
+    ``word`` has the first eight bytes, ``more`` the next eight, which are used if the number does not end in ``word``.
     """
     if word & np.uint64(0x80) == np.uint64(0):
         return np.int64(1)

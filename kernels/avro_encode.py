@@ -8,8 +8,8 @@
 
 Shared arguments: ``valid`` uint8[n], 0 for null; empty without nulls. ``null`` the branch byte of null, 0 or 2 by the
 union's order, or -1 for a column without union. ``sizes`` int64[n], without the bytes of unions. ``pos`` int64[n],
-cursors; ``ends`` int64[n], the end of each record, or of each list item; ``out`` uint8[]. Words stored whole may spill
-over the end of a value but not of its record: later columns overwrite the excess.
+cursors; ``ends`` int64[n], the end of each record, or of each list item; ``out`` uint8[]. Kernels store whole words,
+which may extend beyond a value but not beyond its record: later columns overwrite the excess.
 
 Sizes and writes must use the same values; buffers are well-formed Arrow.
 """
@@ -140,7 +140,7 @@ def find_wide_decimal(values: UInt64s, valid: Bytes, width: Int, max_high: Any, 
         valid: uint8[n], 0 for null; empty without nulls.
         width: available bytes.
         max_high: upper half of the largest number of the precision.
-        max_low: its lower half.
+        max_low: lower half of that number.
     """
     for row in range(values.size // 2):
         if valid.size == 0 or valid[row] != 0:

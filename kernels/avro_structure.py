@@ -107,7 +107,7 @@ def walk_values(
     starts: Int64s,
     item_ends: Int64s,
 ) -> Int:
-    """Move cursors past skipped values, or past arrays and maps whose items it locates.
+    """Move cursors past skipped values, or past arrays and maps, and locate the items of the latter.
 
     One long function, because a call that passes arrays takes longer than a step of a program.
 
@@ -117,14 +117,14 @@ def walk_values(
         ends: int64[n].
         valid: uint8[n], set to 0 where the program's first step reads null, else to 1; or empty.
         program: int64[], see ``avro_cursor``.
-        depth: most levels of nested lists while the program runs.
+        depth: maximum levels of nested lists while the program runs.
         offsets: int32[n + 1], filled with the Arrow offsets of the marked list; or empty.
-        starts: int64[room], filled with the starts of marked items, as far as there is room.
-        item_ends: int64[room], filled with their ends.
+        starts: int64[room], filled with the starts of the first ``room`` marked items.
+        item_ends: int64[room], filled with the ends of these items.
 
     Returns:
-        The number of nulls, or a fault. If ``offsets[n]`` exceeds the room, call again with the original cursors and
-        enough room.
+        The number of nulls, or a fault. If ``offsets[n]`` exceeds ``room``, call again with the original cursors and
+        larger arrays.
     """
     stack = np.zeros(depth + 1, np.int64)
     calls = np.empty(MAX_CALLS, np.int64)

@@ -5,10 +5,10 @@ is 0, each next seed is the previous hash, the bit is ``abs(seed % bit_count)`` 
 tail bytes of a key (length modulo 4) are read from its end and sign-extended.
 
 Three properties make it fast. The contribution of a 4-byte word does not depend on the seed, so each word is mixed once
-per key and not once per hash. Keys are independent, so many of them advance together, word by word, each in a lane of
-the vector registers; with fewer lanes each multiplication would wait for the one before. And the bits of all lanes are
-computed before any of them is looked up, because only the computation can be done in vector registers. A batch ends
-early once every key in it has met an unset bit.
+per key and not once per hash. Keys are independent, so many keys advance together, word by word, each in a lane of the
+vector registers; with fewer lanes each multiplication would wait for the previous one. The bits of all lanes are
+computed before any bit is looked up, because only the computation can use vector registers. A batch ends early once
+every key in it has met an unset bit.
 
 ::
 
@@ -33,7 +33,7 @@ Lanes: TypeAlias = npt.NDArray[np.uint32]
 
 LANES, LANES_OF_LONG_KEYS = 128, 16
 LONG_WORDS = 4096
-"""Words from which a key is long: a batch has 512 bytes for each word of its longest key."""
+"""A key with this many words is long: a batch has 512 bytes for each word of its longest key."""
 _M = np.uint32(0x5BD1E995)
 
 
@@ -55,7 +55,7 @@ class _Keys(NamedTuple):
 
 @helper
 def _empty_lanes(offsets: Offsets) -> Any:
-    """Room for a batch of the keys: few lanes if there are few keys, or long ones, which would take much memory."""
+    """Empty arrays for a batch of keys: few lanes for few keys, and for long keys, which would take much memory."""
     rows, longest = offsets.size - 1, np.int64(0)
     for row in range(rows):
         longest = max(longest, np.int64(offsets[row + 1]) - np.int64(offsets[row]))
@@ -139,7 +139,7 @@ def _magic(bit_count: Int) -> Any:
 def _bits_of(seeds: Lanes, bit_count: Int, multiplier: Any, shift: Any, bits: Lanes) -> None:
     """The bit of each seed: Java's ``Math.abs(seed % bitCount)``, exact for all seeds, ``Integer.MIN_VALUE`` included.
 
-    Factors of 32 bits are what vector registers multiply.
+    It multiplies factors of 32 bits, as vector registers can.
     """
     factor, divisor = np.uint64(multiplier), np.uint32(bit_count)
     for lane in range(seeds.size):

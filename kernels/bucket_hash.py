@@ -1,8 +1,7 @@
 """Hashes that select the bucket of a record key, for many keys at a time.
 
-A key of several fields reads ``f1:v1,f2:v2``: the values of the hashed fields are hashed, in the key's order. A key of
-another form is hashed whole. Values may contain commas and colons: a value ends at the last comma before the next
-colon.
+A key of several fields is ``f1:v1,f2:v2``: the values of the hashed fields are hashed, in the key's order. Any other
+key is hashed as a whole. Values may contain commas and colons: a value ends at the last comma before the next colon.
 
 ::
 
@@ -34,7 +33,7 @@ COMMA_AND_COLON = 0
 """Keys with a comma and a colon have several fields (Hudi 1.x)."""
 
 ANY_COLON = 1
-"""Keys with a colon have several fields, split at every comma (Hudi 0.x); parts without a colon count whole."""
+"""Keys with a colon have several fields, split at every comma (Hudi 0.x); a part without a colon is a whole value."""
 
 _NULL = np.frombuffer(b"__null__", np.uint8)
 _EMPTY = np.frombuffer(b"__empty__", np.uint8)
@@ -160,7 +159,7 @@ def _list_hashes(offsets: Offsets, data: Bytes, name_offsets: Offsets, names: By
 def _joined_values(
     offsets: Offsets, data: Bytes, name_offsets: Offsets, names: Bytes, rule: Int, out_offsets: Int32s, out: Bytes
 ) -> None:
-    """The concatenated hashed values of each key; ``null`` for null, which is shorter than its placeholder."""
+    """The concatenated hashed values of each key. Null becomes ``null``, which is shorter than its placeholder."""
     filled = np.int64(0)
     out_offsets[0] = 0
     for row in range(offsets.size - 1):

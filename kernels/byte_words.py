@@ -46,7 +46,7 @@ def _byte_words(offsets: Offsets, data: Bytes, rows: Int64s, skip: Int, words: U
 
 
 def common_prefix(offsets: Offsets, data: Bytes) -> int:
-    """Bytes of the prefix that all values, ``offsets`` int32[n + 1] into ``data``, share; 0 without values."""
+    """The length in bytes of the common prefix of values, ``offsets`` int32[n + 1] into ``data``; 0 without values."""
     return int(_common_prefix(offsets, data))
 
 
@@ -60,8 +60,8 @@ def byte_words(offsets: Offsets, data: Bytes, rows: Int64s, skip: int) -> tuple[
         skip: bytes to skip at the start of each value.
 
     Returns:
-        uint64[k] words, and uint64[k] lengths: how many of the eight bytes belong to the value, 0 to 8. Of two values
-        with equal words, the one with the smaller length (below 8) sorts first.
+        uint64[k] words, and uint64[k] lengths: the number of the eight bytes that belong to the value, 0 to 8. If two
+        values have equal words, the value with the smaller length (below 8) sorts first.
     """
     words, lengths = np.empty(rows.size, np.uint64), np.empty(rows.size, np.uint64)
     _byte_words(offsets, data, rows, skip, words, lengths)

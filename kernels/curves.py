@@ -5,8 +5,8 @@
     n coordinates of 64 bits ── z_values ──────► interleaved bits of the coordinates, highest first: n words
                              └─ hilbert_values ► the same after the Hilbert transform of the coordinates: n words
 
-Coordinates and words are stored in planes: the first coordinate of all rows, then the second, and so on. Positions
-order as numbers, the first plane before the second; as big-endian bytes, row by row, they sort the same way.
+Coordinates and words are stored in planes: the first coordinate of all rows, then the second, and so on. Positions sort
+as numbers, with the words of the first plane highest; as big-endian bytes, row by row, they sort the same way.
 
 The transform between coordinates and the Hilbert curve is the one of J. Skilling, "Programming the Hilbert curve"
 (AIP Conference Proceedings 707, 2004).
@@ -99,7 +99,7 @@ def z_values(planes: UInt64s, count: int) -> UInt64s:
     """The position of each row on the Z-order curve.
 
     Args:
-        planes: uint64[count * n]: the first coordinate of each of n rows, then the second ...
+        planes: uint64[count * n]: the first coordinate of all n rows, then the second ...
         count: coordinates of a row, at least 1.
 
     Returns:

@@ -52,7 +52,7 @@ def _read_long(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def _read_size(data: Bytes, at: Int, end: Int) -> Any:
-    """(length, position of the first byte) of the Avro bytes or string at ``at``; the position is -1 if cut off."""
+    """(length, position of the first byte) of the Avro bytes or string at ``at``; position -1 if it is cut off."""
     length, at = _read_long(data, at, end)
     if at < 0 or length < 0 or length > end - at:
         return np.int64(0), np.int64(-1)
@@ -72,7 +72,7 @@ def _read_optional(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def _block_count(data: Bytes, at: Int, end: Int) -> Any:
-    """(items, position of the first) of the array block at ``at``; the position is -1 if it is malformed."""
+    """(items, position of the first item) of the array block at ``at``; the position is -1 if it is malformed."""
     count, at = _read_long(data, at, end)
     if at >= 0 and count < 0:
         count = -count
@@ -253,7 +253,7 @@ def locate_items(data: Bytes, value_at: Int64s, present: Bools, branch: Int32s, 
         present: bool[n], which rows have an array.
         branch: int32[k * n], filled with the branches of all first items, then of all second items, and so on; 0 in
             rows without an array.
-        item_at: int64[k * n], filled with the positions of their values, in the same order.
+        item_at: int64[k * n], filled with the positions of the items' values, in the same order.
     """
     end = data.size
     rows = value_at.size
@@ -278,7 +278,7 @@ def locate_items(data: Bytes, value_at: Int64s, present: Bools, branch: Int32s, 
 
 @kernel("void(ru1, ri8, rb1, i8, wi8)")
 def read_numbers(data: Bytes, value_at: Int64s, present: Bools, width: Int, out: Int64s) -> None:
-    """Read numbers into ``out`` int64[n], floats and doubles as bits; 0 for rows without one.
+    """Read numbers into ``out`` int64[n], floats and doubles as bits; 0 for rows without a number.
 
     ``width`` is 0 for Avro ints and longs; 1, 4 or 8 bytes for booleans, floats or doubles. ``data``, ``value_at``,
     ``present``: see the module docstring.
@@ -329,11 +329,11 @@ def copy_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets,
 def read_decimals(data: Bytes, value_at: Int64s, present: Bools, out: UInt64s) -> Int:
     """Read decimals, big-endian two's complement numbers of any length, into ``out`` uint64[2 * n].
 
-    Each becomes a 128-bit number, the low word first; 0 for rows without one. ``data``, ``value_at``, ``present``: see
-    the module docstring.
+    Each decimal becomes a 128-bit number, the low word first; 0 for rows without a decimal. ``data``, ``value_at``,
+    ``present``: see the module docstring.
 
     Returns:
-        -1; or the first row with a number of no bytes or more than 128 bits.
+        -1; or the first row whose number has no bytes or more than 128 bits.
     """
     for row in range(value_at.size):
         out[2 * row] = np.uint64(0)

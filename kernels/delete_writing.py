@@ -5,7 +5,7 @@
     number_items, varlen_items, decimal_items   one column of ordering values, as the bytes that an entry holds
     assemble_deletes                            keys, partition paths and those bytes, entry by entry
 
-The caller allocates the worst case; every kernel returns how many bytes it used.
+The caller allocates the worst case; every kernel returns the number of bytes that it used.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def _write_long(out: Bytes, at: Int, value: Any) -> Any:
 
 @kernel("i8(ri8, rb1, i8, i8, wi8, wu1)")
 def number_items(values: Int64s, present: Bools, branch: Int, width: Int, offsets: Int64s, out: Bytes) -> Int:
-    """Write numbers, each after its branch; return the bytes written.
+    """Write numbers, each after its branch; return the number of bytes written.
 
     Args:
         values: int64[n], as :func:`read_numbers` returns them.
-        present: bool[n], which rows have one; other rows take no bytes.
+        present: bool[n], which rows have a number; other rows take no bytes.
         branch: branch of the union.
         width: 0, 1, 4 or 8, as for :func:`read_numbers`.
-        offsets: int64[n + 1], filled with the start of each.
+        offsets: int64[n + 1], filled with the start of each item.
         out: uint8[11 * n], filled from the front.
     """
     at = np.int64(0)
@@ -70,14 +70,14 @@ def number_items(values: Int64s, present: Bools, branch: Int, width: Int, offset
 
 @kernel("i8(ri4, ru1, rb1, i8, wi8, wu1)")
 def varlen_items(value_offsets: Offsets, data: Bytes, present: Bools, branch: Int, offsets: Int64s, out: Bytes) -> Int:
-    """Write bytes or strings, each after its branch and length; return the bytes written.
+    """Write bytes or strings, each after its branch and length; return the number of bytes written.
 
     Args:
         value_offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the values.
-        present: bool[n], which rows have one; other rows take no bytes.
+        present: bool[n], which rows have a value; other rows take no bytes.
         branch: branch of the union.
-        offsets: int64[n + 1], filled with the start of each.
+        offsets: int64[n + 1], filled with the start of each item.
         out: uint8[6 * n + bytes of all values], filled from the front.
     """
     at = np.int64(0)
@@ -103,13 +103,15 @@ def _byte(low: Any, high: Any, index: Int) -> Any:
 
 @kernel("i8(ru8, rb1, i8, wi8, wu1)")
 def decimal_items(words: UInt64s, present: Bools, branch: Int, offsets: Int64s, out: Bytes) -> Int:
-    """Write decimals, each after its branch and length, in the shortest form, as Java's BigInteger; return the bytes.
+    """Write decimals in the shortest form, as Java's BigInteger, each after its branch and length.
+
+    Returns the number of bytes written.
 
     Args:
         words: uint64[2 * n], 128-bit two's complement numbers, the low word first.
-        present: bool[n], which rows have one; other rows take no bytes.
+        present: bool[n], which rows have a decimal; other rows take no bytes.
         branch: branch of the union.
-        offsets: int64[n + 1], filled with the start of each.
+        offsets: int64[n + 1], filled with the start of each item.
         out: uint8[18 * n], filled from the front.
     """
     at = np.int64(0)
@@ -148,7 +150,7 @@ def assemble_deletes(
     columns: Int,
     out: Bytes,
 ) -> Int:
-    """Write the list of n entries; return the bytes written.
+    """Write the list of n entries; return the number of bytes written.
 
     Args:
         key_offsets: int32[n + 1], Arrow offsets.

@@ -1,4 +1,4 @@
-"""Conversion of file ids between text and the numbers in the record index: the halves of a UUID, and a file index.
+"""Convert file ids between text and the numbers in the record index: the halves of a UUID, and a file index.
 
 ::
 

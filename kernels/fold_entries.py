@@ -87,12 +87,12 @@ def fold_entries(keys: Int32s, rank: Int64s, flags: Bytes, kinds: Bytes, rules: 
 
     Args:
         keys: int32[n], a number below n per entry; equal keys have equal numbers.
-        rank: int64[n], orders as the ordering values do.
+        rank: int64[n], sorts as the ordering values do.
         flags: uint8[n], bits: ``DELETE`` for an entry that deletes its key, ``COMMIT_TIME`` for a delete without an
             ordering value, ``KEY_ONLY`` for a key without a row (from a delete block).
         kinds: uint8[n], kind of the ordering value; ``NO_KIND`` for a value that cannot be compared.
-        rules: bits: ``OTHER_KIND_LOSES``, an earlier entry with a value of another kind loses to rows, as it does to
-            key-only deletes; ``KEY_ONLY_LOSES``, an earlier key-only delete loses to every row.
+        rules: bits: with ``OTHER_KIND_LOSES`` an earlier entry with a value of another kind loses to rows, as it always
+            loses to key-only deletes; with ``KEY_ONLY_LOSES`` an earlier key-only delete loses to every row.
 
     Returns:
         int32[n] by key, the winning entry, or -1; int32[n] by key, the first entry whose row may survive; int32[n]
@@ -153,14 +153,14 @@ def _place_survivors(
 def several_survivors(
     keys: Int32s, deletes: Bools, winner: Int32s, since: Int32s, place: Int32s
 ) -> tuple[Int32s, Int32s]:
-    """The surviving entries of keys that have more than one.
+    """The surviving entries of keys that have several surviving entries.
 
     Args:
         keys: int32[n], the key numbers that :func:`fold_entries` received.
         deletes: bool[n], entries that delete their key.
-        winner: int32[n], its first result.
-        since: int32[n], its second.
-        place: int32[n], its third.
+        winner: int32[n], the first result of :func:`fold_entries`.
+        since: int32[n], the second result.
+        place: int32[n], the third result.
 
     Returns:
         int32[s] entries, grouped by key, best first; int32[g], the first position of each key.
@@ -190,7 +190,7 @@ def _first_flagged(flags: Bools, starts: Int32s, first: Int32s) -> None:
 
 
 def first_flagged(flags: Bools, starts: Int32s) -> Int32s:
-    """int32[g], the first position of each group whose flag is set; where none is, the first position.
+    """int32[g], the first position of each group whose flag is set; without such a position, the group's first one.
 
     Args:
         flags: bool[s].

@@ -1,7 +1,7 @@
 """Take rows of Arrow buffers by number: from one source, or interleaved from two, as a merge needs.
 
 Variable-length values are measured, allocated, then filled. Row numbers are checked before any read: a kernel reports
-the position of the first invalid one, and the function around it raises.
+the position of the first invalid number, and its caller raises.
 
 A *selector* of :func:`take_two_fixed` and its siblings is an int32 per output row: ``s >= 0`` takes row ``s`` of
 source A, ``s < 0`` takes row ``-(s + 1)`` (which is ``~s``) of source B.
@@ -27,7 +27,7 @@ _MAX_BYTES = 2**31 - 1
 
 @kernel("i8(ri4, ri8, wi4)")
 def _measure(offsets: Offsets, indices: Int64s, out: Offsets) -> Int:
-    """Fill ``out`` with the result's offsets; return the last one, unclipped, or -1 - i for an invalid index i."""
+    """Fill ``out`` with the result's offsets; return the last offset, unclipped, or -1 - i for an invalid index i."""
     rows = offsets.size - 1
     total = np.int64(0)
     out[0] = 0
@@ -86,7 +86,7 @@ def _take_items(a: Bytes, b: Bytes, selectors: Int32s, width: Int, out: Bytes) -
 
 @kernel("void(ru1, ru1, ri4, i8, wu1)")
 def _take_two_fixed(a: Bytes, b: Bytes, selectors: Int32s, width: Int, out: Bytes) -> None:
-    # One loop per width: each is compiled for a constant.
+    # One loop per width, so that each loop is compiled for a constant.
     if width == 1:
         _take_items(a, b, selectors, 1, out)
     elif width == 2:
@@ -140,7 +140,7 @@ def _bit(bits: Bytes, position: Int) -> Any:
 
 @kernel("i8(ru1, i8, ru1, i8, ri4, wu1)")
 def _take_two_bits(a: Bytes, a_start: Int, b: Bytes, b_start: Int, selectors: Int32s, out: Bytes) -> Int:
-    """Fill ``out`` and return how many of its bits are set; an empty source has all bits set."""
+    """Fill ``out`` and return the number of its set bits; an empty source has all bits set."""
     a_all, b_all = a.size == 0, b.size == 0
     ones = np.int64(0)
     for byte in range(out.size):

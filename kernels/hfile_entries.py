@@ -121,12 +121,12 @@ def write_entries(
 
     Args:
         key_offsets: int32[n + 1], Arrow offsets of the keys' contents, none longer than 32767 bytes.
-        keys: uint8[], their bytes.
+        keys: uint8[], bytes of the keys' contents.
         value_offsets: int32[n + 1], Arrow offsets of the values.
-        values: uint8[], their bytes.
+        values: uint8[], bytes of the values.
         row: the first entry to write.
         out: uint8[], filled with the payload of the block.
-        filled: int64[1], the bytes of ``out`` in use; incremented.
+        filled: int64[1], number of bytes of ``out`` in use; incremented.
 
     Returns:
         The first row that did not fit, or n.

@@ -1,4 +1,4 @@
-"""Search in the sorted keys of HFiles: the blocks that can hold a key, and the entries of a block that have it.
+"""Search in the sorted keys of HFiles: the blocks that can hold a key, and the entries of a block with the key.
 
 All searches take many keys or key prefixes and return a range for each: of blocks (:func:`route_keys`) or of entries
 (:func:`find_keys`, :func:`find_prefixes`). Keys compare by their unsigned bytes, eight at a time. For blocks that are
@@ -60,7 +60,7 @@ def _compare(left: Bytes, at: Int, length: Int, right: Bytes, start: Int, size: 
 
 @helper
 def _compare_java(left: Bytes, at: Int, length: Int, right: Bytes, start: Int, size: Int) -> Int:
-    """The same in the order of UTF-16 units."""
+    """:func:`_compare`, in the order of UTF-16 units."""
     for i in range(min(length, size)):
         x, y = np.int64(left[at + i]), np.int64(right[start + i])
         if x != y:
@@ -80,7 +80,7 @@ def _compare_java(left: Bytes, at: Int, length: Int, right: Bytes, start: Int, s
 def _count_up_to(
     key_offsets: Offsets, keys: Bytes, known: Int, data: Bytes, start: Int, size: Int, prefix: bool, java: bool
 ) -> Int:
-    """Count the sorted keys that are not above a value; the first ``known`` of them are known to be.
+    """Count the sorted keys that are not above a value; the first ``known`` keys are known not to be above it.
 
     With ``prefix``, keys that begin with the value count as equal to it.
     """
@@ -111,7 +111,7 @@ def _compare_row(key_offsets: Offsets, keys: Bytes, row: Int, data: Bytes, start
 
 @helper
 def _count_below(key_offsets: Offsets, keys: Bytes, known: Int, data: Bytes, start: Int, size: Int) -> Int:
-    """Count the sorted keys below a value; the first ``known`` of them are known to be."""
+    """Count the sorted keys below a value; the first ``known`` keys are known to be below it."""
     low, high = np.int64(known), np.int64(key_offsets.size - 1)
     while low < high:
         middle = (low + high) >> 1
@@ -139,12 +139,12 @@ def route_keys(
     Args:
         index_offsets: int32[blocks + 1], offsets of the blocks' index keys. A block's index key is at most its first
             key and greater than the last key of the previous block; ascending.
-        index_data: uint8[], their bytes.
+        index_data: uint8[], bytes of the index keys.
         has_last: whether the last index key is the last key of the file rather than a block's.
         prefix: whether to search for prefixes.
-        java: compare as Java compares strings.
+        java: whether to compare as Java compares strings.
         offsets: int32[n + 1], Arrow offsets of the keys or prefixes.
-        data: uint8[], their bytes.
+        data: uint8[], bytes of the keys or prefixes.
         first: int32[n], filled with the first block.
         last: int32[n], filled with the last block; below ``first`` if no block can hold the key.
     """
@@ -185,11 +185,11 @@ def _head(data: Bytes, at: Int, length: Int) -> Any:
 
 @kernel("i8(ri4, ru1, wu8)")
 def key_heads(offsets: Offsets, data: Bytes, heads: UInt64s) -> Int:
-    """Extract numbers that order as the keys do, as far as eight bytes can distinguish them.
+    """Extract numbers that sort as the keys do, as far as eight bytes can distinguish them.
 
     Args:
         offsets: int32[n + 1], Arrow offsets of ascending keys.
-        data: uint8[], their bytes.
+        data: uint8[], bytes of these keys.
         heads: uint64[n], filled with the eight bytes after the prefix that all keys share.
 
     Returns:
@@ -271,15 +271,15 @@ def find_keys(
     first: Int64s,
     end: Int64s,
 ) -> None:
-    """Find the entries of one block that have a key.
+    """Find the entries of one block with given keys.
 
     Args:
         key_offsets: int32[m + 1], offsets of the block's ascending keys.
-        keys: uint8[], their bytes.
+        keys: uint8[], bytes of these keys.
         heads: uint64[m], from :func:`key_heads`.
-        shared: from :func:`key_heads`.
+        shared: length of the shared prefix, from :func:`key_heads`.
         offsets: int32[n + 1], Arrow offsets of the requested keys.
-        data: uint8[], their bytes.
+        data: uint8[], bytes of the requested keys.
         rows: int64[k], which requested keys to find.
         first: int64[k], filled with the first entry.
         end: int64[k], filled with the entry after the last; equal to ``first`` if no entry has the key.
@@ -312,13 +312,13 @@ def find_prefixes(
     first: Int64s,
     end: Int64s,
 ) -> None:
-    """Find the entries of one block that begin with a prefix.
+    """Find the entries of one block whose keys begin with given prefixes.
 
     Args:
         key_offsets: int32[m + 1], offsets of the block's ascending keys.
-        keys: uint8[], their bytes.
+        keys: uint8[], bytes of these keys.
         offsets: int32[n + 1], Arrow offsets of the prefixes.
-        data: uint8[], their bytes.
+        data: uint8[], bytes of the prefixes.
         rows: int64[k], which prefixes to find.
         first: int64[k], filled with the first entry.
         end: int64[k], filled with the entry after the last; equal to ``first`` if no entry has the prefix.

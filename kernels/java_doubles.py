@@ -1,4 +1,4 @@
-"""Doubles as ``Double.toString`` writes them: the shortest decimal that parses to the double, the nearest of those.
+"""Write doubles like ``Double.toString``: the shortest decimal that parses to the double; of several, the nearest.
 
 ::
 
@@ -118,7 +118,7 @@ def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes)
         q = exponent - 1075
         if exponent == 0:
             q = np.int64(-1074)
-            if c < 3:  # a subnormal of so few bits needs a second digit
+            if c < 3:  # such a small subnormal needs a second digit
                 c, less = c * 10, np.int64(1)
         else:
             c |= _SIGNIFICAND

@@ -26,7 +26,7 @@ _31_TO_8 = np.uint32(31**8 & 0xFFFFFFFF)
 
 @helper
 def _continuation(data: Bytes, position: Int, end: Int) -> Any:
-    """Payload of a UTF-8 continuation byte; 0 beyond the end: malformed text is never read past its end."""
+    """Payload of a UTF-8 continuation byte; 0 beyond the end, so malformed text is never read past its end."""
     return np.int64(data[position] & 0x3F) if position < end else np.int64(0)
 
 

@@ -1,4 +1,4 @@
-"""Fractional numbers as Java writes them."""
+"""Write fractional numbers like Java."""
 
 from __future__ import annotations
 

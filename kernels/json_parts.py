@@ -26,7 +26,7 @@ def put_parts(at: Int64s, out: Bytes, literal: Bytes, offsets: Offsets, data: By
         literal: uint8[], written before each text.
         offsets: int32[n + 1], Arrow offsets.
         data: uint8[].
-        kept: uint8[n], 0 where both are left out; uint8[0] to keep all.
+        kept: uint8[n], 0 where literal and text are left out; uint8[0] to keep all.
     """
     size = np.int64(literal.size)
     for row in range(at.size):

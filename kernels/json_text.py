@@ -30,9 +30,9 @@ _QUOTE, _BACKSLASH, _MINUS, _ZERO, _COMMA, _SPACE = 34, 92, 45, 48, 44, 32
 
 @helper
 def _escape(data: Bytes, at: Int, end: Int, classes: Bytes) -> Int:
-    """The form of the character at ``at``: 0 unescaped, else the number of its bytes that an escape replaces.
+    """The form of the character at ``at``: 0 if it is not escaped, else the number of bytes that an escape replaces.
 
-    Negative for an escape of two characters.
+    The number is negative for an escape of two characters.
     """
     kind = classes[data[at]]
     if kind < 2:

@@ -7,9 +7,9 @@ only with the buffers that it was built on. Equal hashes are always followed by 
 Rows are processed in blocks of ``BLOCK``, in passes: hash and prefetch the slots; find the candidate row and prefetch
 its offset; prefetch its bytes; compare. So the cache misses of a block overlap.
 
-A table may have a filter: a bit array, in which every key sets one bit, at most a tenth of all. Keys whose bit is not
-set are absent. The filter fits into a nearer cache than the slots do, and its branch is predicted well, which halves
-the time for keys that are mostly absent.
+A table may have a filter: a bit array in which every key sets one bit; at most a tenth of the bits are set. Keys whose
+bit is not set are absent. The filter fits into a faster cache than the slots, and its branch is predicted well, which
+halves the time for keys that are mostly absent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ROW = np.uint64(0x00000000FFFFFFFF)
 
 @kernel("void(ri4, ru1, wu8)")
 def hash_keys(offsets: Offsets, data: Bytes, out: UInt64s) -> None:
-    """Fill ``out`` uint64[n] with a hash of each key; for use in memory only, it may change between releases.
+    """Fill ``out`` uint64[n] with a hash of each key. The hash is only for use in memory: it may change in a release.
 
     ``offsets`` int32[n + 1] and ``data`` are the keys.
     """
@@ -55,13 +55,13 @@ def hash_keys(offsets: Offsets, data: Bytes, out: UInt64s) -> None:
 
 @helper
 def _filter_bit(code: Any, bits: Any) -> Any:
-    """The bit of a hash, from its upper half: the lower half has chosen the slot."""
+    """The bit of a hash, from its upper half, because the lower half chooses the slot."""
     return ((code >> np.uint64(32)) * bits) >> np.uint64(32)
 
 
 @helper
 def _hash_block(offsets: Offsets, data: Bytes, first: Int, count: Int, hashes: Any, words: UInt64s, bits: Any) -> None:
-    """Hash keys and prefetch their slots in ``words``; or, where that is a filter of so many ``bits``, their bits."""
+    """Hash keys and prefetch their slots in ``words``, or their bits if ``words`` is a filter of ``bits`` bits."""
     mask = np.uint64(words.size - 1)
     for i in range(count):
         start = np.int64(offsets[first + i])
@@ -166,7 +166,7 @@ def probe_key_table(
         build_data: uint8[], the bytes that the table was built on.
         bit_words: uint64[], from :func:`build_filter`; uint64[0] for no filter.
         offsets: int32[n + 1], Arrow offsets of the keys to look up.
-        data: uint8[], their bytes.
+        data: uint8[], bytes of these keys.
         out: int32[n], filled with the first build row of the same key, or -1.
     """
     hashes = np.empty(BLOCK, np.uint64)
@@ -252,9 +252,9 @@ def _mark_winners(
 
 
 def table_capacity(rows: int) -> int:
-    """Slots of a table of ``rows`` keys: a power of two, to keep chains short at least twice the rows.
+    """The number of slots for ``rows`` keys: a power of two that is at least twice the rows, to keep chains short.
 
-    Of many keys, at least four thirds: a table of 20 million takes 256 MiB instead of 512.
+    For many keys it is at least four thirds of the rows: a table of 20 million keys takes 256 MiB instead of 512.
     """
     needed = 2 * max(rows, 1) if rows < _MANY_KEYS else rows + rows // 3 + 1
     return 1 << max(3, (needed - 1).bit_length())
@@ -271,7 +271,7 @@ def build_key_table(offsets: Offsets, data: Bytes) -> UInt64s:
 
 
 def build_filter(slots: UInt64s) -> UInt64s:
-    """The filter of a table, uint64[]: eight bits for each of its ``slots``, so more than ten for a key."""
+    """The filter of a table, uint64[]: eight bits for each of its ``slots``, so more than ten bits for a key."""
     bit_words = np.zeros(max(1, slots.size // 8), np.uint64)
     _fill_filter(slots, bit_words)
     return bit_words
@@ -283,7 +283,7 @@ def count_distinct(offsets: Offsets, data: Bytes) -> int:
 
 
 def pick_winners(offsets: Offsets, data: Bytes, rank: Int64s) -> Int64s:
-    """The winning row of each distinct key, ascending int64[]: the one of greatest rank, the last among equals.
+    """The winning row of each distinct key, ascending int64[]: the row with the greatest rank, the last among equals.
 
     ``offsets`` int32[n + 1] and ``data`` are the keys, ``rank`` is int64[n].
     """
@@ -307,7 +307,7 @@ def pick_winners_grouped(offsets: Offsets, data: Bytes, groups: Int32s, rank: In
 
 
 def first_equal(offsets: Offsets, data: Bytes) -> Int32s:
-    """int32[n]: the first key with the same bytes for each key; so equal keys have one number.
+    """int32[n]: for each key, the first row with the same bytes, so equal keys have the same number.
 
     Args:
         offsets: int32[n + 1].
@@ -337,13 +337,13 @@ class KeyTable:
         Args:
             offsets: int32[n + 1].
             data: uint8[].
-            mostly_absent: whether most keys to be looked up are not in the table, which is then built with a filter.
+            mostly_absent: whether most keys to look up are not in the table; builds a filter, too.
         """
         slots = build_key_table(offsets, data)
         return cls(offsets, data, slots, build_filter(slots) if mostly_absent else np.empty(0, np.uint64))
 
     def probe(self, offsets: Offsets, data: Bytes) -> Int32s:
-        """int32[n]: the first build row with the same bytes for each key, or -1."""
+        """int32[n]: for each key, the first build row with the same bytes, or -1."""
         out = np.empty(offsets.size - 1, np.int32)
         probe_key_table(self.slots, self.offsets, self.data, self.bit_words, offsets, data, out)
         return out

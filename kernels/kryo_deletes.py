@@ -6,7 +6,7 @@
     measure_strings + copy_strings, measure_spans + copy_spans, read_kryo_numbers
                       one column of values of one kind
 
-The stream is that of Kryo 4 with references and without registered classes (but for Utf8, in Hudi 0.12)::
+The stream has the format of Kryo 4 with references and without registered classes (except Utf8, in Hudi 0.12)::
 
     class      varint: 0 null | 1, number of the name, the name where it is new | 2 + id of a built-in class
     reference  varint: 0 null | 1, then the object | 2 + number of an earlier object
@@ -16,8 +16,9 @@ The stream is that of Kryo 4 with references and without registered classes (but
                UTF-16 units of 1 to 3 bytes each
 
 Entries of version 1 are HoodieKeys. Only these classes are read. Counts in the data are never trusted: an entry takes
-at least two bytes, an object one, so every loop ends with the bytes, and a reference leads to a finished value of the
-expected kind only. Source: HoodieDeleteBlock and SerializationUtils, Hudi 0.5 to 0.12; Kryo 4.0.2.
+at least two bytes, an object at least one, so every loop ends with the bytes. A reference is accepted only if it leads
+to a finished value of the expected kind. Source: HoodieDeleteBlock and SerializationUtils, Hudi 0.5 to 0.12; Kryo
+4.0.2.
 
 Shared arguments: ``data`` uint8[], the stream; ``at`` int64[n], positions of values in it; ``present`` bool[n], which
 rows have a value.
@@ -42,14 +43,14 @@ __all__ = [
     "walk_entries",
 ]
 
-# Classes: ids of built-in ones, and numbers of named ones (see `formats.log.kryo_deletes`).
+# Classes: ids of built-in classes, and numbers of named classes (see `formats.log.kryo_deletes`).
 INT, STRING, FLOAT, BOOLEAN, LONG, DOUBLE = 0, 1, 2, 3, 7, 8
-UTF8_BYTES = 10  # Utf8, where Hudi has registered it: its bytes alone
+UTF8_BYTES = 10  # Utf8 in releases that register it: only its bytes
 _LAST_BUILT_IN = 10
 KEY, RECORD, UTF8, DECIMAL, LOCAL_DATE, TIMESTAMP = 16, 17, 18, 19, 20, 21
 NO_CLASS = -1
 NO_SUCH_CLASS = 1000  # added to an id that no class has, in `problem`
-_BYTE_ARRAY = 5  # only inside of Utf8 objects, where its class is not written
+_BYTE_ARRAY = 5  # occurs only inside Utf8 objects, which do not store its class
 
 # Reasons to stop, in the first item of `problem`; then come the position, and the class of WRONG_CLASS.
 MALFORMED = 1
@@ -79,7 +80,7 @@ def _varint(data: Bytes, at: Int, most: Int) -> Any:
 
 @helper
 def _units(data: Bytes, at: Int) -> Any:
-    """(UTF-16 units, position of the first) of the string at ``at``, -1 units for ASCII; position -1 if malformed."""
+    """(UTF-16 units, position of the first) of the string at ``at``; -1 units for ASCII, position -1 if malformed."""
     if at >= data.size:
         return np.int64(0), np.int64(-1)
     byte = np.int64(data[at])
@@ -98,7 +99,7 @@ def _units(data: Bytes, at: Int) -> Any:
             shift += 7
             if byte < 0x80:
                 break
-    # 0 is null, which is never written here; a unit takes at least one byte
+    # 0 means null, which never occurs here; a unit takes at least one byte
     if units == 0 or units - 1 > data.size - at:
         return np.int64(0), np.int64(-1)
     return np.int64(units - 1), np.int64(at)
@@ -150,7 +151,7 @@ def _after_string(data: Bytes, at: Int) -> Any:
 
 @helper
 def _class(data: Bytes, at: Int, offsets: Offsets, texts: Bytes, codes: Int32s, names: Int64s, problem: Int64s) -> Any:
-    """(class, next position) at ``at``; the position is -1 and ``problem`` is filled if it is not one of the known.
+    """(class, next position) at ``at``; if the class is unknown, the position is -1 and ``problem`` is filled.
 
     ``names[0]`` is the number of names so far, and ``names[1 + i]`` the class of name ``i``.
     """
@@ -182,7 +183,7 @@ def _class(data: Bytes, at: Int, offsets: Offsets, texts: Bytes, codes: Int32s, 
                 names[0] += 1
                 names[names[0]] = codes[i]
                 return np.int64(codes[i]), after
-    # longer names are not ASCII in Kryo; they are not those of known classes
+    # Kryo does not store longer names as ASCII, and no known class has such a name
     problem[0], problem[1] = UNKNOWN_CLASS, at
     return np.int64(NO_CLASS), np.int64(-1)
 
@@ -192,7 +193,7 @@ def _object(data: Bytes, at: Int, kind: Int, count: Int, kinds: Bytes, places: I
     """(place of an earlier object, next position) of the reference at ``at``.
 
     The place is -1 for a new object, which follows, and -2 for null. The position is -1 if the reference is cut off,
-    leads to no earlier object, or to one of another kind.
+    leads to no earlier object, or leads to an object of another kind.
     """
     number, at = _varint(data, at, 5)
     if at < 0 or number - 2 >= count:
@@ -303,14 +304,14 @@ def walk_entries(
         class_offsets: int32[c + 1], Arrow offsets of the names of known classes.
         class_texts: uint8[], these names; at least two ASCII characters each.
         class_codes: int32[c], the codes of these classes.
-        names: int64[], the names that the stream has had (``names[0]`` of them), and space for more.
+        names: int64[], the number of names so far in the stream (``names[0]``), their classes, and space for more.
         kinds: uint8[m], scratch: the kind of each object; space for one per byte, or seven per entry.
         places: int32[m], scratch: the position of each object, or the row of a key or an entry.
         key_at: int64[n], filled with positions of record keys.
         partition_at: int64[n], filled with positions of partition paths; -1 for null.
         kind: int32[n], filled with the classes of ordering values; NO_CLASS for null.
-        value_at: int64[n], filled with positions of ordering values; of the bytes of Utf8 and decimal values.
-        value_size: int64[n], filled with the bytes of Utf8 and decimal values; 0 for others.
+        value_at: int64[n], filled with positions of ordering values; for Utf8 and decimals, with positions of bytes.
+        value_size: int64[n], filled with the number of bytes of Utf8 and decimal values; 0 for other values.
         problem: int64[3], filled if a byte is malformed: the reason, the position, and the class of WRONG_CLASS.
 
     Returns:
@@ -332,7 +333,7 @@ def walk_entries(
         place, at = _object(data, at, wanted, count, kinds, places)
         if at < 0 or place == -2:
             return np.int64(-1)
-        if place >= 0:  # an entry that the array has twice
+        if place >= 0:  # the array has this entry twice
             key_at[row], partition_at[row] = key_at[place], partition_at[place]
             kind[row], value_at[row], value_size[row] = kind[place], value_at[place], value_size[place]
             continue
@@ -382,7 +383,7 @@ def walk_entries(
             place, at = _object(data, at, code, count, kinds, places)
             if at < 0 or place == -2:
                 return np.int64(-1)
-            if place >= 0:  # of an earlier row
+            if place >= 0:  # the ordering value of an earlier row
                 value_at[row], value_size[row] = value_at[place], value_size[place]
                 continue
             kinds[count], places[count] = code, row
@@ -432,8 +433,8 @@ def _utf8_size(data: Bytes, at: Int) -> Any:
 def measure_strings(data: Bytes, at: Int64s, present: Bools, most: Int, offsets: Offsets) -> Int:
     """Fill ``offsets`` int32[n + 1] with the Arrow offsets of strings that :func:`walk_entries` has checked.
 
-    ``data``, ``at``, ``present``: see the module docstring. Returns their size in UTF-8, or -1 if it is more than
-    ``most`` bytes (less than 2 GiB): references make a few bytes many strings.
+    ``data``, ``at``, ``present``: see the module docstring. Returns the total size of the strings in UTF-8, or -1 if it
+    exceeds ``most`` bytes (less than 2 GiB): with references, few bytes can stand for many strings.
     """
     total = np.int64(0)
     offsets[0] = 0
@@ -455,8 +456,8 @@ def measure_strings(data: Bytes, at: Int64s, present: Bools, most: Int, offsets:
 def copy_strings(data: Bytes, at: Int64s, present: Bools, offsets: Offsets, out: Bytes) -> None:
     """Copy strings in UTF-8 into ``out`` uint8[], at ``offsets`` from :func:`measure_strings`.
 
-    A half of a character that stands alone keeps its three bytes, which are not valid UTF-8. ``data``, ``at``,
-    ``present``: see the module docstring.
+    A lone surrogate keeps its three bytes, which are not valid UTF-8. ``data``, ``at``, ``present``: see the module
+    docstring.
     """
     for row in range(at.size):
         if not present[row]:
@@ -500,7 +501,7 @@ def copy_strings(data: Bytes, at: Int64s, present: Bools, offsets: Offsets, out:
 def measure_spans(size: Int64s, present: Bools, most: Int, offsets: Offsets) -> Int:
     """Fill ``offsets`` int32[n + 1] with the Arrow offsets of values of ``size`` int64[n] bytes.
 
-    ``present``: see the module docstring. Returns their total size, or -1 if it is more than ``most`` bytes.
+    ``present``: see the module docstring. Returns the total size, or -1 if it exceeds ``most`` bytes.
     """
     total = np.int64(0)
     offsets[0] = 0
@@ -515,7 +516,7 @@ def measure_spans(size: Int64s, present: Bools, most: Int, offsets: Offsets) -> 
 
 @kernel("void(ru1, ri8, rb1, ri4, wu1)")
 def copy_spans(data: Bytes, at: Int64s, present: Bools, offsets: Offsets, out: Bytes) -> None:
-    """Copy bytes as they are into ``out`` uint8[], at ``offsets`` from :func:`measure_spans`.
+    """Copy bytes into ``out`` uint8[], at ``offsets`` from :func:`measure_spans`.
 
     ``data``, ``at``, ``present``: see the module docstring.
     """
@@ -537,9 +538,9 @@ def _reversed32(word: Any) -> Any:
 
 @kernel("i8(ru1, ri8, rb1, i8, wi8)")
 def read_kryo_numbers(data: Bytes, at: Int64s, present: Bools, kind: Int, out: Int64s) -> Int:
-    """Read values of the class ``kind`` into ``out`` int64[n]; 0 for rows without one.
+    """Read values of the class ``kind`` into ``out`` int64[n]; 0 for rows without a value.
 
-    Floats and doubles as bits, dates as days since 1970, timestamps in milliseconds. ``data``, ``at``, ``present``: see
+    Floats and doubles become bits, dates days since 1970, timestamps milliseconds. ``data``, ``at``, ``present``: see
     the module docstring. Returns -1; or the first row with a date that does not exist.
     """
     for row in range(at.size):

@@ -1,7 +1,7 @@
-"""The size that an LZ4 block becomes: the block does not store it.
+"""Compute the decompressed size of an LZ4 block, which does not store it.
 
-A block is a sequence of ``token | more literal lengths | literals | offset (2 bytes) | more match lengths``; the last
-one ends after its literals. Source: LZ4 block format description 1.10.
+A block consists of sequences ``token | more literal lengths | literals | offset (2 bytes) | more match lengths``; the
+last sequence ends after its literals. Source: LZ4 block format description 1.10.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _length(data: Bytes, at: Int, length: Int) -> Any:
 
 @kernel("i8(ru1)")
 def lz4_size(data: Bytes) -> Int:
-    """Bytes that the block ``data`` uint8[] becomes; -1 if it is cut off."""
+    """Decompressed size in bytes of the block ``data`` uint8[]; -1 if it is cut off."""
     size = np.int64(0)
     at = np.int64(0)
     while at < data.size:

@@ -1,13 +1,13 @@
-"""Integers of ORC streams, which are stored in runs.
+"""Read integers of ORC streams, which are stored in runs.
 
 ::
 
-    version 1   some equal steps (control, step, first number), or up to 128 numbers of variable length
+    version 1   numbers with equal steps (control, step, first number), or up to 128 numbers of variable length
     version 2   two bits for the kind of a run, and up to 512 numbers:
-                one number several times | numbers of some bits each | the same, larger ones patched in | ascending ones
+                a repeated number | numbers of a fixed width | the same, with patches for larger ones | ascending ones
 
-Signed numbers are stored in zigzag order: 0, -1, 1, -2, 2. Arithmetic wraps at 64 bits. A stream does not say how many
-numbers it has.
+Signed numbers are stored in zigzag order: 0, -1, 1, -2, 2. Arithmetic wraps at 64 bits. A stream does not store the
+number of its numbers.
 
 Source: ORC specification v1, "Integer Run Length Encoding", versions 1 and 2.
 """
@@ -29,13 +29,13 @@ _CUT_OFF = -1
 
 
 class RunBounds(NamedTuple):
-    """What the numbers of a stream are like.
+    """Count and bounds of the numbers of a stream.
 
     Attributes:
-        numbers: how many there are.
-        least: the smallest; 2^63 - 1 without numbers.
-        most: the largest; -2^63 without numbers.
-        total: the sum of those above 0, at most 2^63 - 1.
+        numbers: count of the numbers.
+        least: the smallest number; 2^63 - 1 without numbers.
+        most: the largest number; -2^63 without numbers.
+        total: sum of the numbers above 0, at most 2^63 - 1.
     """
 
     numbers: int
@@ -46,7 +46,7 @@ class RunBounds(NamedTuple):
 
 @helper
 def _read_bits(data: Bytes, at: Int, width: Int) -> Any:
-    """The ``width`` bits, 0 to 64, from bit ``at`` on; the first is the highest."""
+    """The ``width`` bits, 0 to 64, from bit ``at`` on; the first bit is the highest."""
     value = np.uint64(0)
     end = at + width
     while at < end:
@@ -68,7 +68,7 @@ def _width(code: Int) -> Any:
 
 @helper
 def _stored_width(bits: Int) -> Any:
-    """The smallest width of numbers that has ``bits``, at most 64."""
+    """The smallest width of stored numbers that holds ``bits`` bits, at most 64."""
     if bits <= 24:
         return np.int64(bits)
     if bits <= 32:
@@ -78,7 +78,7 @@ def _stored_width(bits: Int) -> Any:
 
 @helper
 def _keep(values: Int64s, bounds: Int64s, count: Int, value: Int) -> Any:
-    """Take a number as the one after ``count`` others; how many there are now."""
+    """Add a number to ``count`` earlier numbers; return the new count."""
     if count < values.size:
         values[count] = value
     if value < bounds[0]:
@@ -115,7 +115,10 @@ def _first_version(data: Bytes, at: Int, is_signed: bool, values: Int64s, bounds
 
 @helper
 def _patched(data: Bytes, at: Int, size: Int, width: Int, values: Int64s, bounds: Int64s, count: Int) -> Any:
-    """The same for a run with patches; ``at`` is after its length, ``size`` how many numbers it has."""
+    """(position after a run with patches, numbers so far); ``at`` is after its length, ``size`` is its count.
+
+    The position is -1 if the run is cut off.
+    """
     if data.size - at < 2:
         return np.int64(_CUT_OFF), count
     base_size, patch_width = np.int64(data[at] >> 5) + 1, _width(np.int64(data[at]) & 31)
@@ -182,7 +185,7 @@ def _second_version(data: Bytes, at: Int, is_signed: bool, values: Int64s, bound
     value = unfold_sign(value) if is_signed else value
     step, at = read_varint(data, at, data.size)
     step = unfold_sign(step)
-    width = width if code else np.int64(0)  # without bits all steps are the first one
+    width = width if code else np.int64(0)  # without bits, all steps equal the first step
     end = at + ((size - 2) * width + 7) // 8 if size > 2 else at
     if at < 0 or end > data.size:
         return np.int64(_CUT_OFF), count
@@ -199,7 +202,7 @@ def _second_version(data: Bytes, at: Int, is_signed: bool, values: Int64s, bound
 
 @kernel("i8(ru1, b1, b1, wi8, wi8)")
 def _read_runs(data: Bytes, is_first_version: bool, is_signed: bool, values: Int64s, bounds: Int64s) -> Int:
-    """The number of numbers; -1 if a run is cut off. Numbers that ``values`` has no room for are not stored."""
+    """The count of numbers; -1 if a run is cut off. Numbers beyond the end of ``values`` are not stored."""
     bounds[0], bounds[1], bounds[2] = np.int64(_MOST), np.int64(-_MOST - 1), np.int64(0)
     count = np.int64(0)
     at = np.int64(0)
@@ -217,8 +220,8 @@ def measure_runs(data: Bytes, version: int, is_signed: bool = False) -> RunBound
     """Count the numbers of a stream, and find their bounds.
 
     Args:
-        data: uint8[], before compression.
-        version: of the runs, 1 or 2.
+        data: uint8[], the uncompressed stream.
+        version: version of the runs, 1 or 2.
         is_signed: whether the numbers are stored in zigzag order.
 
     Raises:
@@ -228,16 +231,16 @@ def measure_runs(data: Bytes, version: int, is_signed: bool = False) -> RunBound
 
 
 def read_runs(data: Bytes, count: int, version: int, is_signed: bool = False) -> Int64s:
-    """The numbers of a stream, int64[count]; of unsigned ones the same bits.
+    """The numbers of a stream, int64[count]; unsigned numbers keep their bits.
 
     Args:
-        data: uint8[], before compression.
-        count: how many numbers it has.
-        version: of the runs, 1 or 2.
+        data: uint8[], the uncompressed stream.
+        count: count of the numbers.
+        version: version of the runs, 1 or 2.
         is_signed: whether the numbers are stored in zigzag order.
 
     Raises:
-        ValueError: it has another number of them, or a run is cut off.
+        ValueError: the stream has another count of numbers, or a run is cut off.
     """
     values = np.empty(count, np.int64)
     found = _bounds(data, version, is_signed, values).numbers

@@ -1,4 +1,4 @@
-"""Footers of Parquet files: whether each column chunk fits its column.
+"""Check in the footer of a Parquet file whether each column chunk fits its column.
 
 A footer is a ``FileMetaData`` in Thrift's compact protocol::
 
@@ -8,8 +8,8 @@ A footer is a ``FileMetaData`` in Thrift's compact protocol::
                    ├ 12 statistics ─ 1, 2, 5, 6 bounds
                    └ 16 size_statistics ─ 1 bytes of texts, 2 and 3 histograms of repetition and definition levels
 
-A chunk has the type of its column. A histogram has a number for each level, or none at all. Bounds of bytes of a fixed
-length may be cut short, as arrow-rs does after 64 bytes. Source: parquet.thrift of Apache Parquet format 2.11; Thrift
+A chunk has the type of its column. A histogram has a number for each level, or is empty. Bounds of fixed-length bytes
+may be truncated: arrow-rs truncates them after 64 bytes. Source: parquet.thrift of Apache Parquet format 2.11; Thrift
 compact protocol of Apache Thrift 0.21.
 """
 
@@ -48,7 +48,7 @@ _TEXT_BYTES, _HISTOGRAMS = 1, (2, 3)
 _OPTIONAL, _REPEATED = 1, 2
 _BYTE_ARRAY, _FIXED = 6, 7
 
-# Of a column: type, most repetitions, most definitions, bytes of a value (0 if they differ).
+# Numbers per column: type, maximum repetition and definition levels, bytes of a value (0 if values differ in length).
 _PARTS, _WIDTH = 4, 3
 
 _DEPTH = 16
@@ -63,7 +63,7 @@ _MALFORMED = -2
 def _next_field(data: Bytes, at: Int, number: Int) -> Any:
     """(number, type, position of the value) of the field after ``number``; the position is -1 if it is cut off.
 
-    So it is if ``at`` is -1.
+    The position is also -1 if ``at`` is -1.
     """
     if at < 0 or at >= data.size:
         return np.int64(0), np.int64(_STOP), np.int64(-1)
@@ -79,7 +79,7 @@ def _next_field(data: Bytes, at: Int, number: Int) -> Any:
 
 @helper
 def _list_head(data: Bytes, at: Int) -> Any:
-    """(elements, their type, position of the first); the position is -1 if it is cut off."""
+    """(number of elements, their type, position of the first element); the position is -1 if the list is cut off."""
     if at >= data.size:
         return np.int64(0), np.int64(_STOP), np.int64(-1)
     head = np.int64(data[at])
@@ -95,9 +95,9 @@ def _list_head(data: Bytes, at: Int) -> Any:
 def _after(data: Bytes, at: Int, kind: Int, stack: Int64s) -> Any:
     """Position after the value at ``at``; -1 if it is cut off, nests deeper than ``stack``, or has an unknown type.
 
-    A level of the stack is two numbers: the elements of a list that are left, and their type. -1 is a struct.
+    A level of the stack is two numbers: the remaining elements of a list, or -1 for a struct, and their type.
     """
-    if kind <= _FALSE:  # a field's type is its value
+    if kind <= _FALSE:  # the type of the field is its value
         return np.int64(at)
     depth = np.int64(0)
     stack[0] = 1
@@ -146,8 +146,8 @@ def _after(data: Bytes, at: Int, kind: Int, stack: Int64s) -> Any:
 def _read_schema(data: Bytes, at: Int, columns: Int64s, stack: Int64s, levels: Int64s) -> Any:
     """(leaf columns, position after the list at ``at``); the position is -1 if it is malformed.
 
-    Stores type, most repetitions, most definitions and width of each leaf. A level of ``levels`` is three numbers: the
-    children of a group that are left, its repetitions and its definitions.
+    Stores type, maximum repetition and definition levels, and width of each leaf. A level of ``levels`` is three
+    numbers: the remaining children of a group, its repetition level and its definition level.
     """
     leaves, depth = np.int64(0), np.int64(-1)
     count, kind, at = _list_head(data, at)
@@ -199,7 +199,7 @@ def _read_schema(data: Bytes, at: Int, columns: Int64s, stack: Int64s, levels: I
 
 @helper
 def _width(kind: Int) -> Any:
-    """Bytes of a value of a physical type; 0 if they differ."""
+    """Bytes of a value of a physical type; 0 if values differ in length."""
     if kind == 0:
         return np.int64(1)
     if kind == 1 or kind == 4:
@@ -211,7 +211,7 @@ def _width(kind: Int) -> Any:
 
 @helper
 def _fit_bounds(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> Any:
-    """(whether the bounds of the statistics at ``at`` are empty or whole values, position after them)."""
+    """(whether the bounds in the statistics at ``at`` are empty or whole values, position after the statistics)."""
     fit, number = True, np.int64(0)
     while at >= 0:
         number, kind, at = _next_field(data, at, number)
@@ -227,7 +227,7 @@ def _fit_bounds(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s)
 
 @helper
 def _fit_sizes(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) -> Any:
-    """(whether the size statistics at ``at`` fit a column, position after them)."""
+    """(whether the size statistics at ``at`` fit a column, position after the statistics)."""
     fit, number = True, np.int64(0)
     while at >= 0:
         number, kind, at = _next_field(data, at, number)
@@ -245,7 +245,7 @@ def _fit_sizes(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s) 
 
 @helper
 def _fits(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s, short: Bools, chunk: Int) -> Any:
-    """(whether the column chunk at ``at`` fits a column, position after it); an encrypted chunk does.
+    """(whether the column chunk at ``at`` fits a column, position after it); an encrypted chunk always fits.
 
     Sets ``short[chunk]`` if its bounds are shorter than values.
     """
@@ -282,7 +282,7 @@ def _fits(data: Bytes, at: Int, columns: Int64s, leaf: Int, stack: Int64s, short
 
 @kernel("i8(ru1, wi8, wi8, wi8, wb1)")
 def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s, short: Bools) -> Int:
-    """The number of the first column chunk that is missing or does not fit; -1 for none, -2 if malformed."""
+    """The number of the first column chunk that is missing or does not fit; -1 for none, -2 for a malformed footer."""
     at = number = np.int64(0)
     leaves, width = np.int64(-1), np.int64(columns.size // _PARTS)
     while True:
@@ -315,7 +315,7 @@ def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s, sh
                         fit = True
                         if leaf < width:
                             fit, at = _fits(data, at, columns, leaf, stack, short, group * width + leaf)
-                        else:  # no reader asks for it
+                        else:  # no reader uses this field
                             at = _after(data, at, _STRUCT, stack)
                         if at < 0:
                             return np.int64(_MALFORMED)
@@ -332,12 +332,12 @@ def _unfit_chunk(data: Bytes, columns: Int64s, stack: Int64s, levels: Int64s, sh
 
 
 class ChunkFaults(NamedTuple):
-    """What is wrong with column chunks.
+    """Faults of column chunks.
 
     Attributes:
-        unfit: row group times columns plus column of the first chunk that is missing, has another physical type than
-            its column, or size statistics that its column cannot have. None if there is none.
-        short: bool[row groups, columns], which chunks before that one have bounds that are shorter than values.
+        unfit: ``row group * columns + column`` of the first chunk that is missing, has another physical type than its
+            column, or has size statistics that its column cannot have. None without such a chunk.
+        short: bool[row groups, columns], chunks before that chunk whose bounds are shorter than values.
     """
 
     unfit: int | None
@@ -345,11 +345,11 @@ class ChunkFaults(NamedTuple):
 
 
 def chunk_faults(footer: Bytes, row_groups: int, columns: int) -> ChunkFaults:
-    """Compare column chunks with their columns. Encrypted chunks are taken as right.
+    """Compare column chunks with their columns. Encrypted chunks are not checked.
 
     Args:
         footer: uint8[], a ``FileMetaData``.
-        row_groups: how many it has.
+        row_groups: number of row groups.
         columns: number of leaf columns.
 
     Raises:

@@ -56,7 +56,7 @@ def radix_order(planes: UInt64s, width: int) -> Int64s:
     """Row numbers in ascending order of keys; rows with equal keys stay in row order.
 
     Args:
-        planes: uint64[width * n]: the highest word of each of n keys, then the next ...; n below 2^31.
+        planes: uint64[width * n]: the highest word of all n keys, then the next ...; n below 2^31.
         width: words of a key, at least 1.
 
     Returns:

@@ -122,7 +122,7 @@ def measure_parts(
         valid: uint8[n], filled with 0 if the value is null, else 1.
 
     Returns:
-        -1; or the first row without an unescaped ``$``.
+        The first row without an unescaped ``$``; -1 if there is none.
     """
     value_offsets[0] = 0
     key_offsets[0] = 0

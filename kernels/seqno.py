@@ -14,7 +14,7 @@ __all__ = ["format_sequence_numbers"]
 @kernel("void(ru1, i8, wi4, wu1)")
 def _format(prefix: Bytes, start: Int, offsets: Offsets, out: Bytes) -> None:
     digits = np.int64(1)
-    power = np.int64(10)  # 10 ** digits; stays at 10**18 for numbers of 19 digits, the most that int64 has
+    power = np.int64(10)  # 10 ** digits; stays at 10**18 for numbers of 19 digits, the maximum of int64
     while digits < 19 and start >= power:
         digits += 1
         power = power * 10 if digits < 19 else power
@@ -64,7 +64,7 @@ def format_sequence_numbers(prefix: Bytes, start: int, count: int) -> tuple[Offs
 
 
 def _digits_below(bound: int) -> int:
-    """Decimal digits of all numbers 0..bound-1 together."""
+    """Total number of decimal digits of the numbers 0..bound-1."""
     total, low, digits = 0, 0, 1
     while low < bound:
         high = min(bound, 10**digits)

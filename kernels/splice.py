@@ -1,7 +1,7 @@
 """Replace and remove some rows of Arrow buffers; the rows between them are copied as a whole.
 
 The changes of source A are two int64 arrays of the same length: *rows*, the changed rows in ascending order without
-repetition, and *sources*, for each of them the row of source B that takes its place, or -1 to remove it.
+repetition, and *sources*, for each changed row the row of source B that replaces it, or -1 to remove it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_BYTES = 2**31 - 1
 
 @kernel("i8(ri8, ri8, i8, i8)")
 def _bad_change(rows: Int64s, sources: Int64s, a_rows: Int, b_rows: Int) -> Int:
-    """Position of the first change whose row does not follow the one before, or is outside its source; or -1."""
+    """Position of the first change whose row does not follow the previous row, or is outside its source; or -1."""
     before = np.int64(-1)
     for i in range(rows.size):
         if rows[i] <= before or rows[i] >= a_rows or sources[i] < -1 or sources[i] >= b_rows:
@@ -47,7 +47,7 @@ def _splice_items(a: Bytes, b: Bytes, rows: Int64s, sources: Int64s, width: Int,
 
 @kernel("i8(ri4, ri4, ri8, ri8, wi4)")
 def _splice_offsets(a: Offsets, b: Offsets, rows: Int64s, sources: Int64s, out: Offsets) -> Int:
-    """Fill ``out`` with the result's offsets; return the last one, unclipped."""
+    """Fill ``out`` with the result's offsets; return the last offset, unclipped."""
     shift = -np.int64(a[0])
     at, done = np.int64(0), np.int64(0)
     for i in range(rows.size + 1):
@@ -120,7 +120,7 @@ def splice_fixed(a: npt.NDArray[Any], b: npt.NDArray[Any], rows: Int64s, sources
         sources: int64[k].
 
     Returns:
-        A new array of that dtype, with n items less the removed ones.
+        A new array of that dtype: n items, less the removed items.
 
     Raises:
         ValueError: the dtypes differ.
@@ -146,7 +146,7 @@ def splice_varlen(
         sources: int64[k].
 
     Returns:
-        New arrays: int32 offsets, starting at 0, of n rows less the removed ones, and uint8[] bytes.
+        New arrays: int32 offsets, starting at 0, of n rows less the removed rows, and uint8[] bytes.
 
     Raises:
         OverflowError: the result has 2**31 bytes or more; take fewer rows at a time.

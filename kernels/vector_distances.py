@@ -1,7 +1,7 @@
 """Distances of many vectors to one: cosine, Euclidean, negated dot product. Lower is closer.
 
-Sums are in the order of the elements, in doubles (``VectorDistanceUtils``, Hudi 1.2.0). Its processor may fuse a
-product with its sum, so the last bits of a distance can differ.
+Sums are computed in the order of the elements, in doubles (``VectorDistanceUtils``, Hudi 1.2.0). A processor may fuse a
+product with its sum, so the last bits of a distance can differ from Hudi's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def distances(vectors: Doubles, query: Doubles, metric: Int, out: Doubles) -> No
     The cosine distance is 1 minus the cosine, between 0 and 2; it is 1 where a vector is all zero.
 
     Args:
-        vectors: float64[n * d], one after another.
+        vectors: float64[n * d], the n vectors one after another.
         query: float64[d].
         metric: one of :data:`COSINE`, :data:`L2`, :data:`DOT_PRODUCT`.
         out: float64[n].
