@@ -1,4 +1,4 @@
-"""Base files of any format: what readers and writers of all formats have in common.
+"""Base files of any format: the common interfaces of readers and writers.
 
 ::
 
@@ -8,10 +8,10 @@
     .lance ───► formats/lance/read.py ────────┘
 
 A row group is the part of a file that is read at once: a row group of Parquet, a stripe of ORC, a whole HFile, a range
-of rows of a Lance file. What only Parquet has (statistics of row groups, bytes that can be copied) is behind
-:attr:`BaseFileReader.metadata`, which is None for other formats; code that uses it has a plain way beside it.
+of rows of a Lance file. :attr:`BaseFileReader.metadata` has features of Parquet only (statistics of row groups, bytes
+that can be copied). It is None for other formats; code that uses it also works without it.
 
-A :class:`FileWriter` writes one of them: Parquet, ORC or Lance.
+A :class:`FileWriter` writes Parquet, ORC or Lance.
 
 Source: ``HoodieBloomFilterWriteSupport``, ``HoodieAvroOrcWriter``, ``HoodieBaseLanceWriter`` (1.2.0).
 """
@@ -82,7 +82,7 @@ def footer_of(pairs: Mapping[bytes, bytes]) -> BaseFileFooter:
     """Hudi's keys among the key-value pairs of a footer.
 
     Raises:
-        UnicodeDecodeError: one of them is not UTF-8.
+        UnicodeDecodeError: a value is not UTF-8.
     """
 
     def text(*keys: bytes) -> str | None:
@@ -92,14 +92,15 @@ def footer_of(pairs: Mapping[bytes, bytes]) -> BaseFileFooter:
 
 
 ShortBounds: TypeAlias = frozenset[tuple[int, int]]
-"""Row group and column of chunks with bounds shorter than values. pyarrow 26 ends the process when asked for them."""
+"""Row group and column of chunks with bounds shorter than values. Reading such bounds makes pyarrow 26 end the process.
+"""
 
 
 class BaseFileReader(ABC):
     """One open base file.
 
     Attributes:
-        path: its path in messages.
+        path: path of the file, for messages.
     """
 
     path: str
@@ -107,7 +108,7 @@ class BaseFileReader(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """The columns of the file."""
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -139,22 +140,22 @@ class BaseFileReader(ABC):
 
     @property
     def parts(self) -> tuple[BaseFileReader, ...]:
-        """The files that hold the columns: this one, or several side by side."""
+        """The files that hold the columns: this file, or several files that each hold some columns."""
         return (self,)
 
     @property
     @abstractmethod
     def stored_bytes(self) -> int:
-        """Bytes of all rows before compression, about."""
+        """Approximate bytes of all rows before compression."""
 
     @property
     def has_labels(self) -> bool:
-        """Whether timestamps are numbers beside a label, which may be wrong (``schema.mislabelled``)."""
+        """Whether timestamps are numbers with a label, which may be wrong (``schema.mislabelled``)."""
         return False
 
     @property
     def has_nan_safe_bounds(self) -> bool:
-        """Whether bounds in the footer cover all values: chunks with NaN have none."""
+        """Whether bounds in the footer cover all values: chunks with NaN have no bounds."""
         return False
 
     @property
@@ -167,7 +168,7 @@ class BaseFileReader(ABC):
         """Hudi's footer keys.
 
         Raises:
-            CorruptTableError: one of them is not UTF-8.
+            CorruptTableError: a value is not UTF-8.
         """
 
     @abstractmethod
@@ -210,7 +211,7 @@ class FileWriter(Protocol):
 
     @property
     def bytes_buffered(self) -> int:
-        """Arrow bytes of rows that are not encoded yet, about."""
+        """Approximate Arrow bytes of rows that are not encoded yet."""
         ...
 
     @property
@@ -223,7 +224,7 @@ class FileWriter(Protocol):
         ...
 
     def flush(self) -> None:
-        """Encode the rows that are buffered, if the format can."""
+        """Encode the buffered rows, if the format supports it."""
         ...
 
     def close(self, footer: BaseFileFooter) -> int:
@@ -246,7 +247,7 @@ def file_errors(path: str, storage: Storage | None, format_name: str) -> Iterato
 
     Args:
         path: the file, for messages.
-        storage: its storage; None if unknown.
+        storage: storage of the file; None if unknown.
         format_name: ``Parquet``, ``ORC``, ``HFile`` or ``Lance``.
     """
     try:

@@ -3,10 +3,10 @@
 A value is a struct::
 
     type        INLINE or OUT_OF_LINE
-    data        the bytes, of an inline value
-    reference   external_path, offset, length (both null for the whole file), managed: of another value
+    data        the bytes of an inline value
+    reference   of other values: external_path, offset, length (both null for the whole file), managed
 
-In Avro it is a record with the logical type ``blob``, in Parquet a group. A struct of exactly this form is a blob.
+In Avro a blob is a record with the logical type ``blob``, in Parquet a group. A struct of exactly this form is a blob.
 
 Source: RFC-100; ``HoodieSchema.Blob`` (Hudi 1.2.0).
 """
@@ -26,11 +26,11 @@ _REFERENCE = pa.struct(
     [("external_path", pa.string()), ("offset", pa.int64()), ("length", pa.int64()), ("managed", pa.bool_())]
 )
 BLOB = pa.struct([("type", pa.string()), ("data", pa.binary()), ("reference", _REFERENCE)])
-"""The Arrow type of blobs. All members are nullable, as Arrow's Parquet writer needs for members of a null."""
+"""The Arrow type of blobs. All members are nullable: Arrow's Parquet writer needs this for members of a null blob."""
 
 
 def is_blob(kind: pa.DataType) -> bool:
-    """Whether a storable type is that of blobs."""
+    """Whether a storable type is the type of blobs."""
     return bool(kind == BLOB)
 
 

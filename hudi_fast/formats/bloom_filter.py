@@ -56,7 +56,7 @@ class BloomFilter:
     Created by :meth:`create` or :meth:`from_base64`. :meth:`add` modifies it; not thread-safe.
 
     Attributes:
-        type_code: ``SIMPLE`` or ``DYNAMIC_V0``; Parquet footers name only the latter.
+        type_code: ``SIMPLE`` or ``DYNAMIC_V0``; Parquet footers store only the latter.
         bit_count: bits in a row.
         hash_count: hashes per key.
         entries: capacity of a row in keys; 0 for SIMPLE, which does not store it.
@@ -100,7 +100,7 @@ class BloomFilter:
 
         Raises:
             ConfigError: a value is out of range.
-            UnsupportedFeatureError: another kind.
+            UnsupportedFeatureError: the kind is unknown.
         """
         _check_kind(kind, None)
         if entries < 1 or not 0.0 < error_rate < 1.0:
@@ -134,7 +134,7 @@ class BloomFilter:
 
         Raises:
             CorruptTableError: the bytes are not a filter of that type.
-            UnsupportedFeatureError: another type code, or the Jenkins hash.
+            UnsupportedFeatureError: the type code is unknown, or the filter uses the Jenkins hash.
         """
         kind = SIMPLE if type_code is None else type_code
         _check_kind(kind, where)

@@ -1,8 +1,9 @@
 """Union of the bloom filters of several files, without rehashing keys.
 
 A key is in a filter if all its bits are set in one row. The rows of several dynamic filters are combined in one filter.
-Where the keys of two rows fit into one row their bits are merged, so the union is as large as a filter built from the
-same keys. Beyond the maximum number of rows, further rows are merged round-robin, as a full filter adds keys.
+If the keys of two rows fit into one row, their bits are merged, so the union is as large as a filter built from the
+same keys. Beyond the maximum number of rows, further rows are merged round-robin, in the same way as a full filter adds
+keys.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def union_filters(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFil
     """The union of filters, read one at a time.
 
     Args:
-        filters: not modified.
-        like: an empty filter that defines how large the union may grow.
+        filters: the filters, which are not modified.
+        like: an empty filter that defines the maximum size of the union.
 
     Returns:
         None if there are no filters, or if one differs from ``like`` in hash, row size or keys per row.

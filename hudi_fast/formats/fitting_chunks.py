@@ -1,8 +1,8 @@
-"""Chunks of rows that fit Arrow arrays with 32-bit offsets, which stored columns are.
+"""Cut rows into chunks that fit stored columns, which are Arrow arrays with 32-bit offsets.
 
 An array of texts, of binary values or of lists counts its bytes or elements with 32 bits: at most 2 GiB. Rows of a
 caller may have more in one chunk: large types count with 64 bits, and views, dictionaries and runs repeat a value
-without storing it twice. Arrow refuses to convert some of them, and counts wrongly for others (views, in pyarrow 26).
+without storing it twice. Arrow refuses to convert some such chunks, and converts others wrongly (views, in pyarrow 26).
 So the rows are cut before they are converted::
 
     rows of a caller ─► in_fitting_chunks ─► slices, without a copy ─► converted one by one ─► joined_chunks
@@ -23,7 +23,7 @@ from hudi_fast.formats.required_fields import map_entries
 __all__ = ["MOST_IN_CHUNK", "fitting_slices", "in_fitting_chunks", "joined_chunks"]
 
 MOST_IN_CHUNK = 2**31 - 1
-"""Most bytes of texts, or elements of lists, in an array with 32-bit offsets."""
+"""Maximum bytes of texts, or elements of lists, in an array with 32-bit offsets."""
 
 Sizes = npt.NDArray[np.int64]
 
@@ -36,11 +36,11 @@ def in_fitting_chunks(rows: pa.Table, most: int = MOST_IN_CHUNK) -> pa.Table:
     """The same rows; no column of a chunk has more than ``most`` bytes or elements once it is stored.
 
     Args:
-        rows: of a caller, of any types.
+        rows: rows of a caller, of any types.
         most: see :data:`MOST_IN_CHUNK`.
 
     Raises:
-        InvalidDataError: one value has more.
+        InvalidDataError: one value has more bytes or elements.
     """
     if not any(map(_may_repeat, rows.schema.types)):
         return rows
@@ -52,15 +52,15 @@ def in_fitting_chunks(rows: pa.Table, most: int = MOST_IN_CHUNK) -> pa.Table:
 
 
 def fitting_slices(batch: pa.RecordBatch, most: int = MOST_IN_CHUNK, first_row: int = 0) -> Iterator[pa.RecordBatch]:
-    """A batch in slices as :func:`in_fitting_chunks` makes them, without a copy.
+    """The slices of a batch for :func:`in_fitting_chunks`, without a copy.
 
     Args:
-        batch: of a caller, of any types.
+        batch: batch of a caller, of any types.
         most: see :data:`MOST_IN_CHUNK`.
         first_row: number of the first row, for messages.
 
     Raises:
-        InvalidDataError: one value has more.
+        InvalidDataError: one value has more bytes or elements.
     """
     totals = [
         (name, np.concatenate([[0], np.cumsum(sizes)]))
@@ -85,10 +85,10 @@ def fitting_slices(batch: pa.RecordBatch, most: int = MOST_IN_CHUNK, first_row: 
 
 
 def joined_chunks(rows: pa.Table, most: int = MOST_IN_CHUNK) -> pa.Table:
-    """The same rows, each column in as few chunks as can hold it.
+    """The same rows, each column in as few chunks as possible.
 
     Args:
-        rows: of storable types, or of dictionaries of them.
+        rows: rows of storable types, or of dictionaries of them.
         most: see :data:`MOST_IN_CHUNK`.
     """
     if rows.nbytes <= most:
@@ -132,7 +132,7 @@ def _may_repeat(kind: pa.DataType) -> bool:
 
 
 def _sizes(values: pa.Array) -> list[Sizes]:
-    """For each part with offsets of n values, such as texts in lists: int64[n], the bytes or elements of each value."""
+    """int64[n] for each part of n values that has offsets, such as texts in lists: bytes or elements of each value."""
     kind = values.type
     if kind in _VIEWS:
         return [_view_lengths(values)]
@@ -149,7 +149,7 @@ def _sizes(values: pa.Array) -> list[Sizes]:
         return [part for child in values.flatten() for part in _sizes(child)]
     if pa.types.is_map(kind):
         return _list_sizes(map_entries(values))
-    return _list_sizes(values) if _is_any_list(kind) else []  # a union is refused by its type
+    return _list_sizes(values) if _is_any_list(kind) else []  # unions are refused elsewhere, by their type
 
 
 def _list_sizes(values: pa.Array) -> list[Sizes]:

@@ -177,7 +177,7 @@ def _fractions(values: pa.Array) -> pa.StringArray:
 
 
 def _second_digits(values: pa.Array, shortest: pa.StringArray) -> pa.StringArray:
-    """Where one digit is enough, Java prints the nearest two-digit number; this matters for the smallest ones only."""
+    """Where one digit is enough, Java prints the nearest two-digit number; only the smallest numbers differ by this."""
     tiny = pc.fill_null(pc.and_(pc.less(pc.abs(values), 1e-42), pc.not_equal(values, 0.0)), False)
     if not pc.any(tiny).as_py():
         return shortest
@@ -223,7 +223,7 @@ def _struct(syntax: _Syntax, values: pa.StructArray) -> pa.StringArray:
 
 
 def _kept(syntax: _Syntax, values: pa.Array) -> npt.NDArray[np.uint8]:
-    """1 for members that are written, 0 for omitted ones; empty to write all."""
+    """1 for members that are written, 0 for omitted members; empty to write all."""
     if syntax.style is JsonStyle.AVRO or not values.null_count:
         return _EMPTY
     return np.asarray(values.is_valid().cast(pa.uint8()), dtype=np.uint8)
@@ -307,7 +307,7 @@ def _null_as_text(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _with_validity(texts: pa.StringArray, source: pa.Array) -> pa.StringArray:
-    """The texts, null where the source is."""
+    """The texts, null where the source is null."""
     if not source.null_count:
         return texts
     return pc.if_else(source.is_valid(), texts, pa.scalar(None, pa.string()))

@@ -1,14 +1,14 @@
 """Nulls in required parts of nested columns: fields of structs, elements of lists, keys and values of maps.
 
-A required part has a null where its parent is null, and nowhere else. Such a *hidden* null is no value. But taking,
-filling and decoding rows marks it in the validity bitmap of the part, and Arrow's Parquet writer refuses any null in a
-required part::
+A required part may be null only where its parent is null. Such a *hidden* null is not a value. But taking, filling and
+decoding rows marks it in the validity bitmap of the part, and Arrow's Parquet writer refuses any null in a required
+part::
 
     struct<no: int not null>      s    {no: 5}   null               validity of s   1 0
                                   no   5         (hidden)           validity of no  1 0  ─►  none
 
 :func:`clear_hidden_nulls` removes these marks from an array, and :func:`without_hidden_nulls` from the rows of a file.
-Both refuse any other null of a required part, by name and row.
+Both refuse any other null of a required part; the error names column and row.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def null_error(path: str, row: int) -> BadValueError:
 
 
 def without_hidden_nulls(rows: pa.Table) -> pa.Table:
-    """Rows whose required parts have no nulls, as Arrow's Parquet writer takes them.
+    """The same rows, without hidden nulls in required parts, as Arrow's Parquet writer requires.
 
     Raises:
-        InvalidDataError: a null of a required part whose parent is not null.
+        InvalidDataError: a required part is null and its parent is not.
     """
     for number, field in enumerate(rows.schema):
         if has_required_part(field.type):
@@ -72,14 +72,14 @@ def without_hidden_nulls(rows: pa.Table) -> pa.Table:
 
 
 def clear_hidden_nulls(values: pa.Array, path: str) -> pa.Array:
-    """The same n values; required parts have no nulls at all.
+    """The same n values, without any nulls in required parts.
 
     Args:
-        values: of any type.
+        values: values of any type.
         path: dotted path of the column, for messages.
 
     Raises:
-        BadValueError: a null of a required part whose parent is not null.
+        BadValueError: a required part is null and its parent is not.
     """
     if not _has_required_nulls(values):
         return values
@@ -106,7 +106,7 @@ def clear_hidden_nulls(values: pa.Array, path: str) -> pa.Array:
 
 
 def null_array(count: int, kind: pa.DataType) -> pa.Array:
-    """Nulls of a type, whose required parts have none."""
+    """``count`` nulls of a type; its required parts mark no nulls."""
     return clear_hidden_nulls(pa.nulls(count, kind), "")
 
 
@@ -122,7 +122,7 @@ def visible_elements(values: pa.Array) -> tuple[np.ndarray, pa.Array]:
         offsets = values.offsets.to_numpy()
         if offsets[0] == 0 and offsets[-1] == len(values.values):
             return offsets, values.values
-    # Not by a cast between layouts: Arrow's cast of list views with nulls produces invalid offsets.
+    # No cast between layouts is used: Arrow's cast of list views with nulls produces invalid offsets.
     lengths = pc.if_else(pc.is_valid(values), pc.list_value_length(values), 0).to_numpy()
     bounds = np.zeros(len(values) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])
@@ -167,7 +167,7 @@ def _has_required_nulls(values: pa.Array) -> bool:
 
 
 def _cleared_field(field: pa.Field, values: pa.Array, parents: pa.Array, path: str) -> pa.Array:
-    """The values of a struct's field, in which a null struct shows as a null."""
+    """The values of a struct's field, without hidden nulls; ``values`` is null where a struct is null."""
     if not field.nullable and values.null_count > parents.null_count:
         raise null_error(path, pc.index(pc.and_(pc.is_null(values), pc.is_valid(parents)), True).as_py())
     cleared = clear_hidden_nulls(values, path)
@@ -175,7 +175,7 @@ def _cleared_field(field: pa.Field, values: pa.Array, parents: pa.Array, path: s
 
 
 def _cleared_elements(field: pa.Field, values: pa.Array, offsets: np.ndarray, path: str) -> pa.Array:
-    """The visible elements of lists; errors name the row of the list."""
+    """The visible elements of lists, without hidden nulls; errors name the row of the list."""
     try:
         if not field.nullable and values.null_count:
             raise null_error(path, pc.index(pc.is_null(values), True).as_py())
@@ -186,7 +186,7 @@ def _cleared_elements(field: pa.Field, values: pa.Array, offsets: np.ndarray, pa
 
 
 def _without_validity(values: pa.Array) -> pa.Array:
-    """The values with any in place of nulls."""
+    """The values without a validity bitmap; nulls become arbitrary values."""
     if not values.null_count:
         return values
     kind, count, buffers = values.type, len(values), values.buffers()

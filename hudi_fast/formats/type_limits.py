@@ -1,4 +1,4 @@
-"""Limits of the types of a table: what a write accepts, a read accepts.
+"""Limits of the types of a table: a read accepts every type that a write accepts.
 
 A schema in a file is untrusted, so a read bounds the types that it describes (:mod:`hudi_fast.formats.avro.names`). A
 write checks the same bounds before it stores a schema: :func:`check_type_limits`.
@@ -15,29 +15,29 @@ from hudi_fast.errors import UnsupportedFeatureError
 __all__ = ["MAX_LEVELS", "MAX_PARTS", "MAX_STORED_LEVELS", "MAX_UNSTORED", "check_type_limits"]
 
 MAX_LEVELS = 64
-"""Most levels of types inside each other, the row and the values included; as many as Arrow's own format has.
+"""Maximum levels of nested types, including the row and the values; Arrow's own format has the same limit.
 
-There a map is two levels, because its entries are structs."""
+A map is two levels there, because its entries are structs."""
 
 MAX_STORED_LEVELS = 100
-"""Most levels of a Parquet file's schema that Arrow reads: a list or a map takes two, any other type one."""
+"""Maximum levels of a Parquet file's schema that Arrow reads: a list or a map takes two, any other type one."""
 
 MAX_PARTS = 100_000
-"""Most types in a row: columns, fields of structs, elements of lists, values of maps."""
+"""Maximum types in a row: columns, fields of structs, elements of lists, values of maps."""
 
 MAX_UNSTORED = 64 << 10
-"""Most bytes of a value in Arrow that takes no bytes, or one, in a record: a null of a fixed type, a default."""
+"""Maximum Arrow bytes of a value that takes at most one byte in a record: a null of a fixed type, or a default."""
 
 
 def check_type_limits(columns: Iterable[pa.Field]) -> None:
     """Refuse columns whose types no read accepts.
 
     Args:
-        columns: of a row, of any Arrow types.
+        columns: columns of a row, of any Arrow types.
 
     Raises:
-        UnsupportedFeatureError: types inside each other, types in total or bytes of a fixed-size value beyond the
-            limits; the message names the column.
+        UnsupportedFeatureError: the levels of nested types, the number of types or the bytes of a fixed-size value
+            exceed the limits; the message names the column.
     """
     parts = 1
     for column in columns:
@@ -50,7 +50,7 @@ def check_type_limits(columns: Iterable[pa.Field]) -> None:
 
 
 def _parts(kind: pa.DataType, column: str, levels: int, stored: int) -> int:
-    """The number of types in a type, for which so many levels are left, and so many in a Parquet file."""
+    """The number of types in a type; raises if it has more than ``levels`` levels, or ``stored`` levels in Parquet."""
     if levels <= 0 or stored <= 0:
         raise UnsupportedFeatureError(
             f"Column {column!r} has more types inside each other than a read accepts: {MAX_LEVELS} levels in Arrow, "

@@ -1,4 +1,4 @@
-"""Numbers of variable length, as Avro, Protocol Buffers, Thrift and Kryo write them."""
+"""Encode and decode numbers of variable length, as in Avro, Protocol Buffers, Thrift and Kryo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["read_varint", "snappy_size", "varint", "zigzag"]
 
 
 def varint(value: int) -> bytes:
-    """A number, 0 or more, in groups of seven bits, the lowest first; a set high bit means that more follow."""
+    """Encode a non-negative number in groups of seven bits, the lowest first; a set high bit means that more follow."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -16,10 +16,10 @@ def varint(value: int) -> bytes:
 
 
 def zigzag(value: int) -> bytes:
-    """A signed number of 64 bits as :func:`varint`; numbers near 0 are short.
+    """Encode a signed number of 64 bits like :func:`varint`; numbers near 0 are short.
 
     Raises:
-        ValueError: it has more bits.
+        ValueError: the number has more bits.
     """
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{value} does not fit into 64 bits")
@@ -27,10 +27,10 @@ def zigzag(value: int) -> bytes:
 
 
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """The number of at most 64 bits that :func:`varint` wrote at a position, and the position after it.
+    """The number of at most 64 bits at a position, encoded by :func:`varint`, and the position after it.
 
     Raises:
-        ValueError: no byte ends it.
+        ValueError: no byte ends the number.
     """
     value = 0
     for place, byte in enumerate(data[at : at + 10]):
@@ -41,10 +41,10 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def snappy_size(block: bytes | memoryview) -> int:
-    """Bytes of a Snappy block before compression: a number of at most five bytes at its beginning.
+    """The uncompressed bytes of a Snappy block: a number of at most five bytes at its beginning.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the block does not begin with such a number.
     """
     try:
         return read_varint(block[:5], 0)[0]

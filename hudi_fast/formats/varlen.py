@@ -86,7 +86,7 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """The column as one array.
 
     Raises:
-        InvalidDataError: the column exceeds one array (2 GiB).
+        InvalidDataError: the column is too large for one array (2 GiB).
     """
     if isinstance(column, pa.Array):
         return column
@@ -103,9 +103,9 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def compact(values: pa.Array) -> pa.Array:
-    """The values in arrays without offsets, for writers that misread offsets of nested ones.
+    """The values in arrays without slice offsets, for writers that misread the offsets of nested arrays.
 
-    Arrow's ORC writer mistakes the validity of parts of a struct, and pylance ends with a panic.
+    Arrow's ORC writer would misread the validity of parts of a struct, and pylance would panic.
     """
     return values.take(pa.array(np.arange(len(values)))) if _has_offset(values) else values
 

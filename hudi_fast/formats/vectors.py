@@ -48,7 +48,7 @@ _ELEMENTS: Mapping[str, pa.DataType] = {"FLOAT": pa.float32(), "DOUBLE": pa.floa
 _NAMES = {kind: name for name, kind in _ELEMENTS.items()}
 _DESCRIPTOR = re.compile(r"\s*VECTOR\s*\(\s*(\d{1,9})\s*(?:,\s*(\w+)\s*)?(?:,\s*FIXED_BYTES\s*)?\)\s*", re.IGNORECASE)
 MOST_BYTES = 1 << 16
-"""Bytes of a vector. In Arrow a null takes as many."""
+"""Maximum bytes of a vector. A null takes the same bytes in Arrow."""
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -56,13 +56,13 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 def vector_type(dimension: int, element: pa.DataType) -> pa.DataType:
     """The Arrow type of vectors of ``dimension`` numbers of a type: float, double or int8.
 
-    Elements have pyarrow's own name and are nullable: pickling a type loses other ones (pyarrow 26).
+    Elements have pyarrow's default name and are nullable: pickling a type loses other names and flags (pyarrow 26).
     """
     return pa.list_(element, dimension)
 
 
 def is_vector(kind: pa.DataType) -> bool:
-    """Whether a storable type is that of vectors."""
+    """Whether a storable type is a type of vectors."""
     return bool(pa.types.is_fixed_size_list(kind)) and kind.value_type in _NAMES
 
 
@@ -75,7 +75,7 @@ def vector_of_descriptor(text: str, path: str) -> pa.DataType:
     """The type that a descriptor names.
 
     Raises:
-        SchemaMismatchError: another text; the message names the column ``path``.
+        SchemaMismatchError: the text is not a descriptor; the message names the column ``path``.
     """
     found = _DESCRIPTOR.fullmatch(text)
     element = None if found is None else _ELEMENTS.get((found[2] or "FLOAT").upper())
@@ -94,7 +94,7 @@ def descriptor_of(kind: pa.DataType) -> str:
 
 
 def vectors_text(schema: pa.Schema) -> str:
-    """The value of :data:`VECTORS_KEY` for a table's columns; empty if none of them is of vectors."""
+    """The value of :data:`VECTORS_KEY` for a table's columns; empty without vector columns."""
     return ",".join(f"{field.name}:{descriptor_of(field.type)}" for field in schema if is_vector(field.type))
 
 
@@ -151,7 +151,7 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of a Parquet file for columns of a table.
 
     Raises:
-        UnsupportedFeatureError: a vector within another column.
+        UnsupportedFeatureError: a vector is within another column.
     """
     inner = next((field.name for field in schema if not is_vector(field.type) and _holds_vector(field.type)), None)
     if inner is not None:

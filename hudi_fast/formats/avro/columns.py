@@ -31,7 +31,7 @@ from hudi_fast.kernels._arrays import Int
 __all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
 
 _LOW_HALF = 2**64 - 1
-# Most bytes of a column that few bytes of records can stand for: nulls, defaults, symbols of enums.
+# Maximum bytes of a column whose values take few or no bytes in records: nulls, defaults, symbols of enums.
 _MAX_MADE = 256 << 20
 _DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _NO_BYTES = np.empty(0, np.uint8)
@@ -61,7 +61,7 @@ class Rows:
     Attributes:
         data: uint8[], the bytes.
         pos: int64[n], cursors.
-        ends: int64[n], the end of each.
+        ends: int64[n], the end of each record or item.
         path: the file, for messages.
         offset: position of ``data`` in the file.
     """

@@ -2,8 +2,8 @@
 
 Layout: ``Obj\\x01``, a map of metadata (``avro.schema`` alone), a 16-byte marker, then one block: record count (1),
 byte count, record, marker. This module writes the frame itself, so that the header holds the given schema byte for byte
-(fastavro rewrites names) and equal input gives equal bytes. It also reads the frame itself, because fastavro believes
-what counts and compressed blocks promise. fastavro encodes and decodes the records; it is imported on first use.
+(fastavro rewrites names) and equal input gives equal bytes. It also reads the frame itself, because fastavro trusts
+counts and compressed blocks in the file. fastavro encodes and decodes the records; it is imported on first use.
 Source: Avro 1.11 specification, "Object Container Files"; TimelineMetadataUtils, Hudi 1.2.0.
 """
 
@@ -31,7 +31,7 @@ AVRO_MAGIC = b"Obj\x01"
 
 _MARKER_SIZE = 16
 _CACHED = 64
-# What deflate may make of a block: Hudi does not compress, and real plans become 20 to 50 times smaller.
+# Limits for a decompressed block: Hudi does not compress, and deflate makes real plans 20 to 50 times smaller.
 _MOST_PLAIN, _MOST_RATIO = 32 << 20, 100
 
 
@@ -64,7 +64,7 @@ class _Prepared:
 
 
 _PREPARED: dict[int, _Prepared] = {}
-"""By the identity of the schema; few, because schemas of instants are constants."""
+"""Prepared schemas by the identity of the schema. They are few, because schemas of instants are constants."""
 
 
 def _prepare(schema: Mapping[str, Any]) -> _Prepared:
@@ -93,11 +93,11 @@ def _by_fastavro(schema: Mapping[str, Any]) -> Callable[[Any], bytes]:
 def read_single_record(data: bytes, path: str | None = None) -> dict[str, Any]:
     """Read the record of a whole container file, decoded with the schema in its header.
 
-    The file is untrusted: no count or length in it makes this function take more memory than the bytes there justify.
+    The file is untrusted: memory use is bounded by the actual bytes, not by counts and lengths in the file.
 
     Raises:
         CorruptTableError: the file is not a container file, is cut off, or does not hold exactly one record.
-        UnsupportedFeatureError: its blocks are compressed by another codec than deflate, or its schema is recursive.
+        UnsupportedFeatureError: blocks are compressed with another codec than deflate, or the schema is recursive.
     """
     if not is_avro_container(data):
         raise CorruptTableError(f"Expected an Avro file (it begins with Obj\\x01), found {data[:4]!r}.", path, 0)
@@ -135,7 +135,7 @@ def read_record(schema: str, body: bytes, path: str | None = None) -> dict[str, 
 
 @lru_cache(_CACHED)
 def _parsed(schema: str) -> Any:
-    """A schema for fastavro, after a check of what a hostile one could do: fastavro itself bounds nothing."""
+    """A schema for fastavro, after checking its size and depth: fastavro itself has no limits for hostile schemas."""
     import fastavro
 
     walk_program((parse_record(schema, "the file's header"),), "of the record", "the file's header")
@@ -152,7 +152,7 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
             _, at = _read_long(data, at)
         if not count:
             return found, at
-        for _ in range(abs(count)):  # stops at the end of the bytes
+        for _ in range(abs(count)):  # raises at the end of the bytes
             key, at = _read_bytes(data, at)
             value, at = _read_bytes(data, at)
             found[key.decode()] = value

@@ -18,11 +18,12 @@ __all__ = ["default_array"]
 def default_array(avro: AvroType, default: Any, kind: pa.DataType, path: str) -> pa.Array | None:
     """The default of a field as an array of one value of type ``kind``; None for null.
 
-    ``default`` is a JSON value, of the first branch for a union, or null. ``path`` names the column in messages.
+    ``default`` is a JSON value or null; for a union it is a value of the first branch. ``path`` names the column in
+    messages.
 
     Raises:
         CorruptTableError: the default does not have the type.
-        UnsupportedFeatureError: it takes more than 64 KiB, which every row that lacks the column would take.
+        UnsupportedFeatureError: the default takes more than 64 KiB, in every row that lacks the column.
     """
     if default is None:
         return None

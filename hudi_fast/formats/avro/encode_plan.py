@@ -34,7 +34,7 @@ class WriteLeaf:
     """Write a scalar column.
 
     Attributes:
-        path: dotted, for messages.
+        path: dotted path of the column, for messages.
         code: boolean, int, long, fixed (bytes unchanged), decimal, bytes (with a length prefix).
         null: the branch byte of null, 0 or 2; -1 without union.
         kind: Arrow type of the values.
@@ -65,7 +65,7 @@ class WriteRecord:
     """Write a record.
 
     Attributes:
-        path: dotted, for messages.
+        path: dotted path of the column, for messages.
         null: the branch byte of null; -1 without union.
         fields: one plan per field of the writer.
         sources: source of each field: a column position, an array of one value to repeat (the default), or None (null).
@@ -82,7 +82,7 @@ class WriteUnion:
     """Write a struct with at most one non-null member as a union of several types.
 
     Attributes:
-        path: dotted, for messages.
+        path: dotted path of the column, for messages.
         null: the branch of null; -1 if the union has none.
         branches: branch of each member of the struct.
         members: plan of each member's values.
@@ -100,10 +100,10 @@ WriteNode: TypeAlias = WriteLeaf | WriteItems | WriteRecord | WriteUnion
 def plan_columns(schema: pa.Schema, writer: AvroType, where: str) -> WriteRecord:
     """Resolve the columns of batches against a writer's record.
 
-    ``schema`` is that of the batches: storable types, or dictionaries of them. ``where`` names it in messages.
+    ``schema`` is the schema of the batches: storable types, or dictionaries of them. ``where`` names it in messages.
 
     Raises:
-        SchemaMismatchError: unknown, missing or mistyped columns; the message lists all of them.
+        SchemaMismatchError: columns are unknown, missing or of a wrong type; the message lists all of them.
         UnsupportedFeatureError: the writer has a type that hudi_fast cannot hold.
     """
     problems: list[str] = []

@@ -5,8 +5,8 @@
     measure_record(plan, columns, sizes)    ──►  tree of states: the columns' buffers; adds up the size of each record
     write_record(state, first, after, ...)       writes the bytes of rows first..after at their cursors
 
-Rows are written in spans that stay in the CPU's cache. The items of a list are rows of the next level, with cursors of
-their own. Null rows of a struct are removed from its children, so deeper levels need no check for them.
+Rows are written in spans that stay in the CPU's cache. The items of a list are rows of the next level, with their own
+cursors. Null rows of a struct are removed from its children, so deeper levels do not check for them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def measure_record(plan: WriteRecord, columns: Sequence[pa.Array], sizes: _Int64
     """Add the size of each record to ``sizes`` int64[n]; return the state that writing needs.
 
     Raises:
-        InvalidDataError: a null where the writer allows none, a text outside its enum, a decimal that does not fit.
+        InvalidDataError: the writer does not allow a null, an enum lacks a text, or a decimal does not fit.
     """
     return _RecordState(plan, _NO_BYTES, None, _measure_fields(plan, columns, sizes))
 

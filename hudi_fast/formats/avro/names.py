@@ -30,8 +30,8 @@ class Names(Generic[_Type]):
         where: file or instant that holds the schema, for messages.
         known: complete types by full name.
         open: full names of the records that are being parsed.
-        most: most levels of types inside each other.
-        most_parts: most types in total.
+        most: maximum levels of nested types.
+        most_parts: maximum number of types in total.
     """
 
     where: str
@@ -46,7 +46,7 @@ class Names(Generic[_Type]):
 
     @contextmanager
     def level(self, path: str) -> Iterator[None]:
-        """Parse a type one level further inside.
+        """Parse a type one level deeper.
 
         Raises:
             UnsupportedFeatureError: the whole type has too many levels or parts.
@@ -116,7 +116,7 @@ def named(name: str, namespace: str, path: str, names: Names[_Type]) -> _Type:
 
 
 def member(avro: Mapping[str, Any], key: str, path: str, names: Names[Any]) -> Any:
-    """A required member of a JSON object; CorruptTableError if it is missing or of another type."""
+    """A required member of a JSON object; raises CorruptTableError if it is missing or has another type."""
     if key not in avro:
         raise malformed(f"{str(dict(avro))[:80]!r} without {key!r}", path, names)
     kind = _KINDS.get(key, object)

@@ -3,7 +3,7 @@
 Schemas are resolved once, here, into a tree that ``avro.columns`` executes on any number of records. A record is a
 sequence of *steps* in the writer's order, the only order in which its bytes can be read: a :class:`Skip` passes
 neighbouring unrequested columns; a :class:`Leaf`, :class:`Items`, :class:`Record` or :class:`Union` reads one column.
-*Places* list, in the reader's order, the step that gives each column, or the fill for one that the writer lacked.
+*Places* list, in the reader's order, the step that reads each column, or the fill for a column that the writer lacks.
 
 ::
 
@@ -50,7 +50,7 @@ class Leaf:
     """Read a scalar column.
 
     Attributes:
-        path: dotted, for messages.
+        path: dotted path of the column, for messages.
         code: encoding of the bytes: boolean, int, long, fixed (``width`` bytes), decimal, bytes (with a length prefix).
         null: the branch byte of null, 0 or 2; -1 without union.
         required: whether the reader does not allow nulls.
@@ -123,7 +123,7 @@ class Union:
     """Read a union of several types as the reader's struct ``kind``, which has at most one non-null member.
 
     Attributes:
-        path: dotted, for messages.
+        path: dotted path of the column, for messages.
         null: the branch of null; -1 if the union has none.
         required: whether the reader does not allow nulls.
         kind: the reader's struct.
@@ -161,11 +161,11 @@ def plan_rows(
         reader: requested columns, of storable types.
         where: location of the writer's schema, for messages.
         reader_avro: the reader's own Avro record, for defaults and aliases; None if there are none.
-        promote: conversions that precede the built-in ones; see :data:`Promote`.
+        promote: conversions that precede the built-in conversions; see :data:`Promote`.
 
     Raises:
-        SchemaMismatchError: columns that cannot be converted to the reader's; the message lists all of them.
-        UnsupportedFeatureError: a requested column that hudi_fast cannot hold.
+        SchemaMismatchError: columns cannot be converted to the reader's columns; the message lists all of them.
+        UnsupportedFeatureError: hudi_fast cannot hold a requested column.
     """
     resolving = _Resolving(where, promote, [])
     target = pa.struct([each.remove_metadata() for each in reader])

@@ -37,7 +37,7 @@ def built_in_conversion(source: pa.DataType, target: pa.DataType) -> Convert | N
 
 
 def _holds(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a checked cast is enough: timestamps and times of another unit, decimals with room for all digits."""
+    """Whether a checked cast converts the values: timestamps and times to another unit, decimals to more digits."""
     if pa.types.is_decimal128(source) and pa.types.is_decimal128(target):
         grows = target.precision - target.scale >= source.precision - source.scale
         return bool(grows and target.scale >= source.scale)

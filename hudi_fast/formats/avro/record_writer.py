@@ -1,8 +1,8 @@
-"""Writes Avro records with one schema many times: the bodies of instants, whose unions are all "null or one type".
+"""Writes many Avro records of one schema: the bodies of instants, whose unions are all "null or one type".
 
-A schema becomes nested functions from a value to its bytes, once. fastavro asks of every value of a union which branch
-it fits, which takes most of the time of a commit with many files. The bytes are those of its ``schemaless_writer``.
-Source: Avro 1.11 specification, "Binary Encoding".
+A schema is compiled once, to nested functions from a value to its bytes. fastavro checks for every value of a union
+which branch it fits, which takes most of the time of a commit with many files. The bytes equal those of fastavro's
+``schemaless_writer``. Source: Avro 1.11 specification, "Binary Encoding".
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ _LONGS = [zigzag(value) for value in range(_SMALL)]
 
 @cache
 def _marked(mark: bytes) -> list[bytes]:
-    """The small numbers behind the mark of their branch; all nullable numbers share two such lists."""
+    """The encoded small numbers, each after the mark of its branch; all nullable numbers share two such lists."""
     return [mark + one for one in _LONGS]
 
 

@@ -1,8 +1,8 @@
 """Rows as bare Avro binary <-> Arrow record batches: the content of Avro data blocks in log files.
 
-A pair of schemas is resolved once (``avro.program``, ``avro.encoding``); the result is immutable, can be pickled and
-shared by threads. Records are framed by their lengths and split into batches of about ``BATCH_BYTES``, which stay in
-the CPU's cache while they are decoded column by column (``avro.columns``, ``kernels.avro_decode``).
+A pair of schemas is resolved once (``avro.program``, ``avro.encoding``); the result is immutable, and can be pickled
+and shared by threads. Records are framed by their lengths and split into batches of about ``BATCH_BYTES``, which stay
+in the CPU's cache while they are decoded column by column (``avro.columns``, ``kernels.avro_decode``).
 
 ::
 
@@ -11,7 +11,7 @@ the CPU's cache while they are decoded column by column (``avro.columns``, ``ker
          AvroEncoder  ◄──  record batches of the writer's columns
 
 ``avro.schema`` has the table of types; unions of several types are structs (``avro.types``). All values are checked
-while they are read, see ``CorruptTableError`` below.
+while they are read; see ``CorruptTableError`` below.
 Source: HoodieAvroDataBlock of Hudi 1.2.0 (versions 1 to 3 of the block have one layout); Avro 1.11 specification.
 """
 
@@ -84,15 +84,15 @@ class AvroDecoder:
                 the default of ``reader_avro``.
             where: location of ``writer_schema``, for messages.
             reader_avro: Avro JSON text of the reader's schema, for defaults and aliases; its types are ignored.
-            promote: conversions of scalar types that precede the built-in ones: int to long, float and double; long
-                to float, double and timestamp; float to double; string to bytes and back; decimals to wider ones;
-                timestamps and times to other units. ``schema.cast.stored_cast`` adds numbers to string, and timestamps
-                with a wrong label.
+            promote: conversions of scalar types that precede the built-in conversions: int to long, float and double;
+                long to float, double and timestamp; float to double; string to bytes and back; decimals to wider
+                decimals; timestamps and times to other units. ``schema.cast.stored_cast`` adds numbers to string, and
+                timestamps with a wrong label.
 
         Raises:
-            SchemaMismatchError: columns that cannot be converted to the reader's; the message lists all of them.
+            SchemaMismatchError: columns cannot be converted to the reader's columns; the message lists all of them.
             CorruptTableError: ``writer_schema`` is not an Avro record schema.
-            UnsupportedFeatureError: a requested column that hudi_fast cannot hold, for example a record that contains
+            UnsupportedFeatureError: hudi_fast cannot hold a requested column, for example a record that contains
                 itself. In other columns such records are skipped.
         """
         own = None if reader_avro is None else parse_record(reader_avro, "the reader's schema")
@@ -244,7 +244,7 @@ class AvroEncoder:
             writer_schema: Avro JSON text. Its unions of null and one type may have either order.
 
         Raises:
-            SchemaMismatchError: unknown, missing or mistyped columns; the message lists all of them.
+            SchemaMismatchError: columns are unknown, missing or of a wrong type; the message lists all of them.
             CorruptTableError: ``writer_schema`` is not an Avro record schema.
             UnsupportedFeatureError: the writer has a type that hudi_fast cannot hold.
         """
@@ -262,8 +262,8 @@ class AvroEncoder:
             in a block; and int64[n + 1], the start of each record and the end of the last.
 
         Raises:
-            InvalidDataError: a null where the writer allows none, a text that is not in its enum, a decimal that does
-                not fit, a record of 2 GiB; names column and row.
+            InvalidDataError: the writer does not allow a null, an enum lacks a text, a decimal does not fit, or a
+                record has 2 GiB; the message names column and row.
             SchemaMismatchError: the batch has another schema.
         """
         return self._encode(batch, _FRAME)

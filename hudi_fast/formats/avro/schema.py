@@ -105,7 +105,7 @@ _ARROW_OF_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     (avro["type"], avro["logicalType"]): arrow for arrow, avro in _AVRO_OF_SIMPLE.items() if isinstance(avro, dict)
 }
 
-# Read as their underlying type, these would give wrong values, not merely less precise types.
+# Read as their underlying type, these would return wrong values, not merely less precise types.
 _REFUSED_LOGICAL = frozenset({"timestamp-nanos", "local-timestamp-nanos", "variant"})
 
 _ONE_NUMBER = ({"int", "long"}, {"float", "double"})
@@ -127,7 +127,7 @@ def without_meta(schema: pa.Schema) -> pa.Schema:
 
 
 def with_meta(schema: pa.Schema, operation_field: bool = False) -> pa.Schema:
-    """``schema`` with the five meta columns first, whether or not it had them; the sixth with ``operation_field``."""
+    """``schema`` with the five meta columns first, even if it lacked them; the sixth one with ``operation_field``."""
     names = (*META_FIELDS, OPERATION_FIELD) if operation_field else META_FIELDS
     return pa.schema([pa.field(name, pa.string()) for name in names] + list(without_meta(schema)))
 
@@ -179,14 +179,14 @@ def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, meta_fiel
     Args:
         schema: storable types only (see the module's table); ``schema.normalize`` converts to them.
         record_name: name of the outermost record; illegal characters become ``__``.
-        namespace: dotted namespace of the outermost record; likewise.
-        meta_fields: add the five meta columns first, and the sixth one if ``schema`` has it. Otherwise meta columns of
-            ``schema`` are ordinary columns.
+        namespace: dotted namespace of the outermost record; illegal characters become ``__``.
+        meta_fields: whether to add the five meta columns first, and the sixth one if ``schema`` has it. Otherwise meta
+            columns of ``schema`` are ordinary columns.
 
     Raises:
-        SchemaMismatchError: a column name that Avro cannot store.
-        UnsupportedFeatureError: a type that is not storable, or beyond the limits of a table's types; the message
-            names the column.
+        SchemaMismatchError: Avro cannot store a column name.
+        UnsupportedFeatureError: a type is not storable, or beyond the limits of a table's types; the message names the
+            column.
     """
     check_type_limits(schema)
     name = _sanitized(record_name)
@@ -202,7 +202,7 @@ def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, meta_fiel
 
 
 def _refer_to_known(avro: Any, known: set[str]) -> Any:
-    """Replace repeated definitions of Hudi's own types, which have one name in a table, by their names."""
+    """Replace repeated definitions of Hudi's own types, which have the same name everywhere in a table, by the name."""
     if isinstance(avro, list):
         avro[:] = [_refer_to_known(each, known) for each in avro]
     elif isinstance(avro, dict):
@@ -285,7 +285,7 @@ def _union_to_avro(members: list[pa.Field], name: str, namespace: str, path: str
 
 
 def _bytes_for_precision(precision: int) -> int:
-    """The fewest bytes of a signed integer that holds ``precision`` decimal digits."""
+    """The minimum bytes of a signed integer that holds ``precision`` decimal digits."""
     largest: int = 10**precision - 1
     return largest.bit_length() // 8 + 1
 
@@ -301,8 +301,8 @@ def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
         where: location of the schema (a file, an instant), for messages.
 
     Raises:
-        CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
-        UnsupportedFeatureError: valid Avro without storable Arrow type: unions of int and long, recursive records, the
+        CorruptTableError: the schema is not JSON, not a record, or invalid by the Avro specification.
+        UnsupportedFeatureError: valid Avro has no storable Arrow type: unions of int and long, recursive records, the
             null type, nanosecond timestamps, Hudi's variant; the message names the column.
     """
     avro = read_schema(avro_json, where) if isinstance(avro_json, str) else avro_json

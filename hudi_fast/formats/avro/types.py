@@ -1,13 +1,14 @@
 """A writer's Avro schema with its names resolved, with the details that decoding needs and Arrow types do not have.
 
 :func:`parse_record` turns JSON into a tree of :class:`AvroType`, in which a named type is a single object.
-:func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` executes. ``avro.schema`` gives
-the Arrow type of a scalar type; it is called for requested columns only, so a column that hudi_fast cannot hold does
-not prevent reading the others.
+:func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` executes. ``avro.schema`` returns
+the Arrow type of a scalar type; it is called only for requested columns, so a column that hudi_fast cannot hold does
+not prevent reading the other columns.
 
-A *general union*, of other than null and one type, is a struct in Arrow: a nullable member for each non-null branch, at
-most one of them not null. Members are named after their branches (primitives by their type; records, enums and fixeds
-without namespace unless that is ambiguous), or, in columns of tables, ``member0``, ``member1`` in order.
+A *general union* is any union other than null and one type. It is a struct in Arrow: it has a nullable member for each
+non-null branch, and at most one member is not null. Members are named after their branches (primitives by their type;
+records, enums and fixeds without namespace unless that is ambiguous), or, in columns of tables, ``member0``,
+``member1`` in order.
 
 Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
 """
@@ -63,7 +64,7 @@ __all__ = [
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
 _FIXED_SIZES: Mapping[str, int] = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _MAX_STEPS = 8 * MAX_PARTS
-"""Most steps of a program; no type within the limits needs as many."""
+"""Maximum steps of a program; no type within the limits needs this many."""
 
 _NUMBERED = re.compile(r"member\d+")
 
@@ -100,8 +101,8 @@ class AvroType:
         fields: fields of a record.
         parts: branches of a union; the single type of array items or map values.
         name: full name of a record, enum or fixed, or of the record that ``recursive`` refers to.
-        whole: of ``recursive``, and of the record that it refers to: that record, the only item once the schema is
-            parsed; else empty.
+        whole: for ``recursive``, and for the record that it refers to: that record as the only item, once the schema is
+            parsed. Empty for all other types.
     """
 
     kind: str
@@ -129,14 +130,14 @@ def parse_record(avro_json: str, where: str, recursive: bool = False) -> AvroTyp
 
     Args:
         avro_json: the text.
-        where: its location, for messages.
-        recursive: whether records may contain themselves; such a type can be skipped, and not read.
+        where: location of the text, for messages.
+        recursive: whether records may contain themselves; such a type can be skipped, but not read.
 
     Raises:
-        CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
-        UnsupportedFeatureError: a record that contains itself.
+        CorruptTableError: the text is not JSON, not a record, or invalid by the Avro specification.
+        UnsupportedFeatureError: a record contains itself.
     """
-    # a union and null are a level and parts of their own here, and none in Arrow
+    # here a union is a separate level, and union and null are separate parts; in Arrow they are not
     names = _TypeNames(where, most=2 * MAX_LEVELS, most_parts=3 * MAX_PARTS, cycles={} if recursive else None)
     parsed = _parse(read_schema(avro_json, where), "", "", names)
     if parsed.kind != "record":
@@ -224,7 +225,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def is_general_union(avro: AvroType) -> bool:
-    """Whether the type is a union of other than null and one type."""
+    """Whether the type is a union other than null and one type."""
     return avro.kind == "union" and sum(part.kind != "null" for part in avro.parts) > 1
 
 
@@ -232,7 +233,7 @@ def optional_part(avro: AvroType, path: str, where: str) -> tuple[int, AvroType]
     """The branch byte of null (0 or 2, -1 without union), and the non-null type.
 
     Raises:
-        UnsupportedFeatureError: a union of other than null and one type; the message names the column.
+        UnsupportedFeatureError: the type is a union other than null and one type; the message names the column.
     """
     if avro.kind != "union":
         return -1, avro
@@ -259,7 +260,7 @@ def union_members(union: AvroType) -> list[tuple[str, AvroType]]:
 
 
 def member_branches(union: AvroType, members: Sequence[str]) -> list[int]:
-    """The branch of each member of a struct, -1 for none: by number if all have numbered names, else by name."""
+    """The branch of each member of a struct, -1 for none: by number if all names are numbered, else by name."""
     called = branch_names(union)
     # Spark also names records within a union member0 ..., by position.
     if all(_NUMBERED.fullmatch(name) for name in members):
@@ -269,7 +270,7 @@ def member_branches(union: AvroType, members: Sequence[str]) -> list[int]:
 
 
 def arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
-    """The Arrow type of any type but null, or of its union with null; members of unions are named as their branches.
+    """The Arrow type of any type but null, or of its union with null; members of unions have the names of branches.
 
     Raises:
         UnsupportedFeatureError, CorruptTableError: see :func:`~hudi_fast.formats.avro.schema.avro_to_arrow`.
@@ -302,9 +303,9 @@ def plain_arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
 
 
 def min_bytes(avro: AvroType, within: bool = False) -> int:
-    """The fewest bytes that a value of the type takes, or fewer if records contain each other.
+    """The minimum bytes of a value of the type, or fewer if records contain each other.
 
-    ``within``: whether the type is a part of a record that contains itself; such a record counts as no byte there.
+    ``within``: whether the type is part of a record that contains itself; such a record counts as no byte there.
     """
     if avro.kind == "recursive":
         return 0 if within else min_bytes(avro.whole[0], True)
@@ -326,7 +327,7 @@ class WalkProgram:
 
     Attributes:
         steps: int64[].
-        depth: most levels of nested lists.
+        depth: maximum levels of nested lists.
     """
 
     steps: npt.NDArray[np.int64]
@@ -340,7 +341,7 @@ def walk_program(types: tuple[AvroType, ...], path: str, where: str, marked: boo
     for a single array or map, or its union with null.
 
     Raises:
-        UnsupportedFeatureError: arrays of items that take no bytes, and types with too many parts.
+        UnsupportedFeatureError: items of an array take no bytes, or a type has too many parts.
     """
     emitting = _Emitting(f"Column {path} in {where}")
     depth = 0
@@ -356,8 +357,8 @@ class _Emitting:
     """A program so far.
 
     Attributes:
-        column: for messages.
-        steps: of the program.
+        column: name of the column, for messages.
+        steps: steps of the program so far.
         bodies: first step of each record that contains itself, by the identity of its ``whole``.
     """
 
@@ -394,7 +395,7 @@ def _emit_fixed(size: int, steps: list[int]) -> None:
 
 
 def _emit_recursive(record: AvroType, emitting: _Emitting) -> int:
-    """A call of the record's steps, which the first call has after it."""
+    """Append a call of the record's steps; the first call also appends these steps, after itself."""
     steps, known = emitting.steps, emitting.bodies.get(id(record.whole))
     if known is not None:
         steps += (CALL, known)

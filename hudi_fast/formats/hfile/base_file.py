@@ -30,19 +30,19 @@ __all__ = ["HFileBaseReader", "open_hfile"]
 
 _KEY = "key"
 _RECORD_BYTES = 4
-"""Bytes of a record for a byte of a compressed file, about."""
+"""Approximate bytes of records for each byte of a compressed file."""
 
 
 class HFileBaseReader(BaseFileReader):
     """One open HFile of a table's rows.
 
     Args:
-        storage: its storage.
-        path: its path there, also in messages.
+        storage: storage of the file.
+        path: path of the file in the storage, also for messages.
         source: the open file.
 
     Raises:
-        CorruptTableError: it is no HFile of rows, or a damaged one.
+        CorruptTableError: the file is not an HFile of rows, or is damaged.
     """
 
     def __init__(self, storage: Storage, path: str, source: pa.NativeFile) -> None:
@@ -57,7 +57,7 @@ class HFileBaseReader(BaseFileReader):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """The columns of the file."""
         return self._schema
 
     @property
@@ -72,24 +72,24 @@ class HFileBaseReader(BaseFileReader):
 
     @property
     def location(self) -> tuple[Storage, str]:
-        """Its storage, and its path there."""
+        """The storage of the file, and its path there."""
         return self._storage, self.path
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all records, about."""
+        """Approximate bytes of all records."""
         return int(self._source.size()) * _RECORD_BYTES
 
     @property
     def has_labels(self) -> bool:
-        """Timestamps are numbers beside a label."""
+        """True: timestamps are numbers with a label."""
         return True
 
     def footer(self) -> BaseFileFooter:
         """Hudi's keys, from the file info and a meta block.
 
         Raises:
-            CorruptTableError: one of them is not UTF-8.
+            CorruptTableError: a value is not UTF-8.
         """
         with file_errors(self.path, self._storage, "HFile"):
             info, content = self._file.file_info, self._file.meta("bloomFilter")
@@ -104,7 +104,7 @@ class HFileBaseReader(BaseFileReader):
         return [self.num_rows] if self.num_rows else []
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
-        """Read columns of all rows, or of none."""
+        """Read columns of all rows; of no rows if ``row_groups`` is empty."""
         schema = pa.schema([self._schema.field(name) for name in columns])
         batches = list(self.batches(columns, self.num_rows, row_groups))
         return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
@@ -141,20 +141,20 @@ def open_hfile(storage: Storage, path: str, size: int | None = None) -> HFileBas
 
     Args:
         storage: storage of the file.
-        path: its path there.
-        size: its bytes, if known; saves a request to an object store.
+        path: path of the file in the storage.
+        size: size of the file in bytes, if known; saves a request to an object store.
 
     Raises:
         FileGoneError: the file is missing.
-        CorruptTableError: it is cut off, or no HFile of rows.
-        UnsupportedFeatureError: it is compressed in another way than GZ, or has columns of an unsupported type.
+        CorruptTableError: the file is cut off, or is not an HFile of rows.
+        UnsupportedFeatureError: the file has another compression than GZ, or columns of an unsupported type.
     """
     with file_errors(path, storage, "HFile"):
         return HFileBaseReader(storage, path, storage.open_input(path, size))
 
 
 def _with_keys(rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
-    """Rows with their entries' keys in the column ``key``, if they have it."""
+    """Rows with the keys of their entries in the column ``key``, if there is such a column."""
     at = rows.schema.get_field_index(_KEY)
     if at < 0 or rows.schema.field(at).type != pa.string():
         return rows

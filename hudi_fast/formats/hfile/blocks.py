@@ -45,11 +45,11 @@ _HEADER = struct.Struct(">8siiqbii")  # as drawn above
 # Level 3 compresses twice as fast as Java's 6 and makes real records of metadata tables 0 to 7 % larger.
 _LEVEL = 3
 _NO_CHECKSUM = 0
-# Larger blocks are refused before they are decompressed. Blocks hold 1 MiB, or one longer entry, and become at most
-# 50 times smaller; deflate could make them 1000 times smaller.
+# Larger blocks are refused before they are decompressed. Blocks hold 1 MiB, or one longer entry, and compress to 1/50
+# at most; deflate allows 1/1000.
 _MOST_PLAIN, _MOST_RATIO = 32 << 20, 100
-# Hudi's own reader treats as many bytes at the end of a *decompressed* payload as checksums as the stored block has,
-# and loses entries that begin there. One interval per block makes them 4 bytes, shorter than any entry. HBase's
+# Hudi's own reader takes the end of a *decompressed* payload for checksums, as many bytes as the stored block has, and
+# loses entries that begin there. With one interval per block the checksums have 4 bytes, fewer than any entry. HBase's
 # reader accepts intervals of any size and verifies no checksum of this type.
 _INTERVAL = 1 << 30
 
@@ -97,8 +97,8 @@ class BlockReference:
     Attributes:
         offset: start of the block.
         size: bytes of the block, with header and checksums.
-        key: as stored, a key at most the block's first key and above the last key of the previous block; the name of a
-            meta block.
+        key: the stored key, which is at most the block's first key and above the last key of the previous block; for a
+            meta block, its name.
     """
 
     offset: int
@@ -122,7 +122,7 @@ def read_block(file: HFileContent, offset: int, size: int | None, magic: bytes, 
         codec: codec of the trailer.
 
     Raises:
-        CorruptTableError: another kind of block, or contradictory lengths.
+        CorruptTableError: the block has another kind, or contradictory lengths.
     """
     at = offset - file.start
     room = len(file.data) - at - _HEADER.size
@@ -160,7 +160,7 @@ def encode_block(magic: bytes, payload: Any, codec: Codec, previous: int) -> tup
     """A block as consecutive parts, and its size in bytes.
 
     Args:
-        magic: its kind.
+        magic: kind of the block.
         payload: a contiguous object with the buffer protocol; the result refers to it if the codec is NONE.
         codec: GZ or NONE.
         previous: position of the previous block of this kind, -1 for the first; readers ignore it.

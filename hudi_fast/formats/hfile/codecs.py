@@ -7,7 +7,7 @@
     SNAPPY, LZ4    Hadoop's framing:   plain size | chunk size | chunk | chunk size | chunk ...     sizes: 4 bytes each
                                        (again, if more follows)
 
-Hudi 0.15 and before wrote such files with HBase, whose codecs are Hadoop's; Hudi 1.x reads GZ and NONE only
+Hudi 0.15 and earlier wrote such files with HBase, which uses Hadoop's codecs; Hudi 1.x reads only GZ and NONE
 (HoodieDecompressorFactory, 1.2.0). Source: BlockCompressorStream, Hadoop 3.3; Compression, HBase 2.4.
 """
 
@@ -32,7 +32,7 @@ _SIZE = struct.Struct(">i")
 
 
 class Codec(IntEnum):
-    """Compression of all blocks of a file; values are those of the trailer."""
+    """Compression of all blocks of a file; values are the numbers in the trailer."""
 
     LZO = 0
     GZ = 1
@@ -53,10 +53,10 @@ def decompress(codec: Codec, payload: memoryview, plain: int) -> memoryview:
     Args:
         codec: GZ, SNAPPY, LZ4 or ZSTD.
         payload: unsigned bytes.
-        plain: expected bytes; at most one byte more than these is made.
+        plain: expected number of bytes; decompression stops after at most one byte more.
 
     Raises:
-        ValueError: the bytes are not those of the codec; the message tells what is wrong.
+        ValueError: the codec cannot decompress the bytes; the message gives the reason.
     """
     try:
         if codec == Codec.GZ:

@@ -93,11 +93,11 @@ def read_root(file: HFileContent, start: int, payload: memoryview, count: int) -
     ``file`` and ``start``, the start of the block, are for messages.
 
     Raises:
-        CorruptTableError: there are fewer entries, or they are not in file order.
+        CorruptTableError: there are fewer than ``count`` entries, or they are not in file order.
     """
     found: list[BlockReference] = []
     at = 0
-    for _ in range(count):  # stops at the end of the bytes
+    for _ in range(count):  # raises at the end of the bytes
         if len(payload) - at <= _REFERENCE.size:
             raise file.corrupt(f"Expected {count} entries in an HFile's root index, found {len(found)}.", start)
         offset, size = _REFERENCE.unpack_from(payload, at)
@@ -120,7 +120,7 @@ def encode_root(references: Iterable[BlockReference]) -> bytes:
 def full_key(content: bytes) -> bytes:
     """A key as indexes and ``hfile.LASTKEY`` store it.
 
-    HBase's reader requires the suffix: without it a look-up of the first key of a block fails.
+    HBase's reader requires the suffix: without it, looking up the first key of a block fails.
     """
     return _SHORT.pack(len(content)) + content + KEY_SUFFIX
 

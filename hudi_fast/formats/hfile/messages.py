@@ -1,5 +1,5 @@
-"""The subset of protobuf that HFiles, tails of ORC files and Hadoop's file statuses use: messages of numbers and byte
-strings.
+"""Read and write protobuf messages of numbers and byte strings, the subset that HFiles, tails of ORC files and Hadoop's
+file statuses use.
 
 Source: HFile reference sections 1.8 and 1.9; the encoding is protobuf's own.
 """
@@ -38,7 +38,7 @@ def unframed(data: memoryview) -> memoryview:
     """The length-prefixed message at the beginning of ``data``.
 
     Raises:
-        ValueError: it does not end within ``data``.
+        ValueError: the message does not end within ``data``.
     """
     length, at = read_varint(data, 0)
     if length > len(data) - at:
@@ -52,7 +52,7 @@ def framed(message: bytes) -> bytes:
 
 
 def number_field(field: int, number: int) -> bytes:
-    """One number field; -2^63 to 2^64 - 1."""
+    """One number field; ``number`` is -2^63 to 2^64 - 1."""
     return varint(field << 3) + varint(number % 2**64)
 
 

@@ -51,9 +51,9 @@ def read_hfile(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> t
     ``path`` and ``offset``, the HFile's position in that file, are for messages.
 
     Raises:
-        CorruptTableError: not an HFile, or a damaged one.
-        UnsupportedFeatureError: another version, files compressed with LZO or BZIP2, or more than 2 GiB of keys or
-            values (use :func:`hfile_arrays`).
+        CorruptTableError: the content is not an HFile, or is damaged.
+        UnsupportedFeatureError: the HFile has another version, is compressed with LZO or BZIP2, or has more than 2 GiB
+            of keys or values (use :func:`hfile_arrays`).
     """
     pairs = list(hfile_arrays(content, path, offset))
     if not pairs:

@@ -1,4 +1,4 @@
-"""Read HFiles by ranges: whole files block by block, many keys at once, or all entries with one of some prefixes.
+"""Read HFiles by ranges: whole files block by block, many keys at once, or all entries with some prefixes.
 
 ::
 
@@ -52,7 +52,7 @@ _LAST_KEY = "hfile.LASTKEY"
 class HFileReader:
     """An open HFile; created by :meth:`open`. Thread-safe.
 
-    Equal keys, which few files have, are all returned, in stored order.
+    All entries with equal keys, which few files have, are returned in stored order.
 
     Attributes:
         path: the file.
@@ -99,14 +99,14 @@ class HFileReader:
 
         Args:
             source: the file (for random access), or its content; the caller closes it.
-            path: its path below the root of the table, for messages and the cache.
+            path: path of the file below the root of the table, for messages and the cache.
             offset: byte position of the HFile in ``source`` (log blocks).
             length: bytes of the HFile; None: up to the end of ``source``.
-            cache: stores data blocks for later calls, of this and of other readers; None: no caching.
+            cache: stores data blocks for later calls of this and other readers; None: no caching.
 
         Raises:
-            CorruptTableError: not an HFile, or a damaged one.
-            UnsupportedFeatureError: another version than 3, or a file compressed with LZO or BZIP2.
+            CorruptTableError: the source is not an HFile, or is damaged.
+            UnsupportedFeatureError: the version is not 3, or the file is compressed with LZO or BZIP2.
         """
         return cls(HFileSource(source, path, offset, length), cache)
 
@@ -240,7 +240,7 @@ class HFileReader:
         return BlockEntries.of(*ordered_entries(part, reference.offset, payload, blocks.keys[number], high))
 
     def _matches(self, wanted: pa.Array, prefix: bool) -> Iterator[tuple[BlockEntries, Rows, Rows, Rows]]:
-        """Blocks in key order, each with: rows of ``wanted``, their first entries, and the entries after their last."""
+        """Blocks in key order, each with rows of ``wanted``, the first entry of each, and the entry after its last."""
         if not len(wanted) or not self.entry_count:
             return
         blocks, (offsets, data) = self._blocks, varlen_buffers(wanted)
@@ -308,7 +308,7 @@ def _present(keys: pa.Array) -> tuple[Rows | None, pa.Array]:
 
 
 def _shortest(prefixes: pa.Array) -> pa.Array:
-    """The ascending prefixes that do not begin with another one."""
+    """The ascending prefixes that do not begin with another prefix."""
     kept: list[bytes] = []
     for prefix in sorted(set(prefixes.drop_null().cast(pa.binary()).to_pylist())):
         if not kept or not prefix.startswith(kept[-1]):

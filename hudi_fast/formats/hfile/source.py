@@ -14,10 +14,10 @@ from hudi_fast.formats.hfile.blocks import BlockReference, HFileContent
 
 __all__ = ["HFileSource"]
 
-_END = 128 << 10  # read on open; on an object store hardly slower than the trailer alone
+_END = 128 << 10  # read on open; on an object store this is hardly slower than reading only the trailer
 _GAP = 64 << 10  # unneeded bytes between two blocks that are read to save a request
-_REQUEST = 8 << 20  # maximum for several blocks; bounds memory
-_LEAST = 1 << 10  # pyarrow takes the refusal of a smaller request to S3 for an answer, and does not repeat it
+_REQUEST = 8 << 20  # maximum bytes of a request for several blocks; bounds memory
+_LEAST = 1 << 10  # minimum bytes of a request: pyarrow takes S3's refusal of a smaller one for data, and does not retry
 
 
 class HFileSource:
@@ -25,7 +25,7 @@ class HFileSource:
 
     Args:
         source: the file (for random access), or its content.
-        path: for messages.
+        path: path of the file, for messages.
         offset: byte position of the HFile in ``source``.
         length: bytes of the HFile; None: up to the end of ``source``.
         message_offset: byte position of the HFile for messages, if ``source`` is a part of a larger file.
@@ -34,7 +34,7 @@ class HFileSource:
         end: the end of the HFile; the whole HFile if it is small.
 
     Raises:
-        CorruptTableError: the source is shorter than that.
+        CorruptTableError: the source ends before the HFile does.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class HFileSource:
         return part
 
     def parts(self, references: Sequence[BlockReference]) -> Iterator[HFileContent]:
-        """Bytes that contain each block, in file order; neighbours share one read."""
+        """Bytes that contain each block, in file order; neighbouring blocks share one read."""
         at = 0
         while at < len(references):
             first, stop = references[at].offset, references[at].end

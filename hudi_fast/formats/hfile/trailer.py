@@ -50,7 +50,7 @@ class HFileTrailer:
         index_count: entries of the root index.
         index_levels: 1 if the root index refers to data blocks.
         entry_count: entries of the file.
-        codec: compression of its blocks.
+        codec: compression of the file's blocks.
         meta_count: entries of the index of meta blocks.
     """
 
@@ -67,7 +67,7 @@ def read_trailer(file: HFileContent) -> HFileTrailer:
 
     Raises:
         CorruptTableError: the trailer is missing, or refers to positions outside the file.
-        UnsupportedFeatureError: another version than 3, or an unsupported compression.
+        UnsupportedFeatureError: the version is not 3, or the compression is unsupported.
     """
     at = file.end - TRAILER_SIZE
     if at < file.start or file.cut(at, at + 8).data != _TRAILER:
@@ -97,7 +97,7 @@ def encode_trailer(
     """The 4096 bytes of a trailer.
 
     Args:
-        trailer: its content for readers.
+        trailer: content of the trailer that readers use.
         info_offset: start of the file info block.
         index_bytes: bytes of the root index, before compression.
         data_bytes: bytes of all data blocks, before compression.

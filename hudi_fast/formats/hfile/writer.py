@@ -1,4 +1,4 @@
-"""Write HFiles that both Hudi's own reader and HBase's (Hudi 0.15) read: in memory, or as a stream.
+"""Write HFiles for both Hudi's own reader and HBase's reader (Hudi 0.15), in memory or as a stream.
 
 ::
 
@@ -8,8 +8,8 @@
     close:  [META block] | root index ◄──────────────┼────────────────────────┘
             | index of meta blocks ◄─────────────────┘ | file info | trailer
 
-The index has one level. Readers depend on two details: keys in the index and the last key have HBase's suffix (HBase's
-reader), and no block has more than four bytes of checksums (Hudi's own; see ``hfile.blocks``).
+The index has one level. Readers depend on two details: HBase's reader requires HBase's suffix on keys in the index and
+on the last key; Hudi's own reader requires that no block has more than four bytes of checksums (see ``hfile.blocks``).
 Source: HFile reference section 1; HoodieAvroHFileWriter and HFileWriterImpl, Hudi 1.2.0.
 """
 
@@ -46,7 +46,7 @@ class Sink(Protocol):
     """The target of a writer, for example ``pa.NativeFile``."""
 
     def write(self, part: Any, /) -> Any:
-        """Accept the next bytes: contiguous, with the buffer protocol, not modified later."""
+        """Accept the next bytes: contiguous, with the buffer protocol, and not modified later."""
 
 
 def encode_hfile(
@@ -66,11 +66,11 @@ def encode_hfile(
         codec: GZ or NONE.
         block_size: bytes of entries at which a new data block begins.
         bloom: an empty filter, which is filled and stored with the smallest and the largest key (base files of the
-            metadata table: ``BloomFilter.create(10000, 1e-9, 100000)``); None: omit all three (log blocks).
+            metadata table: ``BloomFilter.create(10000, 1e-9, 100000)``); None: omit filter and keys (log blocks).
 
     Raises:
-        InvalidDataError: a key is null, too long, or not above the previous one; a value is null.
-        ConfigError: another codec, or a block size outside 1 byte to 1 GiB.
+        InvalidDataError: a key is null, too long, or not above the previous key; a value is null.
+        ConfigError: the codec is another one, or the block size is outside 1 byte to 1 GiB.
     """
     parts = _Parts()
     writer = HFileWriter(parts, schema, codec, block_size, bloom)
@@ -84,7 +84,7 @@ class HFileWriter:
 
     Args:
         sink: receives the bytes; the caller closes it.
-        schema: Avro JSON of the values; empty for values with schemas of their own.
+        schema: Avro JSON of the values; empty for values that have their own schemas.
         codec: GZ or NONE.
         block_size: bytes of entries at which a new data block begins; a larger entry has a block of its own.
         bloom: as for :func:`encode_hfile`.
@@ -95,7 +95,7 @@ class HFileWriter:
         size: bytes written so far.
 
     Raises:
-        ConfigError: another codec, or a block size outside 1 byte to 1 GiB.
+        ConfigError: the codec is another one, or the block size is outside 1 byte to 1 GiB.
     """
 
     def __init__(
@@ -126,14 +126,14 @@ class HFileWriter:
         self._closed = False
 
     def append(self, keys: pa.Array, values: pa.Array) -> None:
-        """Add entries above all previous ones; adds nothing on error.
+        """Add entries whose keys are above all previous keys; adds nothing on error.
 
         Args:
             keys: string[n] or binary[n], strictly ascending by their bytes, without nulls.
             values: binary[n], without nulls.
 
         Raises:
-            InvalidDataError: a key is null, too long, or not above the previous one; a value is null.
+            InvalidDataError: a key is null, too long, or not above the previous key; a value is null.
         """
         keys, values = _plain(keys, "key"), _plain(values, "value")
         if len(keys) != len(values):
@@ -166,7 +166,7 @@ class HFileWriter:
         root = self._write(ROOT_INDEX, index, -1)
         meta_index = self._write(ROOT_INDEX, encode_root(metas), root.offset)
         info = self._write(FILE_INFO, encode_file_info(self._file_info()), -1)
-        assert meta_index.end == info.offset  # readers expect them side by side
+        assert meta_index.end == info.offset  # readers expect no gap between them
         trailer = HFileTrailer(root.offset, len(self._blocks), 1, self.entry_count, self._codec, len(metas))
         ends = [block.offset for block in (*self._blocks[:1], *self._blocks[-1:])] or [-1, -1]
         self._put(encode_trailer(trailer, info.offset, len(index), self._data_bytes, ends[0], ends[-1]))
@@ -212,7 +212,7 @@ class HFileWriter:
                 self._end_block()
 
     def _room_for(self, keys: VarlenBuffers, values: VarlenBuffers, row: int) -> npt.NDArray[np.uint8]:
-        """A payload for a block that begins with that entry; never a buffer that a part still refers to."""
+        """A payload for a block that begins with the entry ``row``; never a buffer that a part still refers to."""
         size = int(keys.offsets[row + 1]) - int(keys.offsets[row]) + _AROUND_ENTRY
         size = max(size + int(values.offsets[row + 1]) - int(values.offsets[row]), self._block_size)
         reusable = self._codec == Codec.GZ and len(self._payload) == size

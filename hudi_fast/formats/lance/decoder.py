@@ -1,10 +1,10 @@
-"""The program of a process that decodes Lance files for another one; see ``hudi_fast.formats.lance.decoding``.
+"""The program of a process that decodes Lance files for another process; see ``hudi_fast.formats.lance.decoding``.
 
 ::
 
     one JSON object a line ─► pylance ─► frames: kind, length, content
 
-It imports nothing of hudi_fast, to start within half a second.
+It imports nothing of hudi_fast, so it starts within half a second.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import pyarrow as pa
 __all__ = ["BATCH", "END", "ERROR", "FRAME", "MISSING", "NUMBERS", "SCHEMA"]
 
 FRAME = struct.Struct("<cQ")
-"""Kind of a frame, and bytes of its content."""
+"""Header of a frame: its kind, and the length of its content in bytes."""
 
 NUMBERS = b"N"
-"""A JSON list: rows of the file, and bytes of its data."""
+"""A JSON list: number of rows of the file, and bytes of its data."""
 
 SCHEMA = b"S"
 """The schema of the file with its metadata, as an Arrow IPC message."""
@@ -34,7 +34,7 @@ BATCH = b"B"
 """One batch, as an Arrow IPC stream."""
 
 ERROR = b"E"
-"""The end after an error: a JSON list of the name of its class, or :data:`MISSING`, and the first line of its text."""
+"""The end after an error: a JSON list of the error's class, or :data:`MISSING`, and the first line of its text."""
 
 END = b"."
 """The end of the answer."""
@@ -43,10 +43,10 @@ MISSING = "missing"
 """The file does not exist."""
 
 _NOT_FOUND = "Not found"
-"""How pylance's message about a missing file begins."""
+"""Beginning of pylance's message about a missing file."""
 
 _READ_AHEAD = 2
-"""Batches that pylance decodes ahead."""
+"""Number of batches that pylance decodes ahead."""
 
 
 def _answer(open_file: Any, request: Mapping[str, Any]) -> Iterator[tuple[bytes, Any]]:
@@ -74,15 +74,15 @@ def _send(answers: BinaryIO, kind: bytes, content: Any = b"") -> None:
 def _main() -> None:
     from lance.file import LanceFileReader
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt of the terminal is for the other process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process handles an interrupt of the terminal
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing that a library prints gets between the frames
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # keeps the output of libraries out of the frames
     for line in sys.stdin.buffer:
         try:
             for kind, content in _answer(LanceFileReader, json.loads(line)):
                 _send(answers, kind, content)
             _send(answers, END)
-        except BaseException as error:  # the panics of Rust are not an Exception
+        except BaseException as error:  # Rust's panics are not an Exception
             text = str(error).partition("\n")[0]
             name = MISSING if text.startswith(_NOT_FOUND) else type(error).__name__
             _send(answers, ERROR, json.dumps([name, text]).encode())

@@ -1,15 +1,15 @@
-"""Lance files, decoded by pylance in a process of their own.
+"""Decode Lance files with pylance in a separate process.
 
-pylance ends its process at some damaged files: a failed check of its own cannot pass through the stream of batches that
-it returns. So a process of its own reads them, and its end is an error of the file.
+pylance ends its process on some damaged files: a failed internal check cannot pass through the stream of batches that
+it returns. So a separate process reads the files, and its end becomes an error of the file.
 
 ::
 
     describe_file, read_rows ─► an idle process, or a new one ─► frames of its answer ─► schema, batches
                                                                   its end             ─► an error
 
-A new process starts in half a second; up to :data:`_KEPT` wait for more files. They end when their standard input does:
-with this process, however it ends.
+A new process starts in half a second; up to :data:`_KEPT` processes wait for more files. They end when their standard
+input is closed, which happens when this process ends in any way.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from hudi_fast.storage.stored_json import stored_json
 __all__ = ["LanceFile", "describe_file", "read_rows"]
 
 _KEPT = 2
-"""Most processes that wait for more files, about 150 MB each."""
+"""Maximum number of processes that wait for more files; each takes about 150 MB."""
 
 _PANIC = "panicked at"
-"""In the line before the message of a failed check of Rust."""
+"""Text in the line before the message of a failed check in Rust."""
 
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
-"""Signals that say nothing about the file."""
+"""Signals that do not mean that the file is damaged."""
 
 
 class LanceFile(NamedTuple):
-    """What a file says of itself.
+    """The footer of a file.
 
     Attributes:
         rows: number of rows.
-        data_bytes: bytes of their encoded values.
-        schema: columns as they are stored, with the file's metadata.
+        data_bytes: bytes of the encoded values.
+        schema: the stored columns, with the file's metadata.
     """
 
     rows: int
@@ -64,12 +64,12 @@ def describe_file(path: str) -> LanceFile:
     """Read the footer of a file.
 
     Args:
-        path: on the local disk.
+        path: path of the file on the local disk.
 
     Raises:
         FileNotFoundError: there is no such file.
-        pa.ArrowInvalid: pylance cannot read it.
-        HudiError: the process that reads could not start, or was killed.
+        pa.ArrowInvalid: pylance cannot read the file.
+        HudiError: the decoding process could not start, or was killed.
     """
     with _borrowed() as process:
         (_, numbers), (_, schema) = process.frames({"path": path})
@@ -80,18 +80,18 @@ def describe_file(path: str) -> LanceFile:
 def read_rows(
     path: str, columns: Sequence[str], ranges: Sequence[tuple[int, int]], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Decode ranges of rows of a file, in order; neither values nor the number of rows are checked.
+    """Decode ranges of rows of a file, in order; checks neither the values nor the number of rows.
 
     Args:
-        path: on the local disk.
-        columns: names.
-        ranges: number of the first row of each, and how many; memory holds a part of one.
-        batch_rows: most rows of a batch.
+        path: path of the file on the local disk.
+        columns: names of the columns.
+        ranges: for each range, the number of its first row and its number of rows; memory holds a part of one range.
+        batch_rows: maximum rows of a batch.
 
     Raises:
         FileNotFoundError: there is no such file.
-        pa.ArrowInvalid: pylance cannot read it.
-        HudiError: the process that reads could not start, or was killed.
+        pa.ArrowInvalid: pylance cannot read the file.
+        HudiError: the decoding process could not start, or was killed.
     """
     request = {"path": path, "columns": list(columns), "ranges": list(ranges), "batch_rows": batch_rows}
     with _borrowed() as process:
@@ -101,10 +101,10 @@ def read_rows(
 
 
 class _Decoder:
-    """One process.
+    """One decoding process.
 
     Attributes:
-        is_idle: whether it waits for a request.
+        is_idle: whether the process waits for a request.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class _Decoder:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
         try:
             self._process = subprocess.Popen(
-                # -P: the folder of the program has modules with the names of Python's own
+                # -P: the folder of the program has modules with the names of standard modules
                 [sys.executable, "-P", decoder.__file__],
                 env=environment,
                 stdin=subprocess.PIPE,
@@ -129,19 +129,19 @@ class _Decoder:
 
     @property
     def is_running(self) -> bool:
-        """Whether it can still take a request."""
+        """Whether the process can still take a request."""
         return self._process.poll() is None
 
     def frames(self, request: Mapping[str, Any]) -> Iterator[tuple[bytes, bytes]]:
-        """Kind and content of each frame of the answer but the last.
+        """Kind and content of each frame of the answer, except the last one.
 
         Raises:
-            FileNotFoundError: the answer says that there is no such file.
-            pa.ArrowInvalid: it has another error, or the process ended.
+            FileNotFoundError: the answer is that there is no such file.
+            pa.ArrowInvalid: the answer is another error, or the process ended.
             HudiError: the process could not start, or was killed.
         """
         self.is_idle = False
-        with contextlib.suppress(BrokenPipeError):  # it has ended: the answer says it
+        with contextlib.suppress(BrokenPipeError):  # the process has ended: reading the answer raises the error
             self._requests.write(json.dumps(request).encode() + b"\n")
             self._requests.flush()
         while True:
@@ -156,13 +156,13 @@ class _Decoder:
             yield kind, content
 
     def end(self) -> None:
-        """Kill it."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait()
         self.forget()
 
     def forget(self) -> None:
-        """Close the pipes of this process; the other one ends when all of them are closed."""
+        """Close this process's ends of the pipes; the other process ends when all ends are closed."""
         with contextlib.suppress(BrokenPipeError):
             self._requests.close()
         self._answers.close()
@@ -199,7 +199,7 @@ _idle: list[_Decoder] = []
 
 @contextlib.contextmanager
 def _borrowed() -> Iterator[_Decoder]:
-    """A process of the caller's own; it is kept afterwards if it has answered whole."""
+    """A process for the caller alone; it is kept afterwards if its answer was complete."""
     process = _kept() or _Decoder()
     try:
         yield process
@@ -211,7 +211,7 @@ def _borrowed() -> Iterator[_Decoder]:
 
 
 def _kept() -> _Decoder | None:
-    with contextlib.suppress(IndexError):  # no other is idle
+    with contextlib.suppress(IndexError):  # no process is idle
         while True:
             process = _idle.pop()
             if process.is_running:
@@ -221,7 +221,7 @@ def _kept() -> _Decoder | None:
 
 
 def _forget_all() -> None:
-    """In a fork: the processes are those of the parent."""
+    """Called in a child of ``fork``: the processes belong to the parent."""
     for one in _idle:
         one.forget()
     _idle.clear()

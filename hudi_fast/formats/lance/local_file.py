@@ -1,6 +1,6 @@
-"""Files of a table on the local disk, where pylance reads and writes them.
+"""Provide files of a table on the local disk, where pylance reads and writes them.
 
-Files of a local table are there already, unless their path has control characters, which pylance refuses. Others are
+Files of a local table need no copy, unless their path has control characters, which pylance refuses. Other files are
 copied: before they are read, and after they are written.
 """
 
@@ -15,7 +15,7 @@ from hudi_fast.storage.base import Storage
 __all__ = ["LocalInput", "LocalOutput"]
 
 _COPY_BYTES = 4 << 20
-"""Bytes that are copied at once."""
+"""Bytes copied at a time."""
 
 _SUFFIX = ".lance"
 
@@ -24,9 +24,9 @@ class LocalInput:
     """A file to read.
 
     Args:
-        storage: its storage.
-        path: its path there.
-        size: its bytes, if known; saves a request to an object store.
+        storage: storage of the file.
+        path: path of the file in the storage.
+        size: size of the file in bytes, if known; saves a request to an object store.
 
     Attributes:
         path: the local file.
@@ -89,13 +89,13 @@ class LocalOutput:
         return size
 
     def discard(self) -> None:
-        """Delete what was written."""
+        """Delete the written file."""
         _delete(self._copy)
         self._storage.delete_file(self._target)
 
 
 def _place(storage: Storage, path: str) -> str | None:
-    """The file itself, if pylance can open it there."""
+    """The local path of the file itself; None if pylance cannot open it there."""
     if not storage.is_local:
         return None
     place = storage.fs_path(path)

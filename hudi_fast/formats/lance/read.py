@@ -4,10 +4,10 @@
 
     footer ─► columns, rows, keys        ranges of rows ─► pylance, in its own process ─► columns in types of the table
 
-Lance has no row groups: it finds any range of rows by itself. Here a row group is a range of rows of about
-:data:`_GROUP_BYTES`, so that memory holds one of them. Files hold no statistics of their columns.
+Lance has no row groups: it can read any range of rows. Here a row group is a range of rows of about
+:data:`_GROUP_BYTES`, so that memory holds one range. Files hold no statistics of their columns.
 
-pylance opens files of the local disk. A file on other storage is first copied to a temporary file of this machine,
+pylance opens only files of the local disk. A file on other storage is first copied to a temporary file of this machine,
 which is deleted on close.
 
 Source: ``HoodieSparkLanceReader``, ``SparkLanceReaderBase`` (Hudi 1.2.0).
@@ -35,16 +35,16 @@ from hudi_fast.storage.extras import import_extra
 __all__ = ["LanceReader", "lance_files", "open_lance_file"]
 
 _GROUP_BYTES = 16 << 20
-"""Bytes of rows that are read at once, about."""
+"""Approximate bytes of rows that are read at once."""
 
 _GROUP_ROWS = 1 << 17
 """Maximum rows that are read at once."""
 
 _ENCODED = 3
-"""Bytes before encoding of a byte of a file, about."""
+"""Approximate bytes of rows for each encoded byte of a file."""
 
 _TEXT_WIDTH = 16
-"""Bytes of a text, about: long ones that repeat are small in the file."""
+"""Approximate bytes of a text: repeated long texts are small in the file, so the file's size does not tell."""
 
 _FOOTER_BYTES = 40
 _MAGIC = b"LANC"
@@ -54,8 +54,8 @@ class LanceReader(BaseFileReader):
     """One open Lance file; a row group is a range of rows.
 
     Args:
-        storage: its storage.
-        path: its path there, also in messages.
+        storage: storage of the file.
+        path: path of the file in the storage, also for messages.
         local: the file on the local disk; closed with the reader.
     """
 
@@ -73,7 +73,7 @@ class LanceReader(BaseFileReader):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """The columns of the file."""
         return self._schema
 
     @property
@@ -88,19 +88,19 @@ class LanceReader(BaseFileReader):
 
     @property
     def location(self) -> tuple[Storage, str]:
-        """Its storage, and its path there."""
+        """The storage of the file, and its path there."""
         return self._storage, self.path
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all rows before encoding, about."""
+        """Approximate bytes of all rows before encoding."""
         return max(self._data_bytes * _ENCODED, self._rows * sum(map(_least_width, self._schema.types)))
 
     def footer(self) -> BaseFileFooter:
         """Hudi's keys in the metadata of the schema.
 
         Raises:
-            CorruptTableError: one of them is not UTF-8.
+            CorruptTableError: a value is not UTF-8.
         """
         with file_errors(self.path, self._storage, "Lance"):
             return footer_of(self._pairs)
@@ -135,7 +135,7 @@ class LanceReader(BaseFileReader):
     def _decoded(
         self, columns: Sequence[str], ranges: Sequence[tuple[int, int]], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of some ranges, as many as there ought to be."""
+        """Rows of some ranges; raises if their number is wrong."""
         schema = pa.schema([self._schema.field(name) for name in columns])
         stream = read_rows(self._local.path, columns, ranges, batch_rows)
         expected, found = sum(rows for _, rows in ranges), 0
@@ -144,7 +144,7 @@ class LanceReader(BaseFileReader):
                 batch = next(stream, None)
                 if batch is None:
                     break
-                batch.validate(full=True)  # pylance does not check what a damaged file makes of texts and offsets
+                batch.validate(full=True)  # pylance does not check texts and offsets of damaged files
                 found += batch.num_rows
                 if found > expected:
                     break
@@ -164,14 +164,14 @@ def open_lance_file(storage: Storage, path: str, size: int | None = None) -> Lan
 
     Args:
         storage: storage of the file.
-        path: its path there.
-        size: its bytes, if known; saves a request to an object store.
+        path: path of the file in the storage.
+        size: size of the file in bytes, if known; saves a request to an object store.
 
     Raises:
         ConfigError: pylance is not installed.
         FileGoneError: the file is missing.
-        CorruptTableError: it is cut off, or not Lance.
-        UnsupportedFeatureError: it has columns of a type that no table has.
+        CorruptTableError: the file is cut off, or not a Lance file.
+        UnsupportedFeatureError: a column has a type that no table has.
     """
     _require_lance()
     with file_errors(path, storage, "Lance"):
@@ -185,10 +185,10 @@ def open_lance_file(storage: Storage, path: str, size: int | None = None) -> Lan
 
 
 def _check_end(place: str) -> None:
-    """Check that a file is long enough and ends as Lance files do; pylance says less about others.
+    """Check that a file is long enough and ends like a Lance file; pylance's own error is less clear.
 
     Raises:
-        pa.ArrowInvalid: it does not.
+        pa.ArrowInvalid: the check fails.
     """
     with open(place, "rb") as file:
         length = file.seek(0, os.SEEK_END)
@@ -202,7 +202,7 @@ def _schema_of(stored: pa.Schema, avro: bytes | None, path: str) -> pa.Schema:
     """The columns, in the types of the file's Avro schema if it has one.
 
     Raises:
-        CorruptTableError: the Avro schema is invalid, or columns have one name.
+        CorruptTableError: the Avro schema is invalid, or two columns have the same name.
     """
     if len(set(stored.names)) < len(stored.names):
         raise CorruptTableError(f"Columns of the Lance file have one name: {stored.names}. Restore the file.", path)
@@ -217,7 +217,7 @@ def _starts(rows: int, width: int) -> list[int]:
 
 
 def _least_width(kind: pa.DataType) -> int:
-    """Bytes of a value, at least; of texts and lists a guess."""
+    """Minimum bytes of a value; a guess for texts and lists."""
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
@@ -231,7 +231,7 @@ _WHAT = "A table with Lance base files"
 
 
 def lance_files() -> Any:
-    """The module of single Lance files.
+    """pylance's module for single Lance files.
 
     Raises:
         ConfigError: pylance is not installed.
@@ -243,7 +243,7 @@ def _require_lance() -> None:
     """Check that pylance is installed, without loading it.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: pylance is not installed.
     """
     if find_spec("lance") is None:
         lance_files()

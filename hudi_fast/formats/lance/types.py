@@ -6,13 +6,14 @@
     fixed-size bytes                        binary
     time of day                             int32 (milliseconds), int64 (microseconds)
     timestamp in milliseconds               timestamp in microseconds
-    vector                                  fixed-size list of numbers, nullable ones
+    vector                                  fixed-size list of nullable numbers
     dictionary-encoded text                 text
     map                                     none: Hudi's version of Lance has no maps
     all others                              the same
 
-hudi_fast stores the Avro schema beside the columns (:data:`SCHEMA_KEY`), which gives the first three back. Files of
-Apache Hudi have none. Types that no table has, such as Arrow's large texts, are read as the table's nearest type.
+hudi_fast stores the Avro schema in the file's metadata (:data:`SCHEMA_KEY`), which restores the first three types.
+Files of Apache Hudi have no Avro schema. Types that no table has, such as Arrow's large texts, are read as the table's
+nearest type.
 
 Source: ``HoodieSparkLanceWriter`` (Hudi 1.2.0), ``LanceArrowUtils`` (lance-spark 0.4.0).
 """
@@ -27,7 +28,7 @@ from hudi_fast.formats.vectors import is_vector, vector_type
 __all__ = ["SCHEMA_KEY", "lance_schema", "lance_values", "map_columns", "table_schema", "table_values"]
 
 SCHEMA_KEY = b"hudi_fast.avro.schema"
-"""Metadata of a file: the Avro schema of its rows."""
+"""Key of a file's metadata whose value is the Avro schema of its rows."""
 
 _PLAIN = {
     **{kind: kind for kind in (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64())},
@@ -52,7 +53,7 @@ def table_schema(stored: pa.Schema, known: pa.Schema, where: str) -> pa.Schema:
         where: the file, for messages.
 
     Raises:
-        UnsupportedFeatureError: a type that no table has.
+        UnsupportedFeatureError: a column has a type that no table has.
     """
     fields = []
     for field in stored:

@@ -4,8 +4,8 @@
 
     tables ─► types of Lance ─► pylance ─► local file ─► the table, if it is elsewhere
 
-Apache Hudi 1.2.0 writes version 2.0 of the format, which loses nulls of structs, and reads 2.1. pylance collects pages
-of each column; memory holds :data:`_CACHE_BYTES` of them.
+Apache Hudi 1.2.0 writes version 2.0 of the format, which loses nulls of structs, and can read 2.1. pylance collects
+pages of each column; memory holds :data:`_CACHE_BYTES` of pages.
 
 Source: ``HoodieBaseLanceWriter``, ``HoodieSparkLanceWriter`` (Hudi 1.2.0).
 """
@@ -79,7 +79,7 @@ class LanceWriter:
 
     @property
     def bytes_buffered(self) -> int:
-        """Always 0: what pylance still holds counts as encoded."""
+        """Always 0: rows that pylance still holds count as encoded."""
         return 0
 
     @property
@@ -109,7 +109,7 @@ class LanceWriter:
         return self._local.finish()
 
     def abort(self) -> None:
-        """Delete what was written."""
+        """Delete the written file."""
         del self._writer
         self._local.discard()
 

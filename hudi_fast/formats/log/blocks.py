@@ -89,8 +89,8 @@ class LogBlock:
         offset: byte position of the block's magic.
         kind: the block's type; CORRUPT for a range to skip (it has no headers).
         headers: header map.
-        content_start: byte position of the content; of a CORRUPT block, the first byte after its magic.
-        content_length: bytes of the content; of a CORRUPT block, up to the next magic or the end of the file.
+        content_start: byte position of the content; for a CORRUPT block, the first byte after its magic.
+        content_length: bytes of the content; for a CORRUPT block, up to the next magic or the end of the file.
         footers: footer map; empty in all files that Hudi wrote.
     """
 
@@ -121,15 +121,15 @@ class LogBlock:
 
 
 def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
-    """Blocks of a log file in file order, damaged ones as CORRUPT blocks; reads no content.
+    """Blocks of a log file in file order; a damaged block becomes a CORRUPT block. Reads no content.
 
     A magic that is cut off by the end of the file is ignored, as in HoodieLogFileReader.
 
     Raises:
         FileNotFoundError: the file does not exist.
         CorruptTableError: no block begins at an expected position, or a block's lengths contradict each other.
-        UnsupportedFeatureError: a block of log format version 0 or above 1, of an unknown type, or with an unknown
-            header key.
+        UnsupportedFeatureError: a block has a log format version of 0 or above 1, an unknown type, or an unknown header
+            key.
     """
     with _open(storage, path) as source:
         file = _Window(source, path, whole=storage.is_local)
@@ -150,7 +150,7 @@ def read_content(storage: Storage, block: LogBlock) -> pa.Buffer:
 
     Raises:
         FileNotFoundError: the file does not exist.
-        CorruptTableError: the file is shorter than before.
+        CorruptTableError: the file is shorter than when the block was found.
     """
     with _open(storage, block.path) as source:
         found = max(0, int(source.size()) - block.content_start)
@@ -183,7 +183,7 @@ class _Window:
         self.path = path
         self.size = int(source.size())
         self._source = source
-        # Newest first; the older one may still have the head of the block whose tail was read.
+        # Newest first; the older buffer may still have the head of the block whose tail was read.
         self._buffers: list[tuple[int, memoryview]] = []
         if whole and self.size:
             self._load(0, self.size)
@@ -231,7 +231,7 @@ def _frame_holds(file: _Window, size: int, end: int) -> bool:
     """Whether the length before ``end`` agrees with the block's size, and a magic or the file's end follows."""
     if end > file.size:
         return False
-    # From the footer on: one read covers everything up to the next block's head.
+    # One read from the footer map on also loads the next block's head.
     tail = file.read(end - 12, 12 + len(MAGIC))
     after = tail[12:]
     return _LONG.unpack_from(tail, 4)[0] == size + len(MAGIC) and (len(after) < len(MAGIC) or after == MAGIC)
@@ -247,7 +247,7 @@ def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) 
     content_length = _LONG.unpack(file.read(at, 8))[0]
     content_start = at + 8
     footers_at = content_start + content_length
-    # An empty footer map and the length field follow the content at least.
+    # At least an empty footer map and the length field follow the content.
     if footers_at + 12 > end or content_length < 0:
         raise CorruptTableError(
             f"Expected a content length of at most {end - content_start - 12} (the block's size without headers and "
@@ -261,7 +261,7 @@ def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) 
 
 
 def _check_version(version: int, path: str, offset: int) -> None:
-    """Raise for other versions than 1; 0 stands for the older blocks that begin with HUDI, too."""
+    """Raise for other versions than 1. Version 0 also stands for the older blocks that begin with HUDI."""
     if version == LOG_FORMAT_VERSION:
         return
     if version < 0:

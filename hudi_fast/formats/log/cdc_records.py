@@ -65,7 +65,7 @@ def check_cdc_mode(mode: str, where: str) -> str:
     """Return ``mode`` if it is one of :data:`CDC_MODES`; ``where`` names the table in the message.
 
     Raises:
-        UnsupportedFeatureError: an unknown mode.
+        UnsupportedFeatureError: the mode is unknown.
     """
     if mode not in _COLUMNS:
         raise UnsupportedFeatureError(
@@ -86,7 +86,7 @@ def cdc_schema(mode: str, table_avro: str) -> str:
     ``table_avro`` is the Avro JSON of the table; its meta columns, if any, are omitted.
 
     Raises:
-        UnsupportedFeatureError: an unknown mode.
+        UnsupportedFeatureError: the mode is unknown.
     """
     columns = cdc_columns(mode)
     if mode == OP_KEY_ONLY:

@@ -4,8 +4,8 @@
 
     int32 version | int32 n | n bytes: a list of (record key, partition path, ordering value)
 
-Version 3 is the Avro binary of that list (Hudi 0.13 and later), the only one that is written. The file does not store
-the Avro schema: readers use a built-in one, so the numbers of the union branches define the format;
+Version 3 (Hudi 0.13 and later) is the Avro binary of that list, and the only version that this module writes. The file
+does not store the Avro schema. Readers use a built-in schema, so the numbers of the union branches define the format;
 :mod:`~hudi_fast.formats.log.delete_ordering` maps them to Arrow types.
 
 Versions 1 and 2 (Hudi before 0.13) are Java objects that Kryo serialised: :mod:`~hudi_fast.formats.log.kryo_deletes`
@@ -49,15 +49,15 @@ _MAX_BYTES = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecords:
-    """The entries of a delete block, n of them.
+    """The n entries of a delete block.
 
     Attributes:
         keys: string[n], record keys.
         partitions: string[n], partition paths; null if the entry has none.
         ordering: one column of n values per ordering value, in the Arrow type of the stored values (see the module);
             null if an entry has none. No columns if no entry has an ordering value.
-        is_default: bool[n]: the entry has Hudi's default ordering value (the int 0, or null): a delete in commit-time
-            order. Its values in ``ordering`` are null.
+        is_default: bool[n]: whether the entry has Hudi's default ordering value (the int 0, or null), so that it is a
+            delete in commit-time order. Its values in ``ordering`` are null.
     """
 
     keys: pa.Array
@@ -74,8 +74,8 @@ def decode_delete_block(content: pa.Buffer, path: str, offset: int) -> DeleteRec
 
     Raises:
         CorruptTableError: the bytes are not a list of deletes.
-        UnsupportedFeatureError: a block whose entries have ordering values of different types; a block of version 1 or
-            2 (Kryo) with a Java object of an unknown class.
+        UnsupportedFeatureError: entries have ordering values of different types, or a block of version 1 or 2 (Kryo)
+            has a Java object of an unknown class.
     """
     place = BlockPlace(path, offset + _HEAD.size)
     version, data = _list_bytes(content, place)
@@ -129,14 +129,14 @@ def _read_entries(
 def encode_delete_block(records: DeleteRecords) -> pa.Buffer:
     """Content of a delete block of version 3; several ordering columns become an ArrayWrapper (table version 9 only).
 
-    A single null ordering value is written as Hudi's default. Values of date columns are written as ints, those of time
-    and timestamp columns as longs, in the column's unit (see the module); ordering columns may have any of these types.
-    Hudi reads the int 0 as its default, even if it is a value of an int or date column.
+    A single null ordering value is written as Hudi's default. Values of date columns are written as ints, values of
+    time and timestamp columns as longs, in the column's unit (see ``delete_ordering``). Hudi reads the int 0 as its
+    default, even if it is a value of an int or date column.
 
     Raises:
-        InvalidDataError: a null record key; one null among several ordering values (Hudi 1.2 cannot read that); a
-            decimal with more than 15 digits before the point; more than 2 GiB.
-        UnsupportedFeatureError: an ordering column of another type, or decimals with more than 15 digits after the
+        InvalidDataError: a record key is null, one of several ordering values is null (Hudi 1.2 cannot read that), a
+            decimal has more than 15 digits before the point, or the block has more than 2 GiB.
+        UnsupportedFeatureError: an ordering column has another type, or decimals have more than 15 digits after the
             point.
     """
     rows = len(records.keys)

@@ -17,10 +17,11 @@ branch  wrapper                 Arrow
 ======  ======================  ======================
 
 Fewer kinds are written: dates, times and timestamps are written as the column's int or long, because Hudi's Spark
-reader compares the entry's value with exactly that and fails on another Java class (OrderingValueEngineTypeConverter,
-Hudi 1.2.0). Readers therefore see ints and longs for such columns, from Apache Hudi too: cast to the column's type.
+reader compares the entry's value with an int or long and fails on another Java class
+(OrderingValueEngineTypeConverter, Hudi 1.2.0). Readers therefore find ints and longs for such columns, in files of
+Apache Hudi, too, and must cast them to the column's type.
 
-A column must have one branch in all entries of a block, as every writer of rows with one schema produces it.
+A column must have the same branch in all entries of a block; this holds if all rows of its writer had one schema.
 Source: spec section 6.5; HoodieAvroWrapperUtils, Hudi 1.2.0.
 """
 
@@ -100,11 +101,11 @@ def read_ordering(
         value_at: int64[n], from ``read_deletes``.
         items: int64[n], from ``read_deletes``.
         present: bool[n], which entries have an ordering value.
-        place: for messages.
+        place: position of the list, for messages.
 
     Raises:
         CorruptTableError: a value is invalid for its type.
-        UnsupportedFeatureError: values of one column have different types, or entries different numbers of them.
+        UnsupportedFeatureError: values of one column have different types, or entries have different numbers of values.
     """
     kind = _one_branch(branch[present], place)
     if kind is None:
@@ -214,7 +215,7 @@ def null_rows(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def default_rows(is_default: npt.NDArray[np.bool_], ordering: list[pa.Array], keys: pa.Array) -> npt.NDArray[np.bool_]:
-    """bool[n]: the rows of ``is_default``, and those without an ordering value.
+    """bool[n]: the rows of ``is_default``, and the rows without an ordering value.
 
     Raises:
         InvalidDataError: a row that is not in ``is_default`` has a null among several ordering values.

@@ -1,4 +1,4 @@
-"""Content of delete blocks of version 2, as Apache Hudi 0.11 to 0.13 write and read them: Java objects, by Kryo.
+"""Write the content of delete blocks of version 2: Java objects that Kryo serialises, for Apache Hudi 0.11 to 0.13.
 
 ::
 
@@ -7,10 +7,10 @@
         DeleteRecord:   class ─► HoodieKey: class ─► partition path ─► record key
                               └► ordering value: class ─► value
 
-A class is a registered number plus 2 (Java's own), or 1, the number of its name, and the first time the name. An
-object begins with 1 (it is new, not a reference to an earlier one), except for Java's wrappers of numbers. Releases
-before 0.13 register no class of Hudi; later ones read names, too. Writing is a loop over rows: only tables of version 5
-need it.
+A class is its registered number plus 2 (Java's own classes), or 1, the number of its name, and, at its first use, the
+name. An object begins with 1 (it is new, not a reference to an earlier object), except for Java's wrappers of numbers.
+Releases before 0.13 register no class of Hudi; later releases read names, too. Writing is a loop over rows, because
+only tables of version 5 need it.
 
 Source: HoodieDeleteBlock, DeleteRecord, HoodieKey and SerializationUtils, releases 0.12.3 and 0.13.1; Kryo 4.0.2
 (DefaultClassResolver, FieldSerializer, Output).
@@ -47,7 +47,7 @@ def delete_block_of(table_version: int, records: DeleteRecords) -> pa.Buffer:
     """Content of a delete block that the releases of a table version read.
 
     Args:
-        table_version: of the table.
+        table_version: version of the table.
         records: the entries.
 
     Raises:
@@ -63,8 +63,8 @@ def encode_kryo_deletes(records: DeleteRecords) -> pa.Buffer:
     Timestamps are written as longs, as in later versions.
 
     Raises:
-        UnsupportedFeatureError: several ordering columns, or one of another type than numbers, booleans and timestamps:
-            Hudi compares a delete with a row only if both values are of one Java class, and that of text, dates and
+        UnsupportedFeatureError: there are several ordering columns, or one that has no numbers, booleans or timestamps:
+            Hudi compares a delete with a row only if both values have one Java class, and the class of text, dates and
             decimals depends on the release.
     """
     ordering = _ordering(records)
@@ -99,7 +99,7 @@ def _ordering(records: DeleteRecords) -> list[bytes]:
 
 
 def _encoder(kind: pa.DataType) -> tuple[pa.DataType, Callable[[Any], bytes]]:
-    """The Arrow type of which the values are, and the bytes of a value with its class."""
+    """The Arrow type to cast the values to, and the function that encodes a value with its class."""
     if pa.types.is_boolean(kind):
         return kind, lambda value: b"\x05" + bytes([value])
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
@@ -133,13 +133,13 @@ def _named(number: int, name: str) -> bytes:
 
 
 def _long_tail(value: int) -> bytes:
-    """A number of more than 56 bits: the ninth byte has eight bits."""
+    """Encode a number of more than 56 bits: the ninth byte has eight bits."""
     head = bytes(value >> 7 * at & 0x7F | 0x80 for at in range(8))
     return head + bytes([value >> 56])
 
 
 def _text(text: str) -> bytes:
-    """Short ASCII ends with a set high bit; other text begins with its length in UTF-16 units plus 1."""
+    """Encode a text. Short ASCII ends with a set high bit; other text begins with its length in UTF-16 units plus 1."""
     if text.isascii() and 1 < len(text) < _SHORT:
         data = text.encode("ascii")
         return data[:-1] + bytes([data[-1] | 0x80])
@@ -151,7 +151,7 @@ def _text(text: str) -> bytes:
 
 
 def _length(value: int) -> bytes:
-    """The length of text: six bits and a mark in the first byte, then seven bits a byte."""
+    """Encode the length of a text: six bits and a mark in the first byte, then seven bits in each byte."""
     if value < _SHORT:
         return bytes([value | 0x80])
     return bytes([value & 0x3F | 0xC0]) + varint(value >> 6)

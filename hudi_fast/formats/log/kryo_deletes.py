@@ -1,4 +1,4 @@
-"""Entries of delete blocks of versions 1 and 2, which Kryo serialised: Java objects to Arrow columns.
+"""Read entries of delete blocks of versions 1 and 2, Java objects that Kryo serialised, as Arrow columns.
 
 ::
 
@@ -11,10 +11,10 @@
     java.math.BigDecimal                             decimal128(38, largest scale)
     java.time.LocalDate, java.sql.Timestamp          date32, timestamp[ms, UTC]
 
-A stream names its classes, so it could ask for any Java object. This reader knows the classes above and no others; it
-creates no objects, and ``kernels.kryo_deletes`` checks every byte. Apache Hudi 1.2.0 still reads both versions, but for
-texts that are Utf8; no release since 0.13 writes them. Source: HoodieDeleteBlock, DeleteRecord, HoodieKey and
-SerializationUtils, Hudi 0.5 to 1.2.0; Kryo 4.0.2.
+A stream names its classes, so it could name any Java class. This reader knows only the classes above; it creates no
+objects, and ``kernels.kryo_deletes`` checks every byte. Apache Hudi 1.2.0 still reads both versions, except texts that
+are Utf8; no release since 0.13 writes them. Source: HoodieDeleteBlock, DeleteRecord, HoodieKey and SerializationUtils,
+Hudi 0.5 to 1.2.0; Kryo 4.0.2.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ _NUMBERS: dict[int, pa.DataType] = {
     kernels.TIMESTAMP: pa.timestamp("ms", tz="UTC"),
 }
 _TEXT_KINDS = (kernels.STRING, kernels.UTF8, kernels.UTF8_BYTES)
-_ENTRY_BYTES = 3  # the fewest of an entry: class, name, reference to an earlier entry
-_ENTRY_OBJECTS = 7  # the most in an entry
-# A reference makes a few bytes a string again. More text than this is refused before memory is allocated.
+_ENTRY_BYTES = 3  # minimum bytes of an entry: class, name, reference to an earlier entry
+_ENTRY_OBJECTS = 7  # maximum objects in an entry
+# A reference of few bytes repeats a whole string. More text than this is refused before memory is allocated.
 _MOST_TEXT, _MOST_RATIO = 32 << 20, 100
 _MOST_OFFSET = 2**31 - 1
 
@@ -76,16 +76,16 @@ def read_kryo_deletes(data: npt.NDArray[np.uint8], version: int, place: BlockPla
 
     Args:
         data: uint8[], the stream.
-        version: of the block, 1 or 2.
-        place: of the stream, for messages.
+        version: version of the block, 1 or 2.
+        place: position of the stream, for messages.
 
     Raises:
         CorruptTableError: the bytes are not such a stream.
-        UnsupportedFeatureError: an object of another class, or ordering values of different classes.
+        UnsupportedFeatureError: an object has another class, or ordering values have different classes.
     """
     count, start = _root(data, version, place)
-    # Avro 1.10 added a field to Utf8; the stream does not tell which release wrote it. The wrong one does not end
-    # where the stream ends.
+    # Avro 1.10 added a field to Utf8, and the stream does not store its Avro version. Decoding with the wrong version
+    # does not end where the stream ends.
     entries, problem = _walk(data, version, count, start, has_hash=False)
     if problem is not None and kernels.UTF8 in entries.kind:
         others, second = _walk(data, version, count, start, has_hash=True)
@@ -98,7 +98,7 @@ def read_kryo_deletes(data: npt.NDArray[np.uint8], version: int, place: BlockPla
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """What ``walk_entries`` fills for n entries."""
+    """The arrays that ``walk_entries`` fills for n entries."""
 
     key_at: npt.NDArray[np.int64]
     partition_at: npt.NDArray[np.int64]
@@ -110,7 +110,7 @@ class _Entries:
 def _walk(
     data: npt.NDArray[np.uint8], version: int, count: int, start: int, has_hash: bool
 ) -> tuple[_Entries, npt.NDArray[np.int64] | None]:
-    """The entries; and None, or what the kernel tells about a malformed one."""
+    """The entries; and None, or the kernel's ``problem`` for malformed bytes."""
     entries = _Entries(
         np.empty(count, np.int64),
         np.empty(count, np.int64),
@@ -167,7 +167,7 @@ def _refusal(data: npt.NDArray[np.uint8], version: int, problem: npt.NDArray[np.
 
 
 def _root(data: npt.NDArray[np.uint8], version: int, place: BlockPlace) -> tuple[int, int]:
-    """Number of entries, and position of the first."""
+    """Number of entries, and position of the first entry."""
     kind, at = _number(data, 0)
     number, at = _number(data, at)
     name = _text(data, at) if (kind, number) == (1, 0) else ""
@@ -197,7 +197,7 @@ def _number(data: npt.NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 
 def _text(data: npt.NDArray[np.uint8], at: int) -> str:
-    """The class name at ``at``, of up to 300 characters, or an empty text."""
+    """The class name at ``at``, up to 300 characters; empty if there is none."""
     raw = data[at : at + 300].tobytes()
     if raw and raw[0] >= 0x80:  # 64 characters or more: length + 1, then the characters
         size, start = raw[0] & 0x3F, 1

@@ -41,7 +41,7 @@ _CONTAINER_SIZE = 1 << 16
 def decode_positions(
     text: str, max_count: int = 2**31 - 1, path: str | None = None, offset: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Positions in the base file, int64[n], ascending: the i-th belongs to the i-th record of the block.
+    """Positions in the base file, int64[n], ascending. The i-th position belongs to the i-th record of the block.
 
     Args:
         text: value of the header.
@@ -50,7 +50,7 @@ def decode_positions(
         offset: byte position of the block, for messages.
 
     Raises:
-        CorruptTableError: not base64, not such a bitmap, or more than ``max_count`` positions.
+        CorruptTableError: the text is not base64, is not such a bitmap, or has more than ``max_count`` positions.
     """
     try:
         return _decode(base64.b64decode(text, validate=True), max_count)
@@ -66,7 +66,7 @@ def encode_positions(positions: npt.NDArray[np.int64]) -> str:
     """Encode positions in the base file as the header's value; int64[n], distinct, not negative, in any order.
 
     Raises:
-        ValueError: a position is negative, or occurs twice (in this case Hudi omits the header).
+        ValueError: a position is negative, or occurs twice (Hudi then omits the header).
     """
     if positions.size and int(positions.min()) < 0:
         raise ValueError(f"record positions must not be negative; found {int(positions.min())}")
@@ -86,7 +86,7 @@ def _decode(raw: bytes, max_count: int) -> npt.NDArray[np.int64]:
     buckets = _BUCKETS.unpack(_take(raw, 0, _BUCKETS.size))[0]
     at = _BUCKETS.size
     previous = -1
-    for _ in range(buckets):  # stops at the end of the bytes
+    for _ in range(buckets):  # raises at the end of the bytes
         upper = int.from_bytes(_take(raw, at, 4), "little")
         if upper <= previous or upper >= 1 << 31:
             raise _BadBitmapError(f"bucket {upper} follows bucket {previous}")
@@ -158,7 +158,7 @@ def _read_container(raw: bytes, at: int, size: int, has_runs: bool) -> tuple[npt
 
 
 def _expand_runs(starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """The numbers of runs; empty if there are not ``size`` of them."""
+    """The numbers of runs; empty if their count is not ``size``."""
     if int(lengths.sum()) != size:
         return np.empty(0, np.int64)
     before = np.cumsum(lengths) - lengths

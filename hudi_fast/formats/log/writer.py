@@ -40,8 +40,8 @@ def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: Par
 
     Args:
         kind: type of the block.
-        headers: in storage order.
-        content: one buffer, or several consecutive ones; none for a command block.
+        headers: headers in storage order.
+        content: one buffer, or several consecutive buffers; no buffer for a command block.
 
     Raises:
         InvalidDataError: the block exceeds the 2 GiB that Hudi can read.
@@ -64,10 +64,10 @@ def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: Par
 
 
 def command_block(rollback_instant: str, target_instant: str) -> bytes:
-    """A whole command block, which invalidates the log blocks of the target instant (tables below version 8)."""
+    """A whole command block, which invalidates the log blocks of the target instant (table versions below 8)."""
     headers = {
         HeaderKey.INSTANT_TIME: rollback_instant,
-        HeaderKey.COMMAND_BLOCK_TYPE: "0",  # ROLLBACK_BLOCK, the only one
+        HeaderKey.COMMAND_BLOCK_TYPE: "0",  # ROLLBACK_BLOCK, the only type
         HeaderKey.TARGET_INSTANT_TIME: target_instant,
     }
     return b"".join(bytes(part) for part in encode_block(BlockType.COMMAND, headers, []))
@@ -79,7 +79,7 @@ class LogFileWriter:
     Args:
         storage: the table's storage.
         path: the file, relative to the table's base path.
-        is_ours: whether no one else can write a file of this name, so that its creation need not be checked.
+        is_ours: whether no other writer can write a file of this name, so that its creation need not be checked.
 
     Raises:
         FileExistsError: the file exists; it is not modified.

@@ -1,13 +1,13 @@
-"""Reads ORC base files: Arrow decodes stripes; the tail gives their rows, Hudi's keys and the Avro schema.
+"""Reads ORC base files: Arrow decodes stripes; the tail has their numbers of rows, Hudi's keys and the Avro schema.
 
 ::
 
     tail ─► rows of stripes, keys, ``orc.avro.schema`` ─► schema
     stripe ─► streams of the wanted columns ─► checks ─► Arrow ─► columns in the types of the schema ─► batches
 
-Memory holds one stripe of the requested columns, as stored and as read. ORC types are coarser than Avro's, so the Avro
-schema that Hudi stores in the file decides (:mod:`hudi_fast.formats.orc.types`). Files without one get the types that
-Hudi derives for them.
+Memory holds one stripe of the requested columns, encoded and decoded. ORC types are coarser than Avro's, so the Avro
+schema that Hudi stores in the file determines the types (:mod:`hudi_fast.formats.orc.types`). Files without an Avro
+schema get the types that Hudi derives for them.
 
 Source: ``HoodieAvroOrcWriter``, ``HoodieAvroOrcReader``, ``OrcUtils`` (1.2.0); ``HoodieOrcWriter`` (0.15.0).
 """
@@ -54,10 +54,10 @@ from hudi_fast.storage.base import Storage
 __all__ = ["SCHEMA_KEY", "OrcReader", "arrow_orc", "open_orc_file"]
 
 SCHEMA_KEY = b"orc.avro.schema"
-"""User metadata: the Avro schema of the file's rows."""
+"""Key of the user metadata whose value is the Avro schema of the file's rows."""
 
 _COMPRESSED = 4
-"""Bytes before compression of a byte of a compressed file, about."""
+"""Approximate uncompressed bytes for each byte of a compressed file."""
 
 _MOST_FOOTER = 1 << 20
 """Maximum bytes of a stripe's footer."""
@@ -66,10 +66,10 @@ Result = TypeVar("Result")
 
 
 def arrow_orc() -> Any:
-    """Arrow's module of ORC, loaded on use: some builds of pyarrow leave it out.
+    """Arrow's ORC module, loaded on first use: some builds of pyarrow lack it.
 
     Raises:
-        UnsupportedFeatureError: there is none.
+        UnsupportedFeatureError: pyarrow lacks the module.
     """
     try:
         import pyarrow.orc
@@ -84,8 +84,8 @@ class OrcReader(BaseFileReader):
     """One open ORC file; a row group is a stripe.
 
     Args:
-        storage: its storage.
-        path: its path there, also in messages.
+        storage: storage of the file.
+        path: path of the file in the storage, also for messages.
         source: the open file.
     """
 
@@ -104,7 +104,7 @@ class OrcReader(BaseFileReader):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """The columns of the file."""
         return self._schema
 
     @property
@@ -119,19 +119,19 @@ class OrcReader(BaseFileReader):
 
     @property
     def location(self) -> tuple[Storage, str]:
-        """Its storage, and its path there."""
+        """The storage of the file, and its path there."""
         return self._storage, self.path
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all rows before compression, about."""
+        """Approximate bytes of all rows before compression."""
         return int(self._file.content_length) * (1 if self._tail.sections.codec == NO_CODEC else _COMPRESSED)
 
     def footer(self) -> BaseFileFooter:
         """Hudi's keys in the user metadata.
 
         Raises:
-            CorruptTableError: one of them is not UTF-8.
+            CorruptTableError: a value is not UTF-8.
         """
         with file_errors(self.path, self._storage, "ORC"):
             return footer_of(self._tail.metadata)
@@ -174,7 +174,7 @@ class OrcReader(BaseFileReader):
             found, times = self._decoded(streams, columns)
             if found.num_rows != rows or not set(columns) <= set(found.schema.names):
                 raise pa.ArrowInvalid(f"{found.num_rows} rows of {found.schema.names}, expected {rows}")
-            found.validate(full=True)  # ORC has no checksums, and texts may be cut within a character
+            found.validate(full=True)  # ORC has no checksums, and a text may end within a character
             arrays = []
             for one in schema:
                 stored, first = self._as_read.field(one.name).type, self._numbers[one.name][0]
@@ -184,7 +184,7 @@ class OrcReader(BaseFileReader):
     def _decoded(
         self, streams: StripeStreams, columns: Sequence[str]
     ) -> tuple[pa.RecordBatch, StripeTimestamps | None]:
-        """The columns of a stripe as Arrow reads them, and its timestamps if they are seconds there."""
+        """The columns of a stripe as Arrow reads them; also its timestamps, if Arrow reads them as seconds."""
         if not self._needs_exact(streams.footer, columns):
             try:
                 return self._by_arrow(streams, columns, timestamps_as_numbers=False), None
@@ -199,7 +199,7 @@ class OrcReader(BaseFileReader):
         return arrow_orc().ORCFile(pa.BufferReader(alone)).read_stripe(0, list(columns))
 
     def _needs_exact(self, footer: StripeFooter, columns: Sequence[str]) -> bool:
-        """Whether Arrow would change timestamps of a stripe: of writers outside UTC, or out of its range."""
+        """Whether Arrow would change timestamps of a stripe: by a writer outside UTC, or beyond Arrow's range."""
         if not any(has_timestamps(self._as_read.field(name).type) for name in columns):
             return False
         return not is_utc(footer.zone) or any(not self._tail.far.isdisjoint(self._numbers[name]) for name in columns)
@@ -231,7 +231,7 @@ class OrcReader(BaseFileReader):
 
     @contextmanager
     def _explained(self, number: int) -> Iterator[None]:
-        """Raise errors of a stripe, Arrow's too, as errors of the file."""
+        """Raise errors of a stripe, including Arrow's, as errors of the file."""
         with file_errors(self.path, self._storage, "ORC"):
             try:
                 yield
@@ -249,13 +249,13 @@ def open_orc_file(storage: Storage, path: str, size: int | None = None) -> OrcRe
 
     Args:
         storage: storage of the file.
-        path: its path there.
-        size: its bytes, if known; saves a request to an object store.
+        path: path of the file in the storage.
+        size: size of the file in bytes, if known; saves a request to an object store.
 
     Raises:
         FileGoneError: the file is missing.
-        CorruptTableError: it is cut off, or not ORC.
-        UnsupportedFeatureError: it has columns that are encrypted, or of a type that Arrow does not have.
+        CorruptTableError: the file is cut off, or not an ORC file.
+        UnsupportedFeatureError: a column is encrypted, or has a type that Arrow does not have.
     """
     with file_errors(path, storage, "ORC"):
         source = storage.open_input(path, size)
@@ -269,7 +269,7 @@ def _schema_of(tail: OrcTail, as_read: pa.Schema) -> pa.Schema:
     """The columns, in the types of the file's Avro schema if it has one.
 
     Raises:
-        CorruptTableError: the Avro schema is invalid, or columns have one name.
+        CorruptTableError: the Avro schema is invalid, or two columns have the same name.
     """
     path = tail.sections.path
     if len(set(as_read.names)) < len(as_read.names):
@@ -281,34 +281,34 @@ def _schema_of(tail: OrcTail, as_read: pa.Schema) -> pa.Schema:
     )
 
 
-# ---- what is wrong with the streams of a damaged stripe that would end the process of Arrow's reader, or keep it busy
+# ---- refuse damaged streams that would make Arrow's reader end the process, or keep it busy
 #
-# Apache ORC's reader allocates what the lengths of texts and the numbers of entries add up to, whether or not the bytes
-# are there. It divides for minutes by scales that are none. Arrow ends the process at keys of maps that are null.
+# Apache ORC's reader allocates the sum of the lengths of texts and of the numbers of entries, even if the bytes are not
+# there. With an invalid scale it divides for minutes. Arrow ends the process if the key of a map is null.
 #
 # Source: ``ColumnReader.cc`` of Apache ORC 2.2, ``MapArray`` of Arrow 26; observed with damaged files.
 
 
 _MOST_VALUES = 2**31 - 1
-"""Offsets of Arrow's arrays have 32 bits."""
+"""Maximum values of an array: offsets of Arrow's arrays have 32 bits."""
 
 _VALUES_OF_A_BYTE = 520
-"""What a byte stands for at most: two bytes repeat eight flags 130 times."""
+"""Maximum values for each byte: two bytes repeat eight flags 130 times."""
 
 _MOST_SCALE = 38
 
 
 def _check_column(streams: StripeStreams, name: str, kind: pa.DataType, number: int) -> None:
-    """Refuse a column of a stripe that Arrow's reader does not survive.
+    """Refuse a column of a stripe that would end the process of Arrow's reader.
 
     Args:
-        streams: of the stripe, with those of the column and its parts.
+        streams: streams of the stripe, including the streams of the column and its parts.
         name: the column, for messages.
         kind: the column's type as Arrow reads it.
-        number: of its ORC type.
+        number: number of the column's ORC type.
 
     Raises:
-        ValueError: it is one.
+        ValueError: the column is refused.
         UnsupportedFeatureError: the file is compressed with LZO.
     """
     try:
@@ -321,7 +321,7 @@ def _check_column(streams: StripeStreams, name: str, kind: pa.DataType, number: 
 
 
 def _check_values(streams: StripeStreams, kind: pa.DataType, number: int, count: int) -> None:
-    """Check values of a known number, which are those of a column or the entries of a list."""
+    """Check ``count`` values: the values of a column, or the entries of a list."""
     size = sum(
         streams.most_bytes(one, stream)
         for one in range(number, number + count_types(kind))
@@ -334,7 +334,7 @@ def _check_values(streams: StripeStreams, kind: pa.DataType, number: int, count:
 
 def _check(streams: StripeStreams, kind: pa.DataType, number: int, most: int) -> None:
     """Check a type that has up to ``most`` values, and its parts."""
-    streams.encoding(number)  # Apache ORC's reader does not look whether there is one
+    streams.encoding(number)  # Apache ORC's reader does not check that there is an encoding
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         _check_texts(streams, number, most)
     elif pa.types.is_decimal(kind):
@@ -364,7 +364,7 @@ def _check_texts(streams: StripeStreams, number: int, most: int) -> None:
 
 
 def _total(lengths: RunBounds, most: int) -> int:
-    """The sum of lengths, which is at most ``most``."""
+    """The sum of lengths; raises if it exceeds ``most``."""
     if (lengths.numbers and lengths.least < 0) or lengths.total > min(most, _MOST_VALUES):
         raise ValueError(f"lengths from {lengths.least} that add up to {lengths.total}, where {most} are possible")
     return lengths.total
@@ -374,7 +374,7 @@ def _has_nulls(streams: StripeStreams, number: int, count: int) -> bool:
     """Whether one of the first ``count`` flags of a type is not set."""
     if not streams.has(number, PRESENT):
         return False
-    content = streams.content(number, PRESENT, count + 64)  # at worst a header for each two bytes of eight flags
+    content = streams.content(number, PRESENT, count + 64)  # at worst one header for every two bytes of eight flags
     at = found = 0
     while found < count:
         if at + 1 >= len(content):

@@ -1,7 +1,7 @@
-"""Sections of an ORC file, footers and streams alike: a file's codec, and the chunks in which it stores content.
+"""Read and write the sections of an ORC file, which are footers and streams: its codec, and its chunks of content.
 
-A chunk is three bytes with its length and a bit for "not compressed", and the content. Sections written here are not
-compressed. Files without a codec have no chunks.
+A chunk consists of three bytes with its length and a bit for "not compressed", and the content. Sections written here
+are not compressed. Files without a codec have no chunks.
 
 Source: ORC specification v1, "Compression".
 """
@@ -28,10 +28,10 @@ MOST_SECTION = 64 << 20
 """Maximum bytes of a footer, and of a chunk before compression."""
 
 _GAINS = {ZLIB: 1032, SNAPPY: 22, LZO: 256, LZ4: 255, ZSTD: 1 << 15}
-"""How many bytes a byte of a chunk becomes at most."""
+"""Maximum decompressed bytes for each byte of a chunk."""
 
 _LONGEST_CHUNK = (1 << 23) - 1
-"""What the length in a chunk's header can say."""
+"""The maximum length that a chunk's header can store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Sections:
         """The content of a section.
 
         Raises:
-            ValueError: it is malformed, or has more than ``most`` bytes.
-            UnsupportedFeatureError: it is compressed with LZO.
+            ValueError: the section is malformed, or has more than ``most`` bytes.
+            UnsupportedFeatureError: the section is compressed with LZO.
         """
         if self.codec == NO_CODEC:
             if most is not None and len(stored) > most:
@@ -68,10 +68,10 @@ class Sections:
         return b"".join(parts)
 
     def most_bytes(self, stored: bytes | memoryview) -> int:
-        """How many bytes a section has at most, without decompressing it.
+        """The maximum bytes of a section's content, without decompressing it.
 
         Raises:
-            ValueError: it is malformed.
+            ValueError: the section is malformed.
         """
         if self.codec == NO_CODEC:
             return len(stored)

@@ -1,11 +1,11 @@
-"""A stripe of an ORC file: where its streams are, some of them in memory, and a file that has no others.
+"""A stripe of an ORC file: the positions of its streams, some streams in memory, and a file of only these streams.
 
 ::
 
     stripe's footer ─► places of streams ─► those of the wanted types, in few reads ─► checks, then Arrow
                                               └─► a file of one stripe with these streams alone
 
-Arrow's reader would ask for each stream by itself, in pieces, which an object store answers slowly.
+Arrow's reader would request each stream separately, in pieces, which is slow on an object store.
 
 Source: ORC specification v1, "Stripe Footer"; orc_proto.proto of Apache ORC 2.0.
 """
@@ -43,7 +43,7 @@ _STREAMS, _ENCODINGS, _ZONE = 1, 2, 3
 """Fields of ``StripeFooter``."""
 
 _MOST_OF_INTEGER, _MOST_OF_RUN = 16, 64
-"""Maximum bytes of an integer and of the header of a run, generously."""
+"""Generous maximum bytes of an integer, and of the header of a run."""
 
 _GAP = 256 << 10
 """Maximum bytes between two ranges that are read as one."""
@@ -51,10 +51,10 @@ _GAP = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How the values of a type are stored.
+    """The encoding of a type's values.
 
     Attributes:
-        kind: ``ColumnEncoding.Kind``: 0 and 2 store values, 1 and 3 places in a dictionary.
+        kind: ``ColumnEncoding.Kind``: 0 and 2 store values, 1 and 3 positions in a dictionary.
         dictionary_size: number of values in the dictionary.
     """
 
@@ -68,7 +68,7 @@ class Encoding:
 
     @property
     def version(self) -> int:
-        """The version of its runs of integers, 1 (before Hive 0.12) or 2."""
+        """The version of the runs of integers, 1 (before Hive 0.12) or 2."""
         return 1 if self.kind < 2 else 2
 
 
@@ -78,8 +78,8 @@ class StripeFooter:
 
     Attributes:
         places: first byte in the file and length of each stream, by number of the type and kind, in file order.
-        encodings: of each type.
-        zone: the time zone of the stripe's writer; empty if it wrote none.
+        encodings: encodings of each type.
+        zone: time zone of the stripe's writer; empty if it is not stored.
         fields: fields of the message other than streams.
     """
 
@@ -93,8 +93,8 @@ def parse_stripe_footer(sections: Sections, stripe: Stripe, stored: bytes) -> St
     """Decode the footer of a stripe.
 
     Raises:
-        ValueError: it is malformed, or a stream is not in its stripe.
-        UnsupportedFeatureError: it is compressed with LZO.
+        ValueError: the footer is malformed, or a stream is not in the stripe.
+        UnsupportedFeatureError: the footer is compressed with LZO.
     """
     places: dict[tuple[int, int], tuple[int, int]] = {}
     encodings: list[Encoding] = []
@@ -107,7 +107,7 @@ def parse_stripe_footer(sections: Sections, stripe: Stripe, stored: bytes) -> St
                 kind, number, length = _numbers(as_bytes(value), 3)
                 if not 0 <= length <= stripe.footer_offset - start:
                     raise ValueError(f"a stream of {length} bytes at {start}")
-                places.setdefault((number, kind), (start, length))  # Arrow takes the first, too
+                places.setdefault((number, kind), (start, length))  # Arrow also takes the first one
                 start += length
                 continue
             if field == _ENCODINGS:
@@ -125,10 +125,10 @@ class StripeStreams:
     """The streams of some types of a stripe, in memory.
 
     Attributes:
-        sections: of the file.
+        sections: sections of the file.
         stripe: the stripe.
-        footer: its footer.
-        stored: the streams as they are stored, by number of the type and kind, in file order.
+        footer: footer of the stripe.
+        stored: the encoded streams by number of the type and kind, in file order.
     """
 
     sections: Sections
@@ -140,29 +140,29 @@ class StripeStreams:
         """The encoding of a type.
 
         Raises:
-            ValueError: it has none.
+            ValueError: the type has no encoding.
         """
         if number >= len(self.footer.encodings):
             raise ValueError(f"type {number} has no encoding")
         return self.footer.encodings[number]
 
     def has(self, number: int, kind: int) -> bool:
-        """Whether a type has a stream, and it is not empty."""
+        """Whether a type has a stream that is not empty."""
         return bool(self.stored.get((number, kind)))
 
     def content(self, number: int, kind: int, most: int) -> bytes:
-        """A stream of a type before compression; empty if there is none.
+        """An uncompressed stream of a type; empty if there is no stream.
 
         Raises:
-            ValueError: it is malformed, or has more than ``most`` bytes.
+            ValueError: the stream is malformed, or has more than ``most`` bytes.
         """
         return self.sections.content(self.stored.get((number, kind), b""), most)
 
     def most_bytes(self, number: int, kind: int) -> int:
-        """How many bytes a stream of a type has at most before compression.
+        """The maximum uncompressed bytes of a stream of a type.
 
         Raises:
-            ValueError: it is malformed.
+            ValueError: the stream is malformed.
         """
         return self.sections.most_bytes(self.stored.get((number, kind), b""))
 
@@ -170,26 +170,26 @@ class StripeStreams:
         """The unsigned integers of a stream of a type, int64[count] with the same bits.
 
         Raises:
-            ValueError: it is malformed, or has another number of them.
+            ValueError: the stream is malformed, or does not have ``count`` integers.
         """
         return read_runs(self._runs(number, kind, count), count, self.encoding(number).version)
 
     def bounds(self, number: int, kind: int, most: int, is_signed: bool = False) -> RunBounds:
-        """The bounds of up to ``most`` integers in a stream of a type; zeros if there is none.
+        """The bounds of up to ``most`` integers in a stream of a type; zeros if there is no stream.
 
         Raises:
-            ValueError: it is malformed, or longer than so many integers are.
+            ValueError: the stream is malformed, or longer than ``most`` integers can be.
         """
         if not self.has(number, kind):
             return RunBounds(0, 0, 0, 0)
         return measure_runs(self._runs(number, kind, most), self.encoding(number).version, is_signed)
 
     def as_file(self, serialized: bytes, timestamps_as_numbers: bool) -> bytes:
-        """A file with these streams alone.
+        """A file with only these streams.
 
         Args:
             serialized: the ``FileTail`` of the stripe's file.
-            timestamps_as_numbers: declare timestamps as numbers of 64 bits: their seconds.
+            timestamps_as_numbers: whether to declare timestamps as numbers of 64 bits, which are their seconds.
         """
         streams = b"".join(
             bytes_field(_STREAMS, number_field(1, kind) + number_field(2, number) + number_field(3, len(content)))
@@ -212,9 +212,9 @@ def read_streams(
     numbers: Collection[int],
     read_at: Callable[[int, int], bytes],
 ) -> StripeStreams:
-    """Read the streams of the types ``numbers``, but not their indexes.
+    """Read the streams of the types ``numbers``, without their indexes.
 
-    Ranges near each other are read as one. ``read_at`` reads a number of bytes from a position on.
+    Ranges near each other are read as one range. ``read_at`` reads a number of bytes from a position on.
     """
     wanted = {one: place for one, place in footer.places.items() if one[0] in numbers and one[1] <= SECONDARY}
     ranges: list[list[int]] = []
@@ -237,6 +237,6 @@ def read_streams(
 
 
 def _numbers(message: memoryview, count: int) -> list[int]:
-    """The first fields of a message of numbers; 0 for those that it leaves out."""
+    """The first fields of a message of numbers; 0 for missing fields."""
     fields = {field: value for field, value in message_fields(message) if field <= count}
     return [as_number(fields.get(field, 0)) for field in range(1, count + 1)]

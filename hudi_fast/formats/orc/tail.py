@@ -1,12 +1,12 @@
-"""The tail of an ORC file, decoded as far as base files need, and new tails with user metadata.
+"""Decode the tail of an ORC file as far as base files need it, and write new tails with user metadata.
 
 ::
 
     ORC | stripes | statistics of stripes | footer | postscript | length of the postscript, 1 byte
         each: index, data, footer          types, stripes, user metadata       sizes of the sections, codec
 
-Arrow reads and writes the rows. It does not tell how many rows a stripe has, and it writes no user metadata; these are
-protobuf messages, which this module reads and rewrites.
+Arrow reads and writes the rows. It does not return the number of rows of a stripe, and writes no user metadata. Both
+are in protobuf messages, which this module reads and rewrites.
 
 Source: ORC specification v1, "File Tail"; orc_proto.proto of Apache ORC 2.0.
 """
@@ -51,18 +51,18 @@ _OF_TIMESTAMPS = 9
 """Field of ``ColumnStatistics``: bounds of timestamps, in milliseconds since 1970."""
 
 _MOST_MILLIS = 2**63 // 10**6 - 86_400_000
-"""Milliseconds up to which Arrow's timestamps in nanoseconds reach, less a day for time zones."""
+"""Largest milliseconds that Arrow's timestamps in nanoseconds can hold, less a day for time zones."""
 
 _LONG, _TIMESTAMPS, _DECIMAL = 4, (9, 18), 14
 """Kinds of types."""
 
 _MOST_DIGITS, _MOST_LEVELS = 38, 64
 _END = 64 << 10
-"""Bytes that are read for a tail at once."""
+"""Bytes that are read at once for a tail."""
 
 
 _MOST_BLOCK = 1 << 23
-"""Bytes before compression that a chunk must have fewer of: what the length in its header can say."""
+"""A chunk must have fewer uncompressed bytes than this: its header cannot store a larger length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class Stripe:
     """A stripe; lengths in bytes.
 
     Attributes:
-        offset: its first byte in the file.
-        index_length: length of its indexes.
-        data_length: length of its columns.
-        footer_length: length of its footer.
+        offset: first byte of the stripe in the file.
+        index_length: length of the indexes.
+        data_length: length of the columns.
+        footer_length: length of the footer.
         rows: number of rows.
     """
 
@@ -85,12 +85,12 @@ class Stripe:
 
     @property
     def footer_offset(self) -> int:
-        """The first byte of its footer."""
+        """The first byte of the stripe's footer."""
         return self.offset + self.index_length + self.data_length
 
     @property
     def end(self) -> int:
-        """The byte after it."""
+        """The byte after the stripe."""
         return self.footer_offset + self.footer_length
 
 
@@ -99,8 +99,8 @@ class OrcTail:
     """A file's tail.
 
     Attributes:
-        sections: how it stores footers and streams.
-        stripes: in file order.
+        sections: how the file stores footers and streams.
+        stripes: stripes in file order.
         metadata: user metadata.
         rows: number of rows.
         far: numbers of types whose timestamps may be beyond the range of nanoseconds; 0 is the row, its columns and
@@ -118,7 +118,7 @@ def parse_tail(serialized: bytes, path: str) -> OrcTail:
     """Decode a ``FileTail``, which has postscript and footer uncompressed.
 
     Raises:
-        CorruptTableError: it is malformed, or the stripes do not have the file's number of rows.
+        CorruptTableError: the tail is malformed, or the stripes do not have the file's number of rows.
         UnsupportedFeatureError: columns are encrypted.
     """
     rows = columns = 0
@@ -158,12 +158,11 @@ def parse_tail(serialized: bytes, path: str) -> OrcTail:
 
 
 def check_levels(source: pa.NativeFile, path: str) -> None:
-    """Refuse a file whose types are nested so deeply, or whose blocks are so large, that Apache ORC's reader ends the
-    process.
+    """Refuse a file that would make Apache ORC's reader end the process: with deeply nested types, or large blocks.
 
     Raises:
-        CorruptTableError: it is one, or the file has no tail.
-        UnsupportedFeatureError: it is compressed with LZO.
+        CorruptTableError: the file is refused, or has no tail.
+        UnsupportedFeatureError: the file is compressed with LZO.
     """
     try:
         size = source.size()
@@ -208,13 +207,13 @@ def _parts_of(type_: memoryview) -> Iterator[int]:
 
 
 def tail_of_stripe(sections: Sections, serialized: bytes, stripe: Stripe, timestamps_as_numbers: bool) -> bytes:
-    """The tail of a file that has one stripe alone.
+    """The tail of a file that has only one stripe.
 
     Args:
-        sections: of the file that the stripe is from.
-        serialized: that file's ``FileTail``.
+        sections: sections of the stripe's original file.
+        serialized: the ``FileTail`` of the original file.
         stripe: the stripe in the new file.
-        timestamps_as_numbers: declare timestamps as numbers of 64 bits.
+        timestamps_as_numbers: whether to declare timestamps as numbers of 64 bits.
     """
     old = dict(message_fields(memoryview(serialized)))
     numbers = (stripe.offset, stripe.index_length, stripe.data_length, stripe.footer_length, stripe.rows)
@@ -232,8 +231,8 @@ def with_metadata(content: bytes, serialized: bytes, pairs: Mapping[bytes, bytes
     """The end of a file, with user metadata.
 
     Args:
-        content: the last bytes of a file without user metadata: at least its footer and what follows.
-        serialized: its ``FileTail``.
+        content: the last bytes of a file without user metadata, from its footer or an earlier byte on.
+        serialized: the ``FileTail`` of the file.
         pairs: the user metadata.
 
     Returns:
@@ -274,7 +273,7 @@ def as_number(value: int | memoryview) -> int:
 
 
 def _sections(path: str, script: memoryview) -> Sections:
-    """How a file with this postscript stores its sections."""
+    """The sections of a file with this postscript."""
     fields = dict(message_fields(script))
     return Sections(path, as_number(fields.get(_COMPRESSION, NO_CODEC)), as_number(fields.get(_BLOCK_SIZE, 0)))
 
@@ -288,7 +287,7 @@ def _stripe(message: memoryview) -> Stripe:
 
 
 def _check_type(type_: memoryview) -> None:
-    """Refuse a decimal that ends Arrow's process."""
+    """Refuse a decimal type that would make Arrow end the process."""
     fields = dict(message_fields(type_))
     precision, scale = as_number(fields.get(5, 0)), as_number(fields.get(6, 0))
     if fields.get(1) == _DECIMAL and not (0 <= precision <= _MOST_DIGITS and 0 <= scale <= _MOST_DIGITS):

@@ -1,4 +1,4 @@
-"""Types of ORC columns, and columns in the types that the file's Avro schema gives them.
+"""Types of ORC columns, and conversion of columns to the types of the file's Avro schema.
 
 ::
 
@@ -9,9 +9,9 @@
     enum, string                        string       string
     all others                          the same     the same
 
-An ORC timestamp is what a clock at the writer's place showed, and a stripe names the writer's time zone. Hudi stores
-instants in such columns. Timestamps of writers in UTC are read by Arrow, those of others, and those beyond the range of
-nanoseconds, by :mod:`hudi_fast.formats.orc.timestamps`.
+An ORC timestamp is local time of the writer, and a stripe names the writer's time zone. Hudi stores instants in such
+columns. Arrow reads timestamps of writers in UTC. :mod:`hudi_fast.formats.orc.timestamps` reads timestamps of other
+writers, and timestamps beyond the range of nanoseconds.
 
 Source: ``AvroOrcUtils`` (0.15.0, 1.2.0); ORC specification v1, "Timestamp Columns".
 """
@@ -67,7 +67,7 @@ def has_timestamps(kind: pa.DataType) -> bool:
 
 
 def type_numbers(schema: pa.Schema, first: int = 1) -> dict[str, range]:
-    """The numbers of the ORC types of each column and its parts; ``first`` is that of the first column."""
+    """The numbers of the ORC types of each column and its parts; ``first`` is the number of the first column."""
     found = {}
     for field in schema:
         end = first + count_types(field.type)
@@ -76,12 +76,12 @@ def type_numbers(schema: pa.Schema, first: int = 1) -> dict[str, range]:
 
 
 def count_types(kind: pa.DataType) -> int:
-    """How many ORC types a type as Arrow reads it has, with its parts."""
+    """The number of ORC types of a type as Arrow reads it, including its parts."""
     return 1 + sum(map(count_types, _parts(kind)))
 
 
 def parts_of(kind: pa.DataType, number: int) -> Iterator[tuple[pa.DataType, int]]:
-    """The parts of a type as Arrow reads it, whose own number is ``number``, and their numbers."""
+    """The parts of a type as Arrow reads it, and their numbers; ``number`` is the number of the type itself."""
     number += 1
     for part in _parts(kind):
         yield part, number
@@ -95,12 +95,12 @@ def _parts(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def is_utc(zone: str) -> bool:
-    """Whether clocks in a time zone always show UTC."""
+    """Whether a time zone is always UTC."""
     return zone in _UTC
 
 
 def seconds_ahead(zone: str) -> int:
-    """How much earlier than in GMT the year 2015 began in a time zone, in seconds.
+    """The seconds by which the year 2015 began earlier in a time zone than in UTC.
 
     Raises:
         ZoneInfoNotFoundError, ValueError: the zone is unknown.
@@ -116,11 +116,11 @@ def in_stored_types(
     """Values as Arrow reads them, in the type ``kind`` of the file's schema.
 
     Args:
-        values: of one stripe, not sliced.
+        values: values of one stripe, not sliced.
         stored: the column's type in the file, as Arrow reads it.
-        kind: the type.
-        number: of the ORC type.
-        exact: gives the timestamps, where ``values`` have their seconds; None where ``values`` are of ``stored``.
+        kind: the column's type in the file's schema.
+        number: number of the ORC type.
+        exact: converts seconds to timestamps, if ``values`` has seconds; None if ``values`` has the type ``stored``.
 
     Raises:
         pa.ArrowInvalid: a value does not fit.
@@ -161,7 +161,7 @@ def _nulls(values: pa.Array) -> pa.Array | None:
 
 
 def orc_schema(schema: pa.Schema) -> pa.Schema:
-    """The types in which Arrow writes columns so that the file has the ORC types that Hudi gives them."""
+    """The Arrow types of columns for which Arrow writes the same ORC types as Hudi."""
     return pa.schema([field.with_type(_orc_type(field.type)) for field in schema])
 
 
@@ -178,7 +178,7 @@ def orc_values(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return values
     if pa.types.is_struct(kind):
         fields = [kind.field(number) for number in range(kind.num_fields)]
-        # `flatten` would hide values below nulls, `field` ignores the slice
+        # `flatten` would hide values below nulls, and `field` ignores the slice
         parts = [orc_values(pc.struct_field(values, number), field.type) for number, field in enumerate(fields)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=_nulls(values))
     if pa.types.is_list(kind):
@@ -211,7 +211,7 @@ def _as_list(values: pa.Array, inner: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _offsets(values: pa.Array) -> pa.Array:
-    """The offsets of a list or map array, in memory of their own: Arrow refuses a mask beside sliced ones."""
+    """The offsets of a list or map array, copied: Arrow refuses a mask together with sliced offsets."""
     return pc.add(values.offsets, pa.scalar(0, pa.int32()))
 
 

@@ -8,7 +8,7 @@
 Memory holds one stripe in encoded form. Arrow writes no user metadata, so the tail is changed before it reaches the
 file (:mod:`hudi_fast.formats.orc.tail`).
 
-Timestamps are written as clock readings in UTC, with the zone GMT: what a Hudi writer on a machine in UTC writes.
+Timestamps are written as local time in UTC, with the zone GMT, like by a Hudi writer on a machine in UTC.
 
 Source: ``HoodieAvroOrcWriter`` (1.2.0).
 """
@@ -36,7 +36,7 @@ __all__ = ["OrcSettings", "OrcWriter"]
 _BATCH_ROWS = 4096
 _BLOCK_BYTES = 256 << 10
 _DICTIONARY_SHARE = 0.8
-"""Columns of text get a dictionary if at most this share of their values differ, as Apache ORC writes them."""
+"""A text column gets a dictionary if at most this share of its values is distinct, as in Apache ORC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class OrcWriter:
 
     @property
     def bytes_buffered(self) -> int:
-        """Arrow bytes of the stripe in progress, about."""
+        """Approximate Arrow bytes of the stripe in progress."""
         return self._since_stripe
 
     @property
@@ -174,7 +174,7 @@ class _Sink(io.RawIOBase):
 
     @contextmanager
     def own_errors(self) -> Iterator[None]:
-        """Raise errors of the output as they were, where Arrow keeps their text alone."""
+        """Raise the original errors of the output, where Arrow keeps only their text."""
         try:
             yield
         except (pa.ArrowException, OSError) as error:
@@ -183,7 +183,7 @@ class _Sink(io.RawIOBase):
             raise
 
     def hold(self) -> None:
-        """Keep the bytes that follow."""
+        """Keep all further bytes in memory."""
         self._held = []
 
     def finish(self, pairs: dict[bytes, bytes]) -> int:
@@ -197,5 +197,5 @@ class _Sink(io.RawIOBase):
 
 
 def _serialized_tail(content: bytes) -> bytes:
-    """The ``FileTail`` of a file of which ``content`` is the end."""
+    """The ``FileTail`` of a file that ends with ``content``."""
     return bytes(arrow_orc().ORCFile(pa.BufferReader(content)).reader.serialized_file_tail())

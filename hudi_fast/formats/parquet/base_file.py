@@ -2,20 +2,20 @@
 
 Files are written by row group: :class:`BaseFileWriter` collects batches until a row group is full and encodes it at
 once, so memory holds one row group of Arrow data and no encoded data. The footer's content (bloom filter, key range) is
-known at the end and added on close.
+known only at the end, and added on close.
 
-NaN: Arrow omits it from the statistics that it writes, while Spark orders it above every number, so Spark would skip
-rows by such bounds. :class:`ParquetStream` removes the bounds of column chunks with NaN, in the way that Parquet's Java
-library expects::
+NaN: Arrow omits it from the statistics that it writes, but Spark orders it above every number, so with such bounds
+Spark would skip rows. :class:`ParquetStream` removes the bounds of column chunks with NaN, as Parquet's Java library
+expects::
 
     row groups ─► which leaf columns hold NaN ─┬─ none: Arrow's footer, unchanged
                                                └─ some: Arrow's footer, and after it a copy without their bounds
 
-The footer names Arrow's library, which does not do this; so the key ``hudi_fast.nan`` declares that bounds in the file
-cover all values.
+The footer names Arrow's library, which does not remove such bounds. So the key ``hudi_fast.nan`` declares that bounds
+in the file cover all values.
 
-:func:`open_base_file` opens a file once for its schema, footer keys and batches. The part of a reader that all formats
-have is :class:`hudi_fast.formats.base_file.BaseFileReader`.
+:func:`open_base_file` opens a file once for its schema, footer keys and batches. The common interface of readers of all
+formats is :class:`hudi_fast.formats.base_file.BaseFileReader`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 NAN_SAFE_BOUNDS = (b"hudi_fast.nan", b"no bounds")
-"""Footer pair of files by Arrow's library that have no bounds for chunks with NaN."""
+"""Footer pair of files that Arrow's library wrote without bounds for chunks with NaN."""
 
 _OMITS_NAN = "parquet-cpp"
 
@@ -74,10 +74,11 @@ _MAGIC = b"PAR1"
 Result = TypeVar("Result")
 
 _READ_AHEAD = 64 << 10
-"""Bytes that are read at once of a column chunk on local disk. An object store is asked for the whole chunk."""
+"""Bytes of a column chunk that are read at once from local disk. From an object store the whole chunk is read."""
 
 _HEAD_BYTES, _TAIL_BYTES = 4, 8
-"""Of a file that is a footer alone: the magic number; the footer's length and the magic number again."""
+"""Bytes before and after the footer in a file without rows: the magic number; the footer's length and the magic number.
+"""
 
 _GROUP_ROWS = 64 << 20
 """Maximum rows that Arrow writes into one row group."""
@@ -122,7 +123,7 @@ class ParquetStream:
         schema: all columns.
         settings: encoding.
         dictionary: columns (dotted Parquet paths) to dictionary-encode; None for all.
-        encryption: encrypts the file; None for a plain one. The footer of an encrypted file cannot be changed, so NaN
+        encryption: encrypts the file; None for a plain file. The footer of an encrypted file cannot be changed, so NaN
             is refused there.
     """
 
@@ -202,8 +203,8 @@ class RowGroupWriter:
         schema: all columns, meta columns first.
         settings: encoding.
         dictionary: columns (dotted Parquet paths) to dictionary-encode.
-        limit: Arrow bytes at which a row group is full; None for those of the settings.
-        encryption: encrypts the file; None for a plain one.
+        limit: Arrow bytes at which a row group is full; None for the limit in ``settings``.
+        encryption: encrypts the file; None for a plain file.
     """
 
     def __init__(
@@ -326,9 +327,9 @@ class ParquetReader(BaseFileReader):
     """One open base file.
 
     Args:
-        path: its path in messages.
+        path: path of the file, for messages.
         file: the open file.
-        location: its storage, and its path there; None if no caller needs it.
+        location: storage of the file, and its path there; None if no caller needs it.
         short_bounds: column chunks whose statistics cannot be decoded.
     """
 
@@ -347,7 +348,7 @@ class ParquetReader(BaseFileReader):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """The columns of the file."""
         return self._schema
 
     @property
@@ -379,8 +380,8 @@ class ParquetReader(BaseFileReader):
             if metadata.num_row_groups:
                 chunks = metadata.row_group(0)
                 return [(one.path_in_schema, one.physical_type) for one in map(chunks.column, numbers)]
-            # Only here: `schema` and the footer refer to each other. A footer with its bloom filter would stay in
-            # memory until Python next collects cycles.
+            # Use `schema` only here: it and the footer refer to each other, so the footer, with its bloom filter, stays
+            # in memory until Python next collects cycles.
             return [(one.path, one.physical_type) for one in map(metadata.schema.column, numbers)]
 
     @property
@@ -396,21 +397,21 @@ class ParquetReader(BaseFileReader):
 
     @property
     def has_labels(self) -> bool:
-        """Timestamps are numbers beside a label."""
+        """True: timestamps are numbers with a label."""
         return True
 
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys.
 
         Raises:
-            CorruptTableError: one of them is not UTF-8.
+            CorruptTableError: a value is not UTF-8.
         """
         with self._explained():
             return footer_of(self._file.metadata.metadata or {})
 
     @property
     def has_nan_safe_bounds(self) -> bool:
-        """Whether bounds in the footer cover all values: chunks with NaN have none."""
+        """Whether bounds in the footer cover all values: chunks with NaN have no bounds."""
         with self._explained():
             writer = str(self.metadata.created_by or "")
         return not writer.startswith(_OMITS_NAN) or NAN_SAFE_BOUNDS in (self.metadata.metadata or {}).items()
@@ -425,7 +426,7 @@ class ParquetReader(BaseFileReader):
         return [self._file.metadata.row_group(i).num_rows for i in range(self.num_row_groups)]
 
     def statistics(self, row_group: int, column: int) -> Any:
-        """``pyarrow.parquet.Statistics`` of a column chunk; None if there are none, or they cannot be decoded."""
+        """``pyarrow.parquet.Statistics`` of a column chunk; None if they are missing or cannot be decoded."""
         if (row_group, column) in self._short_bounds:
             return None
         return self.metadata.row_group(row_group).column(column).statistics
@@ -448,7 +449,7 @@ class ParquetReader(BaseFileReader):
     def batches(
         self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Rows in file order, at most ``batch_rows`` at a time. Columns that hold one text are not read."""
+        """Rows in file order, at most ``batch_rows`` at a time. Columns with a single text are not read."""
         groups = list(range(self.num_row_groups)) if row_groups is None else list(row_groups)
         constant = ConstantColumns(self.statistics, self.column_numbers, self.schema, columns, groups)
         others = constant.others
@@ -476,7 +477,7 @@ class ParquetReader(BaseFileReader):
     def _batches_after(
         self, done: int, columns: Sequence[str], batch_rows: int, groups: list[int]
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of row groups without the first rows."""
+        """Batches of row groups, without the first ``done`` rows."""
         rows, at = self.row_group_rows() if done else [], 0
         while done and at < len(groups) and done >= rows[groups[at]]:
             done, at = done - rows[groups[at]], at + 1
@@ -510,14 +511,14 @@ def open_base_file(
 
     Args:
         storage: storage of the file.
-        path: its path there.
-        display_path: its path in messages; None for ``path``.
-        size: its bytes, if known; saves a request to an object store.
+        path: path of the file in the storage.
+        display_path: path of the file in messages; None for ``path``.
+        size: size of the file in bytes, if known; saves a request to an object store.
 
     Raises:
         FileGoneError: the file is missing.
-        CorruptTableError: it is cut off, or not Parquet.
-        ConfigError: it is encrypted, and the settings give no keys.
+        CorruptTableError: the file is cut off, or not a Parquet file.
+        ConfigError: the file is encrypted, and the settings have no keys.
     """
     display_path = display_path or path
     encryption = encryption_of(storage)
@@ -545,13 +546,13 @@ def open_base_file(
 
 
 def _check_chunks(metadata: pq.FileMetaData) -> ShortBounds:
-    """Check that each column chunk fits its column: pyarrow 26 ends the process when it looks at one that does not.
+    """Check that each column chunk fits its column: reading a chunk that does not makes pyarrow 26 end the process.
 
     Returns:
-        Those whose bounds are shorter than values.
+        The chunks whose bounds are shorter than values.
 
     Raises:
-        pa.ArrowInvalid: a chunk is missing, or has another type or other levels than its column.
+        pa.ArrowInvalid: a chunk is missing, or its type or levels differ from its column's.
     """
     sink = pa.BufferOutputStream()
     metadata.write_metadata_file(sink)

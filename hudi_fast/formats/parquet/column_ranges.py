@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _MAX_LENGTH = 1024
-"""Maximum characters (or bytes) of a bound; a longer one is rounded to a shorter bound."""
+"""Maximum characters (or bytes) of a bound; longer bounds are rounded to shorter ones."""
 
 _EXACT = Context(prec=80)
 
@@ -50,7 +50,7 @@ class ColumnRange:
         null_count: number of nulls.
         value_count: number of values, including nulls.
         total_size: bytes of the column in the file; 0 for log files.
-        total_uncompressed_size: the same before compression.
+        total_uncompressed_size: uncompressed bytes of the column in the file; 0 for log files.
     """
 
     low: pa.Scalar | None
@@ -90,7 +90,7 @@ def ranges_of_rows(rows: pa.Table | pa.RecordBatch, columns: Collection[str] | N
 
 
 def bounds(values: pa.Array | pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Smallest and largest value, long ones shortened; None without values. NaN is the largest."""
+    """Smallest and largest value, shortened if they are long; None without values. NaN is the largest value."""
     if len(values) == values.null_count:
         return None, None
     if pa.types.is_dictionary(values.type):
@@ -175,7 +175,7 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
 def _ranges_of_parts(
     reader: BaseFileReader, parts: Sequence[BaseFileReader], columns: Collection[str] | None
 ) -> dict[str, ColumnRange]:
-    """The ranges of a file with columns in several files; columns in none of them are read."""
+    """The ranges of a file with columns in several files; columns that are in none of these files are read."""
     found: dict[str, ColumnRange] = {}
     for part in parts:
         found = ranges_of_file(part, columns) | found
@@ -232,7 +232,7 @@ def _order(value: pa.Scalar) -> Any:
 
 
 def _chunk_range(chunk: Any, kind: pa.DataType, is_short: bool) -> ColumnRange:
-    """One column of one row group; its statistics are not decoded if they are short."""
+    """The range of one column in one row group; statistics with short bounds are not decoded."""
     stats = None if is_short else chunk.statistics
     nulls = 0 if stats is None or not stats.has_null_count else int(stats.null_count)
     low = high = None
@@ -258,12 +258,12 @@ def _scalar(raw: Any, kind: pa.DataType) -> pa.Scalar | None:
         number = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
         try:
             return pa.scalar(Decimal(number).scaleb(-kind.scale, _EXACT), kind)
-        except pa.ArrowInvalid:  # more digits than the column has, in a damaged footer
+        except pa.ArrowInvalid:  # a damaged footer has more digits than the column
             return None
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         try:
             return pa.scalar(raw.decode(), kind)
-        except UnicodeDecodeError:  # cut off within a character
+        except UnicodeDecodeError:  # the bound is cut off within a character
             return None
     same = (
         pa.types.is_signed_integer(kind)
@@ -281,7 +281,7 @@ def _scalar(raw: Any, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _short(low: pa.Scalar, high: pa.Scalar) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Bounds of limited length; None if no larger one exists. Zero is -0.0 below and 0.0 above, as in Parquet."""
+    """Bounds of limited length; None if no larger bound exists. Zero is -0.0 as lower and 0.0 as upper bound."""
     if pa.types.is_floating(low.type):
         below, above = (-0.0 if low.as_py() == 0 else low.as_py()), (0.0 if high.as_py() == 0 else high.as_py())
         return pa.scalar(below, low.type), pa.scalar(above, high.type)

@@ -1,9 +1,9 @@
-"""Columns of a Parquet file that hold one text, by the statistics of their chunks: their pages need not be read.
+"""Find columns of a Parquet file with a single text, by the statistics of their chunks: their pages need not be read.
 
-Hudi's meta columns are such columns: a base file has one partition path, one file name, and one commit time until an
-update adds another. All batches share the memory of one repeated text.
+Some of Hudi's meta columns are such columns: a base file has one partition path, one file name, and one commit time
+until an update adds another. All batches share the memory of one repeated text.
 
-Bounds that a writer cut short differ from each other, so equal bounds are the text itself.
+Truncated bounds differ from each other, so equal bounds are the text itself.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class ConstantColumns:
     """The constant text columns among some columns, and their arrays.
 
     Args:
-        statistics: gives those of a row group and a leaf column; None if they are unknown.
-        numbers: of its leaf columns, by dotted path.
-        schema: of the file.
+        statistics: returns the statistics of a row group and a leaf column; None if they are unknown.
+        numbers: numbers of the leaf columns, by dotted path.
+        schema: schema of the file.
         columns: top-level columns, in the order of the batches.
         groups: row groups that are read.
     """
@@ -45,7 +45,7 @@ class ConstantColumns:
             return
         self._schema = pa.schema([schema.field(name) for name in columns])
         for field in self._schema:
-            number = numbers.get(field.name)  # None in a damaged footer, whose chunks may have other names
+            number = numbers.get(field.name)  # None if a damaged footer has chunks with other names
             value = None if number is None or field.type != pa.string() else _value(statistics, number, groups)
             if value is not None:
                 self._values[field.name] = value
@@ -70,7 +70,7 @@ class ConstantColumns:
 
 
 def _value(statistics: Statistics, column: int, groups: Sequence[int]) -> pa.Scalar | None:
-    """The text of all rows in some row groups; None if there are several, or nulls, or statistics are missing."""
+    """The text of all rows in some row groups; None for several texts, for nulls, or without statistics."""
     found = None
     for group in groups:
         bounds = statistics(group, column)

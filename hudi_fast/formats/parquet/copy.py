@@ -6,10 +6,10 @@
                                  │
     row groups ── as bytes ──────┴─► JoinedFile ─► row groups at other offsets ─► one new footer
 
-All column chunks of a row group are copied, from one file or from several with the same rows. Columns with one value
-per file are written again, as a dictionary of one entry and runs of its number. Chunks keep their encoding and
-compression, so a file may hold several codecs. Chunk metadata is kept too, including statistics, with shifted offsets.
-Page indexes and chunk filters are outside of row groups and are dropped.
+All column chunks of a row group are copied, from one file or from several files with the same rows. Columns with one
+value per file are written anew, as a dictionary of one entry and runs of its number. Chunks keep their encoding and
+compression, so a file may hold several codecs. Chunk metadata is kept as well, including statistics, with shifted
+offsets. Page indexes and chunk filters are outside of row groups and are dropped.
 
 Source: parquet.thrift of Apache Parquet format 2.11.
 """
@@ -57,7 +57,7 @@ _OPTIONAL = 1
 
 _MAX_ORDINAL = (1 << 15) - 1
 _BUFFER = 1 << 20
-"""Bytes of one copy; they stay in the processor's cache between read and write."""
+"""Bytes copied at a time; they stay in the processor's cache between read and write."""
 
 
 def join_obstacle(footers: Sequence[ParquetFooter]) -> str:
@@ -77,7 +77,7 @@ class SourceChunk(NamedTuple):
 
     Attributes:
         source: the open file.
-        path: its path in messages.
+        path: path of the file, for messages.
         chunk: the chunk.
     """
 
@@ -87,7 +87,7 @@ class SourceChunk(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Bytes to copy: the open file, its path in messages, the first byte and the one after the last."""
+    """Bytes to copy: the open file, its path for messages, the first byte, and the byte after the last."""
 
     source: pa.NativeFile | None
     path: str
@@ -99,13 +99,13 @@ _NOTHING = _Run(None, "", 0, 0)
 
 
 class JoinedFile:
-    """A new Parquet file that row groups are copied into; a context manager that deletes it if it fails.
+    """A new Parquet file that row groups are copied into; a context manager that deletes the file if its body fails.
 
     Args:
         storage: the table's storage.
         path: path of the new file, relative to the table; its folder is created if needed.
         sources: footers of the files to copy from; they have no :func:`join_obstacle`.
-        constants: top-level text columns that get one value throughout.
+        constants: top-level text columns that get one value in all rows, with that value.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class JoinedFile:
         return len(self._groups)
 
     def copy(self, source: pa.NativeFile, footer: ParquetFooter, group: RowGroup) -> None:
-        """Append a row group of the open file ``source`` with that footer.
+        """Append a row group of the open file ``source``, which has the footer ``footer``.
 
         Raises:
             CorruptTableError: the file ends within the row group.
@@ -140,7 +140,7 @@ class JoinedFile:
         """Append a row group whose columns come from several files.
 
         Args:
-            group: its number of rows, and its fields but for columns, sizes and place.
+            group: the row group; its number of rows is used, and its fields except columns, sizes and position.
             chunks: one per leaf column, in schema order, each with the rows of the group.
 
         Raises:
@@ -253,9 +253,9 @@ def _is_optional(footer: ParquetFooter, column: str) -> bool:
 
 
 def _created_by(sources: Sequence[ParquetFooter]) -> bytes | None:
-    """The writer name of the new file: of several writers, the one with the weakest statistics.
+    """The writer name of the new file: the writer of the sources with the weakest statistics.
 
-    Bounds by Parquet's C++ library omit NaN, and readers detect them by its name.
+    Bounds by Parquet's C++ library omit NaN, and readers detect such bounds by the writer's name.
     """
     names = [
         ThriftReader(one.fields[_CREATED_BY][1], one.path).content() for one in sources if _CREATED_BY in one.fields

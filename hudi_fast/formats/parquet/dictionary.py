@@ -1,4 +1,4 @@
-"""Selection of the columns to dictionary-encode, from a sample of the first rows."""
+"""Select the columns to dictionary-encode, by a sample of the first rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def dictionary_columns(table: pa.Table, always: Sequence[str], never: Sequence[s
     Args:
         table: rows to write.
         always: columns that always get a dictionary (constant meta columns).
-        never: columns that never do (keys).
+        never: columns that never get a dictionary (keys).
     """
     chosen = list(always)
     sample = table.slice(0, _SAMPLE_ROWS)

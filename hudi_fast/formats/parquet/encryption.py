@@ -6,8 +6,8 @@
         └─► Encryption ─► for_writing(columns)   a new data key per file and column, wrapped by master keys of the KMS
                       └─► for_reading()          unwraps the keys that a file names
 
-Key material is stored in the files, in the form that Parquet's Java library reads and writes. The KMS client is a class
-of Python, because tasks that write files run in Python. The KMS of Parquet's own tests, which takes its master keys
+Key material is stored in the files, in the form that Parquet's Java library reads and writes. The KMS client is a
+Python class, because tasks that write files run in Python. The KMS of Parquet's own tests, which takes its master keys
 from the settings, is built in.
 
 Source: ``PropertiesDrivenCryptoFactory``, ``KeyToolkit``, ``InMemoryKMS`` (parquet-hadoop 1.15); PARQUET-1373.
@@ -45,10 +45,10 @@ FACTORY = "parquet.crypto.factory.class"
 """Setting that enables encryption."""
 
 KMS_CLIENT = "hudi_fast.kms.client.class"
-"""Setting of the Python class of the KMS client."""
+"""Setting that names the Python class of the KMS client."""
 
 JAVA_CLIENT = "parquet.encryption.kms.client.class"
-"""Setting of the Java class of the KMS client."""
+"""Setting that names the Java class of the KMS client."""
 
 SETTINGS = (
     FACTORY,
@@ -88,7 +88,7 @@ _KEY_BITS = (128, 192, 256)
 
 @dataclass(frozen=True)
 class Encryption:
-    """How base files are encrypted and decrypted. Representations contain no keys.
+    """Settings to encrypt and decrypt base files. Representations contain no keys.
 
     Attributes:
         footer_key: name of the master key of footers; empty if files are only read.
@@ -98,7 +98,7 @@ class Encryption:
         algorithm: ``AES_GCM_V1`` or ``AES_GCM_CTR_V1``.
         double_wrapping: whether data keys are wrapped twice, which saves calls of the KMS.
         key_bits: length of data keys.
-        cache: how long keys are kept in memory.
+        cache: time that keys are kept in memory.
         connection: settings of the KMS client.
         make_client: makes the KMS client.
     """
@@ -117,7 +117,7 @@ class Encryption:
 
     @property
     def writes(self) -> bool:
-        """Whether new files are encrypted: the settings name keys."""
+        """Whether new files are encrypted, because the settings name keys."""
         return bool(self.footer_key)
 
     def hides(self, column: str) -> bool:
@@ -129,10 +129,10 @@ class Encryption:
         """Encryption properties of a new file.
 
         Args:
-            leaves: dotted Parquet paths of its columns.
+            leaves: dotted Parquet paths of the file's columns.
 
         Raises:
-            ConfigError: the settings name a column that the file does not have; the KMS refused a key.
+            ConfigError: the settings name a column that the file does not have, or the KMS refused a key.
         """
         parquet = import_module("pyarrow.parquet.encryption")
         columns = {
@@ -158,14 +158,14 @@ class Encryption:
             ) from error
 
     def for_reading(self) -> Any:
-        """Decryption properties; of files that are not encrypted, too."""
+        """Decryption properties; they also work for files that are not encrypted."""
         settings = import_module("pyarrow.parquet.encryption").DecryptionConfiguration(cache_lifetime=self.cache)
         return self._factory.file_decryption_properties(self._connection, settings)
 
     def check_keys(self, file: Any) -> None:
-        """Check with the first file of a process that the KMS gives the keys of all columns.
+        """Check with the first file of a process that the KMS returns the keys of all columns.
 
-        Arrow ends the process when it is asked for the footer's entry of a column without a key (pyarrow 26).
+        Arrow ends the process when it reads the footer's entry of a column without a key (pyarrow 26).
 
         Args:
             file: an open ``pyarrow.parquet.ParquetFile``.
@@ -197,8 +197,8 @@ def encryption_of(storage: Storage) -> Encryption | None:
     """The encryption of a table's base files; None without the setting ``parquet.crypto.factory.class``.
 
     Raises:
-        ConfigError: invalid settings.
-        UnsupportedFeatureError: settings that hudi_fast does not have.
+        ConfigError: a setting is invalid.
+        UnsupportedFeatureError: hudi_fast does not support a setting.
     """
     settings = {key: str(value) for key, value in storage.options.items() if is_encryption(key)}
     return _parsed(tuple(sorted(settings.items()))) if settings.get(FACTORY) else None
@@ -206,7 +206,7 @@ def encryption_of(storage: Storage) -> Encryption | None:
 
 @lru_cache(maxsize=1)
 def without_keys() -> Any:
-    """Decryption properties that open files without encryption only. Arrow ends the process on others (pyarrow 26)."""
+    """Decryption properties that refuse encrypted files. Without them Arrow would end the process (pyarrow 26)."""
     parquet = import_module("pyarrow.parquet.encryption")
 
     def refuse(_: Any) -> Any:
@@ -315,7 +315,7 @@ def _below(name: str, leaves: Sequence[str]) -> list[str]:
 
 
 def _client_maker(given: Mapping[str, str]) -> Callable[[Any], Any]:
-    """Makes KMS clients: a Python class of the user, or the built-in one."""
+    """The function that makes KMS clients: of the user's Python class, or of the built-in class."""
     named, java = given.get(KMS_CLIENT, "").strip(), given.get(JAVA_CLIENT, "").strip()
     if named:
         module, _, name = named.replace(":", ".").rpartition(".")

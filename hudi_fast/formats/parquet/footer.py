@@ -36,7 +36,7 @@ _COLUMNS = 1
 _META_DATA, _COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH = 3, 6, 7
 _STATISTICS = 12
 _BOUNDS = frozenset({1, 2, 5, 6, 7, 8})
-"""Fields of ``Statistics``: the deprecated max and min, the current ones, and whether these are exact."""
+"""Fields of ``Statistics``: the deprecated bounds, the current bounds, and whether the current bounds are exact."""
 
 
 def change_footer(
@@ -46,7 +46,7 @@ def change_footer(
 
     Args:
         footer: exactly one ``FileMetaData`` in Thrift's compact protocol.
-        unbounded: column chunks without bounds: numbers of row group and of leaf column.
+        unbounded: column chunks to remove the bounds of: numbers of row group and of leaf column.
         keys: pairs to add to the file's key-value pairs.
         path: the file, for messages.
 

@@ -1,7 +1,7 @@
-"""Leaf columns, as Parquet stores them, of tables in memory: names, values, and which hold NaN.
+"""Leaf columns, as Parquet stores them, of tables in memory: their names, their values, and whether they hold NaN.
 
 Columns have Parquet's dotted paths: ``a.b`` within a struct, ``a.list.element`` for the elements of a list,
-``a.key_value.key`` and ``a.key_value.value`` for those of a map.
+``a.key_value.key`` and ``a.key_value.value`` for the keys and values of a map.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def leaf_columns(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def leaf_values(rows: pa.Table | pa.RecordBatch, path: str) -> pa.Array | pa.ChunkedArray:
-    """The values of a column of :func:`leaf_columns`; no value for an empty list, one null for a null parent."""
+    """The values of a column of :func:`leaf_columns`. An empty list has no value, a null parent has one null."""
     name = next(one for one in rows.schema.names if path == one or path.startswith(f"{one}."))
     values, rest = rows.column(name), path[len(name) :]
     while rest:

@@ -1,4 +1,4 @@
-"""The footer of a Parquet file, decoded as far as the positions of row groups require.
+"""Decode the footer of a Parquet file as far as the positions of row groups require.
 
 ::
 
@@ -41,7 +41,7 @@ _SCHEMA, _GROUPS, _KEYS, _ENCRYPTION, _SIGNING = 2, 4, 5, 8, 9
 _COLUMNS, _GROUP_ROWS = 1, 3
 _META_DATA = 3
 _FOREIGN = frozenset({1, 8, 9})
-"""Fields of a chunk that is in another file or encrypted."""
+"""Fields that only chunks in another file and encrypted chunks have."""
 
 _PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 3, 6, 7, 9, 10, 11
 
@@ -53,8 +53,8 @@ class ColumnChunk:
     Attributes:
         column: dotted Parquet path.
         start: first byte in the file.
-        length: bytes.
-        uncompressed: bytes before compression.
+        length: number of bytes.
+        uncompressed: number of bytes before compression.
         fields: the encoded fields of ``ColumnChunk`` without its metadata.
         metadata: the encoded fields of ``ColumnMetaData``.
     """
@@ -72,7 +72,7 @@ class RowGroup:
     """A row group.
 
     Attributes:
-        number: its number in the file, from 0.
+        number: number of the row group in the file, from 0.
         rows: number of rows.
         chunks: one per leaf column, in schema order.
         fields: the encoded fields of ``RowGroup``.
@@ -85,7 +85,7 @@ class RowGroup:
 
     @property
     def size(self) -> int:
-        """Bytes of its chunks."""
+        """Bytes of all chunks."""
         return sum(chunk.length for chunk in self.chunks)
 
 
@@ -125,7 +125,7 @@ def read_footer(storage: Storage, path: str, size: int | None = None) -> Parquet
 
 
 def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
-    """Decode a footer: exactly one ``FileMetaData`` in Thrift's compact protocol, which begins at ``end`` in the file.
+    """Decode a footer: exactly one ``FileMetaData`` in Thrift's compact protocol, at position ``end`` of the file.
 
     Raises:
         CorruptTableError: the footer is cut off or malformed, or a column chunk is outside the file.
@@ -172,7 +172,7 @@ def _footer_bytes(source: pa.NativeFile, path: str) -> tuple[bytes, int]:
 
 
 def _row_group(reader: ThriftReader, end: int) -> RowGroup:
-    """The row group at the reader, not numbered yet."""
+    """The row group at the reader, without its number."""
     chunks: list[ColumnChunk] = []
 
     def read_chunks(inner: ThriftReader) -> bytes:

@@ -7,7 +7,7 @@
     folder     partition columns      one value for all rows         ─┘
 
 Row n of the skeleton belongs to row n of the source. Both are streamed: batches follow the source's row groups, and the
-skeleton's rows are cut to match. The source is opened on first use; key look-ups do not need it.
+skeleton's rows are cut to match. The source is opened on first use; looking up keys does not need it.
 
 Source: ``HoodieBootstrapRelation``, ``BootstrapRecordIterator`` (Hudi 1.2.0).
 """
@@ -35,10 +35,10 @@ class StitchedBaseFile(BaseFileReader):
     Args:
         skeleton: the open skeleton.
         open_source: opens the source.
-        folder: columns in the name of the source's folder; a column that the source has itself takes precedence.
+        folder: columns in the name of the source's folder; a column of the source takes precedence.
 
     Raises:
-        CorruptTableError: on first use of the source: it is missing, or has another number of rows than the skeleton.
+        CorruptTableError: on first use of the source: it is missing, or its number of rows differs from the skeleton's.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class StitchedBaseFile(BaseFileReader):
         return self._columns
 
     def has(self, column: str) -> bool:
-        """Whether the file has a column of that name; does not open the source for columns of the skeleton."""
+        """Whether the file has a column ``column``; does not open the source for columns of the skeleton."""
         return self._skeleton.has(column) or super().has(column)
 
     @property
@@ -114,7 +114,7 @@ class StitchedBaseFile(BaseFileReader):
 
     @property
     def has_labels(self) -> bool:
-        """Timestamps are numbers beside a label, as in both files."""
+        """True: timestamps are numbers with a label in both files."""
         return True
 
     def footer(self) -> BaseFileFooter:
@@ -165,7 +165,7 @@ class StitchedBaseFile(BaseFileReader):
                 at += batch.num_rows
 
     def close(self) -> None:
-        """Close both."""
+        """Close both files."""
         self._skeleton.close()
         if self._source is not None:
             self._source.close()
@@ -197,7 +197,7 @@ class StitchedBaseFile(BaseFileReader):
         return spans
 
     def _data(self, data: list[str], batch_rows: int, groups: list[int], rows: int) -> Iterator[pa.RecordBatch]:
-        """Rows of some row groups of the source; without columns if only their number is needed."""
+        """Rows of some row groups of the source; batches without columns if only the number of rows is needed."""
         if data:
             yield from self.source.batches(data, batch_rows, groups)
             return
@@ -228,7 +228,7 @@ class _Rows:
         self._left: pa.RecordBatch | None = None
 
     def take(self, start: int, count: int) -> pa.RecordBatch:
-        """Rows from ``start`` on; ``start`` must be at or after the end of the previous take."""
+        """``count`` rows from ``start`` on; ``start`` must not be before the end of the previous call."""
         if self._empty:
             return pa.RecordBatch.from_struct_array(pa.nulls(count, pa.struct([])))
         parts: list[pa.RecordBatch] = []

@@ -44,7 +44,7 @@ _VARINTS = frozenset({I16, I32, I64})
 _FIXED = {3: 1, 7: 8, 13: 16}
 """Types of a fixed length: byte, double, UUID."""
 _BOOLS = frozenset({1, 2})
-"""True and false: in a field the type is the value; an element is a byte."""
+"""Types of true and false: the type of a field is its value; an element of a list is a byte."""
 
 _MAX_DEPTH = 64
 _LONGEST_VARINT = 10
@@ -65,7 +65,7 @@ def fields_of(reader: ThriftReader, known: Mapping[int, Change]) -> Fields:
     """The fields of the struct at the reader.
 
     Args:
-        reader: at the struct's first byte; moves to its end.
+        reader: is at the struct's first byte, and moves to its end.
         known: fields to change, by number.
 
     Raises:
@@ -86,11 +86,11 @@ def fields_of(reader: ThriftReader, known: Mapping[int, Change]) -> Fields:
 
 
 def structs(reader: ThriftReader, changes: Mapping[int, Callable[[ThriftReader], bytes]], what: str) -> list[bytes]:
-    """The encoded elements of the list of structs at the reader, some of them changed.
+    """The encoded elements of the list of structs at the reader; the elements of ``changes`` are changed.
 
     Args:
-        reader: at the list's first byte; moves to its end.
-        changes: functions that read an element and return the new encoded element, by its number.
+        reader: is at the list's first byte, and moves to its end.
+        changes: functions that read an element and return the new encoded element, by number of the element.
         what: the elements' name, for messages.
 
     Raises:
@@ -109,7 +109,7 @@ def elements(reader: ThriftReader, parse: Callable[[ThriftReader], Item]) -> lis
     """Parse each element of the list of structs at the reader.
 
     Args:
-        reader: at the list's first byte; moves to its end.
+        reader: is at the list's first byte, and moves to its end.
         parse: parses the struct at the reader and moves the reader to its end.
 
     Raises:
@@ -243,7 +243,7 @@ class ThriftReader:
 
     def _varint(self) -> int:
         content, at = self._content, self.at
-        value = content[at] if at < len(content) else self._byte()  # raises at the end
+        value = content[at] if at < len(content) else self._byte()  # raises at the end of the bytes
         at += 1
         if value >= 0x80:
             value &= 0x7F
