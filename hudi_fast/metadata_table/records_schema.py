@@ -19,10 +19,15 @@ def _resource(name: str) -> str:
 
 
 RECORD_SCHEMA = _resource("record_1_2.avsc")
-"""Avro JSON of the records with meta fields first, as stored by Hudi 1.2."""
+"""Avro JSON of the records with meta fields first, as stored by Hudi 1.2 in tables of every version.
+
+Metadata tables are written with it. Hudi 0.15 reads it too. Hudi 1.2 cannot load a metadata table as a table if its
+newest commit has the schema of 0.15: ``HoodieMetadataPayload#getInsertValue`` takes any schema but its own for one with
+meta fields.
+"""
 
 RECORD_SCHEMA_0_15 = _resource("record_0_15.avsc")
-"""Avro JSON of the records with meta fields first, as stored by Hudi 0.15."""
+"""The same, as stored by Hudi 0.15, which lacks some fields. It is read, and never written."""
 
 
 def schema_of_commits(schema_json: str = RECORD_SCHEMA) -> str:

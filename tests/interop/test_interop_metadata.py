@@ -8,16 +8,25 @@ from pathlib import Path
 import pytest
 
 from hudi_fast import HudiError, HudiWarning
-from tests.interop.sides import Sides, after_upsert, trip_options, trips
-from tests.peer.client import RealHudi
+from hudi_fast.metadata_table.read import scan
+from tests.interop.sides import Sides, after_upsert, data_columns, trip_options, trips
+from tests.metadata_table.stored_metadata import metadata_at
+from tests.peer.client import PeerError, RealHudi
 from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
 from tests.support.interleaving import OCC
 from tests.support.metadata_checks import assert_metadata_true
+from tests.support.rows import assert_same_rows
 from tests.support.sessions import CompactingBackend
 from tests.support.small_tables import write_to
 
 THROUGH = {"hoodie.metadata.enable": True}
 UNLOCKED = {"hoodie.metadata.compact.max.delta.commits": "3", "hudi_fast.metadata.compact.without.lock": "true"}
+EVERY_INDEX = {
+    "hoodie.metadata.index.bloom.filter.enable": True,
+    "hoodie.metadata.index.column.stats.enable": True,
+    "hoodie.metadata.record.index.enable": True,
+    "hoodie.metadata.compact.max.delta.commits": "3",
+}
 RELEASES = [("hudi_12", 9), pytest.param("hudi_12", 8, marks=pytest.mark.long), ("hudi_12", 6), ("hudi_015", 6)]
 
 
@@ -151,3 +160,74 @@ def test_hudi_logs_beside_a_compaction_of_the_metadata_table_that_died(hudi_12: 
     assert_metadata_true(sides.path)
     told_by_hudi(sides)
     sides.agree(rows)
+
+
+def loads_all_of_it(hudi: RealHudi, path: Path) -> None:
+    """Hudi loads the metadata table as a table, and finds the keys that we do.
+
+    It reads the table through its metadata table first: ``HoodieMetadataPayload`` of 1.2.0 compares schemas by
+    identity, and knows its own only where its class was initialised before a stored one was read.
+    """
+    hudi.read(path, THROUGH)
+    table = metadata_at(path)
+    keys = {key for name in table.partitions for key in scan(table, name)["key"].to_pylist()}
+    assert set(hudi.read(path / ".hoodie/metadata")["key"].to_pylist()) == keys
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [(6, "COPY_ON_WRITE"), (8, "MERGE_ON_READ"), (9, "COPY_ON_WRITE")], ids=["v6", "v8", "v9"]
+)
+def test_hudi_loads_a_metadata_table_of_ours_as_a_table(
+    version: int, kind: str, hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    options = {**trip_options(version), **EVERY_INDEX, "hoodie.datasource.write.table.type": kind}
+    sides = Sides(hudi_12, tmp_path / "t", options)
+    for turn in range(5):  # of which some compact it
+        sides.we_write(trips(range(turn, turn + 10), ts=turn))
+        if turn in (0, 4):
+            loads_all_of_it(hudi_12, sides.path)
+
+
+@pytest.mark.long
+@pytest.mark.peer
+def test_a_process_of_hudi_1_2_that_begins_with_a_metadata_table_cannot_load_any(java: str, tmp_path: Path) -> None:
+    sides = Sides(RealHudi("1.2.0"), tmp_path / "t", {**trip_options(9), **EVERY_INDEX})
+    with sides.hudi:
+        sides.hudi_writes(trips(range(5)), more=THROUGH)
+    for turn in range(1, 3):
+        sides.we_write(trips(range(5), ts=turn))
+    with sides.hudi:  # a new process
+        for _ in range(2):
+            with pytest.raises(PeerError, match="Index 7 out of bounds for length 7"):
+                sides.hudi.read(sides.path / ".hoodie/metadata")
+            assert sides.hudi.read(sides.path, THROUGH).num_rows == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "turns"),
+    [
+        pytest.param("COPY_ON_WRITE", "we 0.15 we 1.2 we", id="begun-by-us"),
+        pytest.param("MERGE_ON_READ", "0.15 we we we 0.15 we 1.2", id="begun-by-0.15"),
+        pytest.param("MERGE_ON_READ", "1.2 we 0.15 we", id="begun-by-1.2"),
+    ],
+)
+def test_both_releases_load_and_continue_a_metadata_table_of_version_6(
+    kind: str, turns: str, hudi_12: RealHudi, hudi_015: RealHudi, tmp_path: Path
+) -> None:
+    """Of what release 0.15 wrote last, release 1.2 reads the rows, and cannot load the metadata table."""
+    options = {**trip_options(6), **EVERY_INDEX, "hoodie.datasource.write.table.type": kind}
+    new, old = (Sides(hudi, tmp_path / "t", options) for hudi in (hudi_12, hudi_015))
+    rows = None
+    for turn, who in enumerate(turns.split()):
+        more = trips(range(turn * 5, turn * 5 + 20), ts=turn + 1, note=who)
+        {"we": new.we_write, "0.15": old.hudi_writes, "1.2": new.hudi_writes}[who](more, more=THROUGH)
+        rows = more if rows is None else after_upsert(rows, more)
+        assert {"record_index", "bloom_filters"} <= set(assert_metadata_true(new.path))
+        for sides in (new, old):
+            assert_same_rows(data_columns(sides.hudi.read(sides.path, THROUGH)), rows, key=("id",))
+        loads_all_of_it(hudi_015, old.path)
+        if who == "0.15":
+            with pytest.raises(PeerError, match="Index 6 out of bounds for length 6"):
+                hudi_12.read(new.path / ".hoodie/metadata")
+        else:
+            loads_all_of_it(hudi_12, new.path)

@@ -12,8 +12,9 @@ import hudi_fast as hf
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.metadata_table.read import scan
+from hudi_fast.metadata_table.records_schema import RECORD_SCHEMA, RECORD_SCHEMA_0_15, schema_of_commits
 from hudi_fast.metadata_table.table import metadata_storage
-from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
+from hudi_fast.metadata_table.updates.bookkeeping import commit_schema
 from hudi_fast.metadata_table.updates.build import group_count, initial_instant
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import read_commit
@@ -23,24 +24,38 @@ from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import options, plain_rows
 
 RECORD_INDEX = {"hoodie.metadata.record.index.enable": "true"}
-REAL = {"9": "cow_v9_mixed", "8": "cow_v8_mixed", "6": "h015_mor"}
+REAL = {"9": ("cow_v9_mixed",), "8": ("cow_v8_mixed",), "6": ("h015_mor", "cow_v6_mixed")}
+"""The table with the properties of ours is the first, that with the schema of ours the last."""
 
 
 @pytest.mark.parametrize("version", ["9", "8", "6"])
 def test_properties_and_schema_are_those_of_apache_hudi(
     version: str, golden: Callable[[str], Golden], tmp_path: Path
 ) -> None:
-    real = golden(REAL[version]).table
+    reals = [golden(name).table for name in REAL[version]]
     hf.write(plain_rows(range(4)), tmp_path / "t", options(table_version=version))
     own = load_properties(metadata_storage(Storage(tmp_path / "t")))
-    assert own == load_properties(metadata_storage(Storage(real)))
-    theirs, table = metadata_at(real), metadata_at(tmp_path / "t")
+    assert own == load_properties(metadata_storage(Storage(reals[0])))
+    theirs, table = metadata_at(reals[-1]), metadata_at(tmp_path / "t")
     schemas = []
     for one in (theirs, table):
         instant = next(i for i in one.timeline.writes() if i.requested.startswith("0000"))
         schemas.append(read_commit(one.storage, one.config, instant).extra_metadata["schema"])
     assert json.loads(schemas[0]) == json.loads(schemas[1])
-    assert commit_schema(record_schema(int(version), None)) == schemas[1]
+    assert commit_schema(RECORD_SCHEMA) == schemas[1]
+
+
+def test_the_schema_of_a_table_of_0_15_is_that_of_1_2_after_our_write(
+    golden: Callable[..., Golden], tmp_path: Path
+) -> None:
+    """Hudi 1.2 cannot load a metadata table whose newest commit has the schema of 0.15."""
+    real = golden("h015_mor", own=True).table
+    data = hf.HudiTable.open(real)
+    data.upsert(data.to_arrow().slice(0, 1), {"hoodie.metadata.enable": True})
+    table = metadata_at(real)
+    commits = [read_commit(table.storage, table.config, instant) for instant in table.timeline.writes()]
+    schemas = [commit.extra_metadata["schema"] for commit in commits]
+    assert (schemas[0], schemas[-1]) == (schema_of_commits(RECORD_SCHEMA_0_15), schema_of_commits())
 
 
 @pytest.mark.parametrize(("version", "first"), [("9", "000"), ("8", "000"), ("6", "010")])

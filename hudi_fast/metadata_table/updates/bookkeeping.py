@@ -22,7 +22,6 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.metadata_table.definitions import DEFINITIONS_PATH, IndexDefinition, save_definitions
 from hudi_fast.metadata_table.layout import METADATA_FOLDER
-from hudi_fast.metadata_table.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
@@ -39,7 +38,6 @@ __all__ = [
     "metadata_properties",
     "record_building",
     "record_built",
-    "record_schema",
     "write_definitions",
 ]
 
@@ -164,19 +162,6 @@ def write_definitions(
         config = TableConfig.from_properties(props, storage.uri)
     save_definitions(storage, config, definitions)
     return config
-
-
-def record_schema(version: int, stored: str | None) -> str:
-    """The Avro schema (JSON, with meta columns) for a metadata table's new records.
-
-    Args:
-        version: table version.
-        stored: the schema in the newest commit of the metadata table; None for a new table. Tables of version 6 stay
-            readable for 0.15, whose schema lacks later fields, until a 1.x release has written to them.
-    """
-    if version >= _FIRST_WITH_LAYOUT_2 or (stored is not None and "SecondaryIndexMetadata" in stored):
-        return RECORD_SCHEMA
-    return RECORD_SCHEMA_0_15
 
 
 @lru_cache(_CACHED_SCHEMAS)

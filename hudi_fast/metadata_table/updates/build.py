@@ -29,15 +29,15 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro.schema import is_meta_field
 from hudi_fast.metadata_table.definitions import IndexDefinition, index_version
 from hudi_fast.metadata_table.layout import PartitionKind, group_file_id, group_file_id_prefix, kind_of
+from hudi_fast.metadata_table.records import RECORD_SCHEMA
 from hudi_fast.metadata_table.stat_values import StatsVersion, indexed_columns
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.bookkeeping import (
     create_metadata,
     record_built,
-    record_schema,
     write_definitions,
 )
-from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log
 from hudi_fast.metadata_table.updates.produce import ProducerContext, record_counts, sources_of_table
 from hudi_fast.metadata_table.updates.produce_expression import require_readable_filters
@@ -68,12 +68,11 @@ _ORDER = tuple(PartitionKind)
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The metadata table to build, and its record schema."""
+    """The metadata table to build."""
 
     storage: Storage
     config: TableConfig
     timeline: Timeline
-    schema: str
 
 
 def build_partitions(
@@ -229,10 +228,9 @@ def open_groups(
 def _target(context: ProducerContext) -> _Target:
     table: MetadataTable | None = context.metadata
     if table is not None:
-        stored = stored_schema(table.storage, table.config, table.timeline)
-        return _Target(table.storage, table.config, table.timeline, record_schema(table.config.version, stored))
+        return _Target(table.storage, table.config, table.timeline)
     storage, config = create_metadata(context.storage, context.config)
-    return _Target(storage, config, Timeline(()), record_schema(config.version, None))
+    return _Target(storage, config, Timeline(()))
 
 
 def _build(
@@ -251,11 +249,11 @@ def _build(
     try:
         groups, places = open_groups(storage, context, partition, instant, options)
         writer = GroupWriter(
-            storage, target.config, instant, target.schema, {partition: groups}, {partition: places}, building=True
+            storage, target.config, instant, RECORD_SCHEMA, {partition: groups}, {partition: places}, building=True
         )
         stats = write_records(sources_of_table(context, partition, instant), writer)
         finish_delta_commit(
-            storage, target.config, instant, stats, target.schema, "BULK_INSERT_PREPPED", clock, durable=True
+            storage, target.config, instant, stats, RECORD_SCHEMA, "BULK_INSERT_PREPPED", clock, durable=True
         )
     except BaseException:
         delete_instant_files(storage, target.config, Instant(instant, "deltacommit", State.INFLIGHT))

@@ -17,19 +17,18 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table.layout import group_file_id, group_file_id_prefix
+from hudi_fast.metadata_table.records import RECORD_SCHEMA
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.table_delta import TableDelta
-from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
+from hudi_fast.metadata_table.updates.bookkeeping import commit_schema
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log, target_of
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
 from hudi_fast.metadata_table.updates.runner import WriteRecords
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, read_instant_body
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import (
     CommitMetadata,
     WriteStat,
-    decode_commit_metadata,
     encode_commit_metadata,
 )
 from hudi_fast.timeline.instant import Instant, State
@@ -41,7 +40,6 @@ __all__ = [
     "finish_delta_commit",
     "log_writer",
     "start_delta_commit",
-    "stored_schema",
     "update_metadata",
 ]
 
@@ -148,25 +146,10 @@ def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) ->
         table.storage,
         table.config,
         instant,
-        record_schema(table.config.version, stored_schema(table.storage, table.config, table.timeline)),
+        RECORD_SCHEMA,
         {name: tuple(map(target_of, slices)) for name, slices in groups.items()},
         {name: _places(slices) for name, slices in groups.items() if table.is_by_partition(name)},
     )
-
-
-def stored_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
-    """The record schema in the newest commit that has one; None if no commit of the metadata table has one.
-
-    None also for tables since version 8, which have a single schema.
-    """
-    if config.layout_version > 1:
-        return None
-    for instant in reversed(timeline.writes()):
-        body = read_instant_body(storage, config, instant)
-        text = decode_commit_metadata(body, instant.file_name).extra_metadata.get("schema")
-        if text:
-            return text
-    return None
 
 
 # ---- writers

@@ -29,9 +29,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.metadata_table.records import RECORD_SCHEMA
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
-from hudi_fast.metadata_table.updates.commit import stored_schema
+from hudi_fast.metadata_table.updates.bookkeeping import commit_schema
 from hudi_fast.metadata_table.updates.compact import CompactGroup, GroupSlice
 from hudi_fast.metadata_table.updates.groups import GroupWriter, target_of
 from hudi_fast.metadata_table.updates.rollback import roll_back_delta_commit
@@ -219,7 +219,6 @@ def begin_compaction(table: MetadataTable, instant: Instant) -> Compaction:
     checked_compaction(storage, plan, path)
     if instant.state is State.REQUESTED:
         to_inflight(storage, config, instant)
-    schema = record_schema(config.version, stored_schema(storage, config, table.timeline))
     names = {operation.partition_path for operation in plan.operations} & {*table.partitions, *table.building}
     groups = {name: table.groups(name) for name in sorted(names)}
     targets = {name: tuple(map(target_of, slices)) for name, slices in groups.items()}
@@ -234,7 +233,7 @@ def begin_compaction(table: MetadataTable, instant: Instant) -> Compaction:
     return Compaction(
         table,
         replace(instant, state=State.INFLIGHT),
-        GroupWriter(storage, config, instant.requested, schema, targets, building=True),
+        GroupWriter(storage, config, instant.requested, RECORD_SCHEMA, targets, building=True),
         tuple(work),
     )
 

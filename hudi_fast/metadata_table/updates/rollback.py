@@ -28,10 +28,10 @@ from hudi_fast.errors import CorruptTableError, TableNotFoundError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, scan_log_blocks
 from hudi_fast.formats.log.writer import command_block
 from hudi_fast.metadata_table.layout import PartitionKind, group_file_id
-from hudi_fast.metadata_table.records import FILES, encode_records
+from hudi_fast.metadata_table.records import FILES, RECORD_SCHEMA, encode_records
 from hudi_fast.metadata_table.table import metadata_storage
-from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder, record_schema
-from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder
+from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, put_new
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
@@ -254,12 +254,11 @@ def list_log_files(
     table = _files_table(added, removed)
     if not table.num_rows:
         return
-    schema = record_schema(config.version, stored_schema(storage, config, timeline))
-    keys, values = encode_records(PartitionKind.FILES, table, schema)
+    keys, values = encode_records(PartitionKind.FILES, table)
     start_delta_commit(storage, config, requested)
-    writer = GroupWriter(storage, config, requested, schema, {"files": (group,)})
+    writer = GroupWriter(storage, config, requested, RECORD_SCHEMA, {"files": (group,)})
     stat = writer.write("files", 0, [(keys, values)])
-    finish_delta_commit(storage, config, requested, [stat], schema, "UPSERT_PREPPED", clock)
+    finish_delta_commit(storage, config, requested, [stat], RECORD_SCHEMA, "UPSERT_PREPPED", clock)
 
 
 def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, Iterable[str]]) -> pa.Table:

@@ -29,11 +29,12 @@ from functools import partial
 
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError, ServiceTakenError
 from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.records import RECORD_SCHEMA
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.metadata_table.updates.bookkeeping import record_building, record_built, record_schema, write_definitions
+from hudi_fast.metadata_table.updates.bookkeeping import record_building, record_built, write_definitions
 from hudi_fast.metadata_table.updates.build import build_order, build_partitions, initial_instant, open_groups
-from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit
 from hudi_fast.metadata_table.updates.groups import GroupWriter
 from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSource, sources_of_table
 from hudi_fast.metadata_table.updates.runner import GroupWriter as Writer
@@ -281,7 +282,7 @@ def _begin(session: TableSession, work: IndexWork) -> _Begun:
     )
     instant = Instant(work.instant, _ACTION, State.REQUESTED)
     to_inflight(storage, state.config, instant, durable=True)
-    inner, schema = table.storage, _schema_of(table)
+    inner = table.storage
     used = {one.requested for one in table.timeline.instants}
     opening = initial_instant(table.config.layout_version, _last_completed(state), used)
     start_delta_commit(inner, table.config, opening)
@@ -289,12 +290,12 @@ def _begin(session: TableSession, work: IndexWork) -> _Begun:
     for name, _ in sources:
         inner.delete_dir(name)  # leftovers that are not in use
         groups[name], places[name] = open_groups(inner, context, name, opening, work.options)
-    finish_delta_commit(inner, table.config, opening, [], schema, _BUILD, clock, durable=True)
+    finish_delta_commit(inner, table.config, opening, [], RECORD_SCHEMA, _BUILD, clock, durable=True)
     config = write_definitions(storage, state.config, dict(context.definitions), dict(table.definitions))
     record_building(storage, config, work.partitions)
     start_delta_commit(inner, table.config, work.instant)
     writer = GroupWriter(
-        inner, table.config, work.instant, schema, groups, {one: found for one, found in places.items() if found}, True
+        inner, table.config, work.instant, RECORD_SCHEMA, groups, {one: at for one, at in places.items() if at}, True
     )
     return _Begun(replace(instant, state=State.INFLIGHT), work, context, sources, writer)
 
@@ -326,10 +327,6 @@ def _complete(session: TableSession, work: IndexWork) -> None:
     times = partial(clock.completion_time, work.instant)
     complete(storage, config, inflight, encode_index_metadata(parts), times, confirm=clock.confirm)
     session.changed()
-
-
-def _schema_of(table: MetadataTable) -> str:
-    return record_schema(table.config.version, stored_schema(table.storage, table.config, table.timeline))
 
 
 # ---- before table version 8
