@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 
 import hudi_fast as hf
 from tests.support.small_tables import options, table_rows
 
-__all__ = ["COLUMNS", "assert_streams", "numbered", "put_file", "stream_of"]
+__all__ = ["COLUMNS", "assert_streams", "numbered", "put_file", "stream_of", "to_the_end"]
 
 COLUMNS = "id string, part string, ts long, number long"
 
@@ -28,6 +29,19 @@ def numbered(numbers: Any, ts: int) -> pa.Table:
             "number": pa.array(each, pa.int64()),
         }
     )
+
+
+def to_the_end(writer: Any, *target: str) -> Any:
+    """Run a query over all that there is; Spark gives a Python source ten seconds to start, busy machines take more."""
+    for left in (2, 1, 0):
+        query = writer.trigger(availableNow=True).start(*target)
+        try:
+            query.awaitTermination()
+            return query
+        except StreamingQueryException as error:
+            if left == 0 or "failed to connect back" not in str(error):
+                raise
+    raise AssertionError
 
 
 def put_file(folder: Path, batch: int, rows: pa.Table) -> None:

@@ -17,6 +17,7 @@ from hudi_fast.spark.arrow import collect
 from hudi_fast.spark.reading import native_scan
 from hudi_fast.spark.table_types import spark_schema
 from tests.spark.sql_sessions import fast
+from tests.spark.stream_files import to_the_end
 from tests.support.foreign import needs_foreign, unzip_foreign
 from tests.support.kept_rows import (
     FILTERS,
@@ -87,6 +88,11 @@ def test_every_door_shows_the_values_of_paths(fast: Any, kind: str, version: int
     for text in ("part = 'p0'", "part = 'p1' and number < 5", "part = 'p7' or number = 11"):
         found = {name: listed(frame.where(text)) for name, frame in doors.items()}
         assert found == dict.fromkeys(doors, rows_matching(text)), text
+    streamed: list[Row] = []
+    query = fast.readStream.format("hudi").load(str(tmp_path / "t")).writeStream
+    query = query.foreachBatch(lambda rows, _: streamed.extend(listed(rows)))
+    to_the_end(query.option("checkpointLocation", str(tmp_path / "c")))
+    assert sorted(streamed) == ROWS
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

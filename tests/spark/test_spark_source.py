@@ -16,7 +16,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
@@ -24,7 +23,7 @@ from hudi_fast.spark.arrow import collect
 from hudi_fast.spark_api.streaming.entry import stream_reader
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
-from tests.spark.stream_files import numbered
+from tests.spark.stream_files import numbered, to_the_end
 from tests.support.small_tables import options, rows_of, table_rows
 
 PUSHDOWN = {"hudi_fast.source.pushdown": "true"}
@@ -52,19 +51,6 @@ def batches(query):
     """Batches that brought rows: how many, and where each ended."""
     done = [one for one in query.recentProgress if one["numInputRows"]]
     return [one["numInputRows"] for one in done], [json.loads(one["sources"][0]["endOffset"]) for one in done]
-
-
-def to_the_end(writer, *target):
-    """Run a query over all that there is; Spark gives a Python source ten seconds to start, busy machines take more."""
-    for left in (2, 1, 0):
-        query = writer.trigger(availableNow=True).start(*target)
-        try:
-            query.awaitTermination()
-            return query
-        except StreamingQueryException as error:
-            if left == 0 or "failed to connect back" not in str(error):
-                raise
-    raise AssertionError
 
 
 def drain(session, path, folder, settings=None):
@@ -262,6 +248,19 @@ def test_a_stream_of_changes(session, tmp_path):
         to_the_end(writer.option("checkpointLocation", str(tmp_path / "checkpoint")))
     assert sorted(found[:3]) == [("i", 0), ("i", 1), ("i", 2)]
     assert sorted(found[3:]) == [("i", 3), ("i", 4), ("u", 2)]
+
+
+def test_sessions_made_from_another_one_have_streams_of_their_own(session, tmp_path):
+    """Spark looks for a source in the active session of the thread, whichever session registers it."""
+    hf.write(numbered(range(5), 1), tmp_path / "t", options())
+    session.createDataFrame([(1,)], "a int")  # makes it the active one
+    others = [session.newSession(), session.newSession()]
+    for one in (*others, others[0], session):
+        hf.register_data_source(one)
+        assert type(one).getActiveSession() is session
+    for number, one in enumerate((*others, session)):
+        assert load(one, tmp_path / "t").count() == 5
+        assert drain(one, tmp_path / "t", tmp_path / f"c{number}")[0] == list(range(5))
 
 
 def test_spark_before_version_4_is_refused_by_name(java, request):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
@@ -36,4 +38,27 @@ def register_data_source(spark: Any) -> None:
         raise ConfigError(f"register_data_source needs a SparkSession, got {type(spark).__name__}.")
     from hudi_fast.spark_api.source.data_source import HudiDataSource
 
-    spark.dataSource.register(HudiDataSource)
+    with _active(spark):
+        spark.dataSource.register(HudiDataSource)
+
+
+@contextmanager
+def _active(spark: Any) -> Iterator[None]:
+    """Make the session the active one of this thread.
+
+    A source is registered with its session, but Spark 4 first looks for it in the thread's active session
+    (``DataSourceRegistration.checkDataSourceExists``), and refuses it where that one, another session, has it.
+    """
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect, whose server makes it the active one
+        yield
+        return
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
