@@ -23,6 +23,7 @@ W = "hoodie.datasource.write."
 TIME = "hoodie.keygen.timebased."
 HIVE = {f"{W}hive_style_partitioning": True}
 ENCODED = {f"{W}partitionpath.urlencode": True}
+MOR = {f"{W}table.type": "MERGE_ON_READ"}
 IN_UTC = {f"{TIME}timezone": "UTC"}
 
 
@@ -92,6 +93,8 @@ CASES = {
         {"hoodie.write.complex.keygen.validation.enable": False},
     ),
     "nested fields": Case("nest.k", "nest.c", ("0", "z0")),
+    "nested fields, hive style": Case("nest.k", "nest.c", ("0", "nest.c=z0"), more={**HIVE, **MOR}),
+    "nested and plain fields": Case("nest.k,id", "nest.c,flat", ("nest.k:0,id:0", "nest.c=z0/flat=c0"), more=HIVE),
     "unix time": Case(
         "id",
         "unix",
@@ -153,7 +156,9 @@ RUNS = [
     *(("hudi_12", 9, name) for name in CASES),
     *(("hudi_12", 8, name) for name in OLD[:1]),
     *(("hudi_12", 6, name) for name in (OLD[3], "partition columns in the path only")),
-    *(("hudi_015", 6, name) for name in OLD),
+    *(("hudi_015", 6, name) for name in (*OLD, "nested fields, hive style")),
+    ("hudi_12", 6, "nested fields, hive style"),
+    ("hudi_12", 8, "nested and plain fields"),
 ]
 BY_DEFAULT = {
     ("hudi_12", 9, "simple, hive style, encoded"),
@@ -165,6 +170,9 @@ BY_DEFAULT = {
     ("hudi_12", 9, "no meta columns"),
     ("hudi_12", 9, "partition columns in the path only"),
     ("hudi_12", 9, "dates with slashes"),
+    ("hudi_12", 9, "nested fields, hive style"),
+    ("hudi_12", 6, "nested fields, hive style"),
+    ("hudi_12", 8, "nested and plain fields"),
     ("hudi_12", 8, "complex with one key"),
     ("hudi_015", 6, "unix time"),
     ("hudi_015", 6, "text times"),

@@ -5,6 +5,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
+from hudi_fast.spark.arrow import collect
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame, numbers_of
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import assert_tidy
@@ -99,6 +100,67 @@ def test_keys_of_several_fields_some_of_them_null(spark, tmp_path, plan):
     for number, fields in enumerate(("big,text,number", "big,ratio", "inner.name")):
         options = {**TABLE, "hoodie.datasource.write.recordkey.field": fields}
         assert_same_writes(spark, tmp_path / str(number), plan, options, steps)
+
+
+def nested(rows):
+    """The key and what partitions come from, in structs, too; some structs are null."""
+    place = pa.StructArray.from_arrays(
+        [rows["part"].combine_chunks(), rows["day"].combine_chunks()],
+        ["city", "day"],
+        mask=pa.array([number % 7 == 3 for number in rows["number"].to_pylist()]),
+    )
+    key = pa.StructArray.from_arrays([rows["id"].combine_chunks(), rows["number"].combine_chunks()], ["id", "n"])
+    return rows.drop_columns(["id"]).append_column("place", place).append_column("k", key)
+
+
+HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+NESTED = {
+    "one field": ("k.id", "place.city", {}),
+    "hive style": ("k.id", "place.city", {**HIVE, **MOR}),
+    "several fields": ("k.id,number", "place.day,part", {**HIVE, "hoodie.write.table.version": "6"}),
+    "fields of one name": ("k.id", "place.day,day", {**MOR, "hoodie.write.table.version": "8"}),
+    "bucket": ("k.id", "place.city", {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}),
+    "record index": (
+        "k.id",
+        "place.city",
+        {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("plan", "name"),
+    [
+        ("driver", "one field"),
+        ("broadcast", "hive style"),
+        ("fused", "several fields"),
+        ("routed", "fields of one name"),
+        ("fused", "one field"),
+        ("routed", "bucket"),
+        ("routed", "record index"),
+    ],
+)
+def test_keys_and_partitions_of_nested_fields(spark, tmp_path, plan, name):
+    keys, partitions, more = NESTED[name]
+    fields = {
+        "hoodie.datasource.write.recordkey.field": keys,
+        "hoodie.datasource.write.partitionpath.field": partitions,
+    }
+    steps = [Step("upsert", nested(batch(range(100)))), Step("upsert", nested(MOVING))]
+    if plan in ("fused", "routed"):
+        steps += [Step("delete", nested(batch(range(0, 90, 2)))), Step("insert_overwrite", nested(batch([0, 4], ts=7)))]
+    ran = "bucketed" if name == "bucket" else None
+    path = assert_same_writes(spark, tmp_path, plan, {**TABLE, **fields, **more}, steps, ran)
+    rows, found = hf.HudiTable.open(path).to_arrow(), hf.read(spark, path)
+    assert_same_rows(collect(found), rows, ignore=())
+    field = partitions.partition(",")[0]
+    value = max(row[0] for row in found.select(field).distinct().collect() if row[0] is not None)
+    wanted = sorted(
+        row["number"] for row in rows.to_pylist() if (row["place"] or {}).get(field.partition(".")[2]) == value
+    )
+    for chosen in (found.where(F.col(field) == value), hf.read(spark, path, filter=f"{field} = '{value}'")):
+        assert sorted(row.number for row in chosen.select("number").collect()) == wanted
 
 
 @pytest.mark.parametrize(("plan", "partition"), [("broadcast", ""), ("fused", "part"), ("routed", "")])
