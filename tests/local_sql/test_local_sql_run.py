@@ -164,6 +164,43 @@ def test_escapes_in_texts_are_those_of_spark(path: str) -> None:
     assert [row[2] for row in listed(path)] == ["it's\t", "x\\y", None, "a\tb"]
 
 
+COLLECTIONS = [
+    ("array()", [], "map()", []),
+    ("array(1, 2)", ["1", "2"], "map('z', null)", [("z", None)]),
+    ("array('q', null)", ["q", None], "map('z', 3, 'y', 4)", [("z", 3), ("y", 4)]),
+]
+"""Arrays and maps whose elements have no type, the column's type, or one that Spark casts to it; and their values."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_queries_may_make_arrays_and_maps_and_expressions_may_not(kind: str, tmp_path: Path) -> None:
+    schema = pa.schema(
+        [("id", pa.int32()), ("tags", pa.list_(pa.string())), ("sizes", pa.map_(pa.string(), pa.int32()))]
+    )
+    rows = pa.table({"id": [0, 1], "tags": [["x"]] * 2, "sizes": [[("k", 1)]] * 2}, schema)
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.table.type": kind}
+    for number, (tags, list_, sizes, map_) in enumerate(COLLECTIONS):
+        path = str(tmp_path / str(number))
+        hf.write(rows, path, {"hoodie.table.name": "t", **options})
+        for refused in (
+            f"UPDATE t SET tags = {tags} WHERE id = 0",
+            f"UPDATE t SET sizes = {sizes} WHERE id = 0",
+            f"INSERT INTO t VALUES (2, {tags}, {sizes})",
+        ):
+            with pytest.raises(hf.UnsupportedFeatureError, match=r"(ARRAY|MAP)\(.*\) is not supported without Spark"):
+                hf.sql(refused, {"t": path})
+        assert len(hf.HudiTable.open(path).history()) == 1
+        hf.sql(f"INSERT INTO t SELECT 2, {tags}, {sizes}", {"t": path})
+        source = f"SELECT 1 id, {tags} tags, {sizes} sizes"
+        set_ = "UPDATE SET tags = s.tags, sizes = s.sizes"
+        hf.sql(f"MERGE INTO t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN {set_}", {"t": path})
+        found = [
+            tuple(row.values()) for row in hf.sql("SELECT id, tags, sizes FROM t ORDER BY id", {"t": path}).to_pylist()
+        ]
+        assert found == [(0, ["x"], [("k", 1)]), (1, list_, map_), (2, list_, map_)]
+
+
 @pytest.mark.slow
 def test_rows_are_merged(path: str) -> None:
     towns, ops = ["Rome", "Rome", "Bonn", "Bonn"], ["u", "d", "i", "x"]

@@ -233,3 +233,33 @@ def test_of_several_source_rows_that_with_the_greatest_ordering_value_counts(goo
     tied = "SELECT 2 id, name, 9L ts FROM VALUES ('p'), ('q') AS v(name)"
     with pytest.raises(hf.InvalidDataError, match="same ordering values: 1 rows, with the keys '2' with ts = 9"):
         goods.sql(f"MERGE INTO t USING ({tied}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name, ts = s.ts")
+
+
+COLLECTIONS = [("array()", "map()"), ("array(1, 2)", "map('z', null)"), ("array('q', null)", "map('z', 3, 'y', 4)")]
+"""Arrays and maps whose elements have no type, the column's type, or one that Spark casts to it."""
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_arrays_and_maps_are_assigned_as_spark_casts_them(fast, kind):
+    types = ("array<string>", "map<string, int>")
+    fast.sql(
+        f"CREATE TABLE t (id int, tags {types[0]}, sizes {types[1]}, ts bigint) USING hudi "
+        f"TBLPROPERTIES (type = '{kind}', primaryKey = 'id', preCombineField = 'ts')"
+    )
+    for tags, sizes in COLLECTIONS:
+        fast.sql("INSERT OVERWRITE t SELECT id, array('x') tags, map('k', 1) sizes, 1L ts FROM range(2)")
+        fast.sql(f"INSERT INTO t VALUES (2, {tags}, {sizes}, 1)")
+        fast.sql(f"UPDATE t SET tags = {tags}, sizes = {sizes} WHERE id = 0")
+        fast.sql(
+            "MERGE INTO t USING (SELECT 1 id) s ON t.id = s.id "
+            f"WHEN MATCHED THEN UPDATE SET tags = {tags}, sizes = {sizes}"
+        )
+        (wanted,) = fast.sql(f"SELECT CAST({tags} AS {types[0]}), CAST({sizes} AS {types[1]})").collect()
+        found = fast.sql("SELECT id, tags, sizes FROM t ORDER BY id").collect()
+        assert [tuple(row) for row in found] == [(key, *wanted) for key in range(3)], tags
+    for untyped, name in (("array() tags", "array<void>"), ("map() sizes", "map<void,void>")):
+        with pytest.raises(
+            hf.UnsupportedFeatureError, match=rf"{untyped[-4:]}.*{name}.*cast\(array\(\) as array<int>\)"
+        ):
+            fast.sql(f"MERGE INTO t USING (SELECT 1 id, {untyped}) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert fast.table("t").count() == 3

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from tests.support.small_tables import listing
+from tests.support.small_tables import assert_tidy, listing
 
 MOST = 32767
 W = "hoodie.datasource.write."
@@ -95,6 +96,41 @@ def test_every_door_refuses_a_value_that_the_index_cannot_hold(tmp_path: Path, k
         with pytest.raises(hf.InvalidDataError, match=r"'v' .*secondary_index_v.* 32767 bytes"):
             write(hf.HudiTable.open(path), "y" * MOST, given)
         assert listing(path) == before, name
+
+
+def joined(older: pa.Table, newer: pa.Table) -> pa.Table:
+    """A merge function that makes values longer."""
+    values = pc.binary_join_element_wise(older["v"], newer["v"], "")
+    return newer.set_column(newer.column_names.index("v"), "v", values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "version"), [("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "9"), ("MERGE_ON_READ", "8")])
+def test_a_value_that_a_merge_function_makes_too_long_leaves_the_table_as_it_was(
+    tmp_path: Path, kind: str, version: str
+) -> None:
+    """The value is known when the index is updated, and the files of the write are deleted again."""
+    strategy = "0f0f0f0f-1234-4321-8888-123456789abc"
+    given: dict[str, Any] = {
+        **options(kind),
+        "hoodie.write.table.version": version,
+        "hoodie.write.record.merge.mode": "CUSTOM",
+        "hoodie.write.record.merge.strategy.id": strategy,
+        "hudi_fast.merger": joined,
+    }
+    path, half = tmp_path / "t", "y" * (MOST // 2)
+    hf.write([row("a", half), row("b", "x")], path, {**given, **INDEX})
+    table = hf.HudiTable.open(path, merger=joined)
+    rows, before = table.to_arrow(), {name for name in listing(path) if not name.startswith(".hoodie")}
+    with pytest.raises(hf.InvalidDataError, match=r"'v' of table t .*secondary_index_v.* 32767 bytes"):
+        hf.write([row("c", "x", 2), row("a", half + "yyy", 2)], path, given)
+    assert {name for name in listing(path) if not name.startswith(".hoodie")} == before
+    assert table.to_arrow().equals(rows)
+    assert_tidy(path)
+    hf.write([row("a", "z", 3)], path, given)
+    stored = {one["id"]: one["v"] for one in table.to_arrow(columns=["id", "v"]).to_pylist()}
+    assert stored == {"a": f"{half}z", "b": "x"}
+    assert table.services.validate().ok
 
 
 def test_rows_that_delete_have_no_entry(tmp_path: Path) -> None:
