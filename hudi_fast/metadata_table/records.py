@@ -7,7 +7,7 @@
 
 A value is a record with one member per kind; only one member is not null (``_Shape``). Only this module sees the stored
 form: wrappers around values, empty keys, file ids as halves of UUIDs. Values are decoded with the schema stored in
-their file (0.15 lacks parts of 1.x's), and encoded with that of Hudi 1.2.
+their file, and encoded with the schema of Hudi 1.2. The schema of 0.15 lacks some of its fields.
 
 Source: metadata table reference, section 3; HoodieMetadataRecord and HoodieMetadataPayload, Hudi 0.15.0 and 1.2.0.
 """

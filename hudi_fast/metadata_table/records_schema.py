@@ -27,7 +27,7 @@ meta fields.
 """
 
 RECORD_SCHEMA_0_15 = _resource("record_0_15.avsc")
-"""The same, as stored by Hudi 0.15, which lacks some fields. It is read, and never written."""
+"""The same, as stored by Hudi 0.15: some fields are missing. It is read, and never written."""
 
 
 def schema_of_commits(schema_json: str = RECORD_SCHEMA) -> str:
