@@ -10,27 +10,16 @@ from pathlib import Path
 import pytest
 from hudi_fast.kernels import _ahead
 
-from tests.packaging.builds import copy_package
+from tests.packaging.builds import copy_package, leave_few_kernels
 from tests.packaging.test_packaging_compiled import HASH
 
 COMMAND = [sys.executable, "-c", "from hudi_fast.cli.main import main; main()", "warm-up"]
 
 
-FEW = """
-
-_every_kernel = all_kernels
-
-
-def all_kernels() -> list[Kernel[..., Any]]:
-    return [one for one in _every_kernel() if one.function.__module__.endswith(("java_hash", "bloom"))]
-"""
-
-
 def package_of_few_kernels(folder):
-    """The package without compiled kernels, as if it had these alone: tests of the wheel compile all of them."""
+    """The package without compiled kernels, as if it had few of them."""
     copy_package(folder)
-    with open(folder / "hudi_fast" / "kernels" / "_kernel.py", "a") as file:
-        file.write(FEW)
+    leave_few_kernels(folder / "hudi_fast" / "kernels")
 
 
 def run(command, cache, package=package_of_few_kernels, **environment):

@@ -20,7 +20,7 @@ import pytest
 from hudi_fast.kernels._ahead import processor_level
 from hudi_fast.kernels._library import compiled
 
-from tests.packaging.builds import CHECKOUT, build_wheel, run
+from tests.packaging.builds import CHECKOUT, build_wheel, leave_few_kernels, run
 from tests.packaging.test_packaging_wheel import QUICK_START
 
 LEVEL = {"x86_64": 2, "aarch64": 0}.get(platform.machine())
@@ -152,6 +152,7 @@ def test_the_wheel_is_for_any_python_on_one_kind_of_machine(wheel: Path) -> None
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_builds_and_editable_installs_compile_the_kernels_for_this_processor(sources: Path, tmp_path: Path) -> None:
     shutil.copytree(sources, tmp_path / "sources", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    leave_few_kernels(tmp_path / "sources" / "kernels")
     build = "import sys, setuptools.build_meta as backend; backend.build_editable(sys.argv[1])"
     run([sys.executable, "-c", build, tmp_path], tmp_path / "sources", HUDI_FAST_COMPILE_KERNELS="native")
     editable = json.loads((tmp_path / "sources" / "kernels" / "_compiled" / "kernels.json").read_text())
