@@ -86,11 +86,20 @@ def local_files() -> dict[str, str]:
     return {EXTRA_CLASSES: str(classes), "spark.hadoop.fs.file.impl": "LocalFiles"}
 
 
+def ivy_jar(version: str) -> Path | None:
+    """The bundle in Ivy's cache, where ``make servers`` puts it; None before that, and for Sparks of old releases."""
+    group, name, _ = bundle_of(version).split(":")
+    jar = Path.home() / ".ivy2" / "cache" / group / name / "jars" / f"{name}-{version}.jar"
+    return jar if SPARK_LINE == "3.5" and jar.exists() else None
+
+
 def start_session(version: str, scratch: str, more: dict[str, str] | None = None) -> SparkSession:
     """A small local session with the bundle of that Hudi release on its class path."""
-    files, given = local_files(), more or {}
+    files, bundle, given = local_files(), ivy_jar(version), more or {}
+    if bundle is not None:  # last on the class path; Spark would ask Ivy for it, and copy it for its tasks
+        os.environ["SPARK_DIST_CLASSPATH"] = str(bundle)
     settings = {
-        "spark.jars.packages": bundle_of(version),
+        **({"spark.jars.packages": bundle_of(version)} if bundle is None else {}),
         # The JVM takes its home from the password database; the cache belongs below $HOME.
         "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",

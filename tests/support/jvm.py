@@ -40,12 +40,15 @@ def class_path_of(jars: Path) -> str:
 
 
 def archive_of(jars: Path) -> Path | None:
-    """Where the archive of classes of a Spark is, or would be (:mod:`tests.support.shared_classes`)."""
+    """Where the archive of classes of a Spark is, or would be (:mod:`tests.support.shared_classes`).
+
+    Java takes an archive only with the very files that it was made with, so their times are part of its name.
+    """
     java = java_command()
     if java is None:
         return None
-    program = Path(java).resolve()
-    parts = [str(program), str(program.stat().st_mtime_ns), *sorted(map(str, jars.iterdir()))]
+    files = [Path(java).resolve(), *sorted(jars.iterdir())]
+    parts = [f"{file} {file.stat().st_mtime_ns}" for file in files]
     return CLASSES / f"{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:16]}.jsa"
 
 
