@@ -79,6 +79,9 @@ class Option:
     loss: str = ""
     instead: str = ""
 
+    def __hash__(self) -> int:
+        return hash(self.key)  # unique; each call looks options up many times
+
     @property
     def keys(self) -> tuple[str, ...]:
         """All spellings, the newest first."""

@@ -18,6 +18,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import lru_cache
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -44,6 +45,7 @@ from hudi_fast.storage.local_store import LocalStore
 from hudi_fast.storage.places import Place
 from tests.simulation.kernel import File, Folder, Kernel, Writing
 from tests.simulation.objects import ObjectFiles, Objects
+from tests.simulation.remembered import replacements
 from tests.simulation.scheduler import EPOCH, Died, Process, Scheduler
 
 __all__ = ["LOCAL", "S3", "World"]
@@ -98,11 +100,8 @@ class World(Scheduler):
         fake_os = kernel.as_os(lambda: 1000 + abs(hash(self.running.name)) % 1000)
         clock, identity, lockable = _clock(self), _identity(self), kernel.lockable()
         with _Replaced() as replaced:
-            for module in _product():
-                if vars(module).get("time") is time:
-                    replaced.set(module, "time", clock)
-                if vars(module).get("uuid") is uuid:
-                    replaced.set(module, "uuid", identity)
+            for module, used in _users(len(sys.modules)):
+                replaced.set(module, used, clock if used == "time" else identity)
             for module in _ON_KERNEL:
                 replaced.set(module, "os", fake_os)
             for module in (local_store_module, local_conditional_module, file_system_module):
@@ -127,6 +126,8 @@ class World(Scheduler):
             replaced.set(local_sync_module, "NotedFile", _noted_file(kernel))
             replaced.set(thread_pool_module.ThreadPool, "submit", _submit)
             replaced.set(blocks_module, "_open", lambda storage, path: storage.open_input(path))
+            for owner, name, value in replacements():
+                replaced.set(owner, name, value)
             for module, name, make in _KEPT:
                 replaced.set(module, name, make())
             _switch(self.nobody)
@@ -141,8 +142,12 @@ class World(Scheduler):
         return _open_place(uri, options)
 
 
-def _product() -> list[ModuleType]:
-    return [module for name, module in list(sys.modules.items()) if name.startswith("hudi_fast.")]
+@lru_cache(1)
+def _users(_loaded: int) -> list[tuple[ModuleType, str]]:
+    """Modules of the product that use the clock, or make identities, by the number of modules that are loaded."""
+    names = {"time": time, "uuid": uuid}
+    product = [module for name, module in list(sys.modules.items()) if name.startswith("hudi_fast.")]
+    return [(module, name) for module in product for name, one in names.items() if vars(module).get(name) is one]
 
 
 def _switch(process: Process) -> None:
@@ -158,7 +163,8 @@ class _Replaced:
         return self
 
     def set(self, owner: Any, name: str, value: Any) -> None:
-        self._kept.append((owner, name, getattr(owner, name, _MISSING)))
+        kept = vars(owner).get(name, _MISSING) if isinstance(owner, type) else getattr(owner, name, _MISSING)
+        self._kept.append((owner, name, kept))
         setattr(owner, name, value)
 
     def __exit__(self, *_: object) -> None:

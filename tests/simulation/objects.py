@@ -119,7 +119,7 @@ class Objects:
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
-        answer: list[Listed] = self._asked("list", name, False, lambda: list(self._below(name, recursive)))
+        answer: list[Listed] = self._asked("list", name, False, lambda: self._below(name, recursive))
         return answer
 
     def delete(self, names: Sequence[str]) -> None:
@@ -133,18 +133,17 @@ class Objects:
             self._asked("delete", names[0], True, do)
 
     def _below(self, name: str, recursive: bool) -> list[Listed]:
-        prefix, found = f"{name}/", {}
-        for key, one in list(self.stored.items()):
+        prefix, found = f"{name}/", dict[str, Listed]()
+        for key, one in self.stored.items():
             if not key.startswith(prefix) or key == prefix:
                 continue
-            parts = key[len(prefix) :].split("/")
-            depth = len(parts) if recursive else 1
-            for count in range(1, depth + 1):
-                path = prefix + "/".join(parts[:count])
-                if count == len(parts) and parts[-1]:
-                    found[path] = Listed(path, len(one.data), one.modified_ms, False)
-                elif parts[count - 1]:
-                    found.setdefault(path, Listed(path, 0, 0, True))
+            end = key.find("/", len(prefix))
+            while end >= 0:
+                if key[end - 1] != "/":
+                    found.setdefault(key[:end], Listed(key[:end], 0, 0, True))
+                end = key.find("/", end + 1) if recursive else -2
+            if end == -1 and not key.endswith("/"):
+                found[key] = Listed(key, len(one.data), one.modified_ms, False)
         return list(found.values())
 
     # ---- what pyarrow's file systems do

@@ -1,32 +1,36 @@
-"""Processes whose every step is a choice: one thread at a time runs, and a seed says which.
+"""Processes whose every step is a choice: one of them at a time runs, and a seed says which.
 
 ::
 
     actor ─ step ─► who is ready? ─► the chooser picks ─► itself: it goes on
-                                                     └──► another: the baton goes there, this one waits
+                                                     └──► another: that one goes on, this one waits
 
 A *process* has a clock of its own that may be off, may be paused, and may die: then each step of its actors raises
 :class:`Died`, so that none of its cleanup happens. An *actor* is a thread of a process. Time is simulated: it passes
 with each step, and jumps when all wait.
+
+Actors are greenlets of one thread of the operating system: to wake a thread on a busy machine takes longer than all
+that it does until it waits again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from greenlet import getcurrent, greenlet
 
 __all__ = ["Actor", "Call", "Died", "Process", "Scheduler", "StuckError"]
 
 EPOCH = 1_760_000_000.0
 """Wall-clock time at which worlds begin."""
 
-_STUCK_SECONDS = 60.0
+_LONGEST = 64.0
+"""Times as long as asked for that a sleep takes at most."""
 
 
 class Died(BaseException):
@@ -81,13 +85,14 @@ class Actor:
 
     def __init__(self, process: Process, name: str, work: Callable[[], object]) -> None:
         self.process, self.name, self.work = process, name, work
-        self.turn = threading.Lock()
-        self.turn.acquire()
+        self.fiber: greenlet | None = None
         self.until: float | None = None
         self.wakes: Callable[[], bool] | None = None
         self.ended = False
         self.error: BaseException | None = None
         self.next_call: Call | None = None
+        self.slept = 1.0
+        self.woke = 0
 
     def __repr__(self) -> str:
         return self.name
@@ -130,9 +135,7 @@ class Scheduler:
         """Whether a pause lets others go on; without, it is over at once."""
         self.asks_always = False
         """Whether the chooser is asked even if one actor only is ready."""
-        self._done = threading.Lock()
-        self._done.acquire()
-        self._broken: BaseException | None = None
+        self._home = getcurrent()
 
     # ---- from outside
 
@@ -143,8 +146,8 @@ class Scheduler:
     def spawn(self, process: Process, name: str, work: Callable[[], object]) -> Actor:
         """A new actor; it is ready."""
         actor = Actor(process, name, work)
+        actor.fiber = greenlet(lambda: self._run(actor), self._home)
         self.actors.append(actor)
-        threading.Thread(target=self._run, args=(actor,), name=name, daemon=True).start()
         return actor
 
     def run(self) -> None:
@@ -153,15 +156,15 @@ class Scheduler:
         Raises:
             StuckError: some can never go on.
         """
-        if self._next_of(None) is not None:
-            before = -1
-            while not self._done.acquire(timeout=_STUCK_SECONDS):  # a busy machine is slow, and goes on
-                if self.steps == before:
-                    raise StuckError(f"no step for {_STUCK_SECONDS:g} s: {self._where()}")
-                before = self.steps
-        self.current = None
-        if self._broken is not None:
-            raise self._broken
+        try:
+            while any(not one.ended for one in self.actors):
+                self._give(self._chosen())
+        finally:
+            for actor in self.actors:
+                while not actor.ended:  # nobody chooses any more
+                    actor.process.dead = True
+                    self._give(actor)
+            self.current = None
 
     @contextlib.contextmanager
     def alone(self, process: Process) -> Iterator[None]:
@@ -211,6 +214,8 @@ class Scheduler:
                 raise StuckError("waits for ever, and is alone")
             self.now += seconds or 0.0
             return wakes()
+        if seconds is not None and wakes is _never:
+            seconds = self._sleep(actor, seconds)
         actor.until, actor.wakes = (None if seconds is None else self.now + seconds), wakes
         actor.next_call = Call("wait", "", False)
         self._pass_on(actor)
@@ -218,6 +223,12 @@ class Scheduler:
         if actor.process.dead:
             raise Died
         return wakes()
+
+    def _sleep(self, actor: Actor, seconds: float) -> float:
+        """Seconds of a sleep: longer each time while nobody else does anything, since the same would be found again."""
+        others = self.steps - actor.process.steps
+        actor.slept, actor.woke = (min(2 * actor.slept, _LONGEST) if others == actor.woke else 1.0), others
+        return seconds * actor.slept
 
     def kill(self, process: Process) -> None:
         """Let a process die."""
@@ -237,7 +248,6 @@ class Scheduler:
         return actor.wakes() or (actor.until is not None and actor.until <= self.now)
 
     def _run(self, actor: Actor) -> None:
-        actor.turn.acquire()
         try:
             if not actor.process.dead:
                 actor.work()
@@ -246,31 +256,19 @@ class Scheduler:
         except BaseException as error:
             actor.error = error
         actor.ended = True
-        self._next_of(actor)
 
     def _pass_on(self, actor: Actor) -> None:
         chosen = self._chosen()
-        if chosen is actor:
-            return
-        self._give(chosen)
-        actor.turn.acquire()
-
-    def _next_of(self, ended: Actor | None) -> Actor | None:
-        try:
-            chosen = self._chosen() if any(not one.ended for one in self.actors) else None
-        except BaseException as error:
-            self._broken, chosen = error, None
-        if chosen is None:
-            self._done.release()
-            return None if ended is None else ended
-        self._give(chosen)
-        return chosen
+        if chosen is not actor:
+            self._give(chosen)
 
     def _give(self, actor: Actor) -> None:
+        """Let an actor go on; returns when it is the turn of the caller again."""
         if self.current is None or self.current.process is not actor.process:
             self.on_switch(actor.process)
         self.current = actor
-        actor.turn.release()
+        assert actor.fiber is not None
+        actor.fiber.switch()
 
     def _chosen(self) -> Actor:
         while True:
@@ -289,11 +287,9 @@ class Scheduler:
         return actor.process.paused_until
 
     def _where(self) -> str:
-        frames = {thread.name: thread.ident for thread in threading.enumerate()}
-        stacks = sys._current_frames()
         told = []
         for one in self.actors:
-            frame = stacks.get(frames.get(one.name) or 0)
+            frame = None if one.fiber is None else one.fiber.gr_frame
             where = "" if frame is None else "".join(traceback.format_stack(frame)[-6:])
             told.append(f"{one.name}: ended {one.ended}, next {one.next_call}\n{where}")
         return "\n".join(told)

@@ -11,28 +11,46 @@ import os
 import secrets
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 
 from tests.simulation.histories import FAMILIES, plan_of, run, told
 
 __all__ = ["main"]
 
 
-def drive(driver: int, drivers: int, seed: int, count: int, deadline: float) -> tuple[int, int, int, list[str]]:
-    """Histories of one of several drivers: how many, their calls, the faults that happened, and what went wrong."""
-    names = list(FAMILIES)
-    done = calls = met = 0
-    wrong: list[str] = []
+@dataclass
+class Done:
+    """Histories of one driver, or of all.
+
+    Attributes:
+        histories: by family.
+        calls: of all of them.
+        met: faults that happened.
+        wrong: what went wrong.
+    """
+
+    histories: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    met: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def drive(driver: int, drivers: int, seed: int, count: int, deadline: float) -> Done:
+    """Run the histories of one of several drivers."""
+    names, done = list(FAMILIES), Done()
     for number in range(seed + driver, seed + count, drivers):
         if time.time() > deadline:
             break
         family = names[number // drivers % len(names)]
         history = run(plan_of(family, number))
-        done, calls, met = done + 1, calls + history.calls, met + history.met
+        done.histories[family] += 1
+        done.calls, done.met = done.calls + history.calls, done.met + history.met
         if history.wrong:
-            wrong.append("\n".join((f"--only {family!r} --seed {number}", *told(history))))
-            print(wrong[-1], flush=True)
-    return done, calls, met, wrong
+            done.wrong.append("\n".join((f"--only {family!r} --seed {number}", *told(history))))
+            print(done.wrong[-1], flush=True)
+    return done
 
 
 def main() -> int:
@@ -56,12 +74,14 @@ def main() -> int:
             for each in range(asked.drivers)
         ]
         found = [job.result() for job in jobs]
-    done, calls, met = (sum(one[at] for one in found) for at in range(3))
-    wrong = sum(len(one[3]) for one in found)
+    histories = sum((one.histories for one in found), Counter[str]())
+    calls, met, wrong = (sum(one) for one in zip(*((one.calls, one.met, len(one.wrong)) for one in found), strict=True))
     seconds = time.time() - started
+    for family, count in histories.items():
+        print(f"{count:8} {family}")
     print(
-        f"{done} histories of a simulated world, {calls} calls, {met} faults, {wrong} wrong, "
-        f"{seconds / 60:.1f} minutes, {done / seconds:.1f} a second"
+        f"{histories.total()} histories of a simulated world, {calls} calls, {met} faults, {wrong} wrong, "
+        f"{seconds / 60:.1f} minutes, {histories.total() / seconds:.1f} a second"
     )
     return 1 if wrong else 0
 
