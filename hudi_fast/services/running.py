@@ -35,7 +35,10 @@ __all__ = [
     "file_plan",
     "recover_with_metadata",
     "stats_by_partition",
+    "sync_logs",
 ]
+
+_LOGS_NAMED_BY_WRITE = 8
 
 
 def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
@@ -52,6 +55,20 @@ def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
         return plan
     measured = columns_with_stats(state, plan, settings.write.metadata)
     return replace(plan, files=replace(plan.files, stats_columns=measured), instant=planned)
+
+
+def sync_logs(state: TableState, logs: Iterable[tuple[str, str]]) -> None:
+    """Put log files that a plan names on the disk, before the plan is there.
+
+    Before version 8, names do not tell whose blocks a log file has: a plan may name one of a write under way, which its
+    writer has not put there. A loss of power would leave a plan that nobody can execute.
+
+    Args:
+        state: the table.
+        logs: partition paths and names of the files.
+    """
+    if state.config.version < _LOGS_NAMED_BY_WRITE and state.timeline.pending_writes:
+        state.storage.sync(f"{partition}/{name}" if partition else name for partition, name in logs)
 
 
 def recover_with_metadata(session: TableSession) -> TableState:

@@ -397,8 +397,8 @@ class Storage:
                 self.delete_file(temporary)
             raise
 
-    def sync(self) -> None:
-        """Write everything that this process has written here to disk, so that it survives a loss of power.
+    def sync(self, others: Iterable[str] = ()) -> None:
+        """Write all that this process has written here, and ``others``, to disk, so that it survives a loss of power.
 
         Call it before files that refer to the written files become visible, and before the files that they replace are
         deleted. Costs nothing if nothing was written since the last call.
@@ -407,7 +407,7 @@ class Storage:
             OSError: writing to disk failed.
         """
         if self._folders is not None:
-            self._folders.sync(self._root)
+            self._folders.sync(self._root, [self.fs_path(path) for path in others])
 
     def make_dir(self, path: str) -> None:
         """Create a folder and its parents; idempotent."""

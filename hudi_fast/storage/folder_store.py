@@ -16,6 +16,7 @@ Names are full names, which begin with :attr:`hudi_fast.storage.places.Place.roo
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -69,8 +70,12 @@ class FolderStore(Protocol):
         """A stream into a new file, or over an existing one; creates missing folders above it."""
         ...
 
-    def sync(self, root: str) -> None:
+    def sync(self, root: str, others: Sequence[str] = ()) -> None:
         """Write to disk what this process has written below a folder; does nothing for file systems on other machines.
+
+        Args:
+            root: the folder.
+            others: files below it that other processes may have written, written to disk as well.
 
         Raises:
             OSError: writing to disk failed.

@@ -19,7 +19,7 @@ import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -87,7 +87,7 @@ class FsspecStore:
         """See ``FolderStore``."""
         self._promises()
 
-    def sync(self, root: str) -> None:
+    def sync(self, root: str, others: Sequence[str] = ()) -> None:
         """See ``FolderStore``."""
 
     def create(self, name: str, data: bytes, durable: bool = False) -> None:

@@ -173,7 +173,7 @@ class HdfsStore:
     def check_writable(self, root: str) -> None:
         """See ``FolderStore``."""
 
-    def sync(self, root: str) -> None:
+    def sync(self, root: str, others: Sequence[str] = ()) -> None:
         """See ``FolderStore``."""
 
     def create(self, name: str, data: bytes, durable: bool = False) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -70,10 +71,10 @@ class LocalStore:
         self._make_parent(name)
         return local_sync.NotedFile.create(name) if self._syncs else self._files.open_output_stream(name)
 
-    def sync(self, root: str) -> None:
+    def sync(self, root: str, others: Sequence[str] = ()) -> None:
         """See ``FolderStore``."""
         if self._syncs:
-            local_sync.sync(root)
+            local_sync.sync(root, others)
 
     def make_folder(self, name: str) -> None:
         """See ``FolderStore``."""

@@ -19,7 +19,7 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 import pyarrow as pa
@@ -73,16 +73,17 @@ def _of_system() -> Callable[[int, int, int, int], int] | None:
 _sync_file_range = _of_system()
 
 
-def sync(root: str) -> None:
-    """Write to disk the noted files below ``root``, and the names of the folders that contain them.
+def sync(root: str, others: Iterable[str] = ()) -> None:
+    """Write to disk the noted files below ``root``, ``others`` there, and the names of the folders that contain them.
 
     Raises:
         OSError: a file could not be written to disk; all files are noted again.
     """
     below = root.rstrip("/") + "/"
     with _lock:
-        names = [name for name in _noted if name.startswith(below)]
+        names = {name for name in _noted if name.startswith(below)}
         _noted.difference_update(names)
+    names.update(others)
     if not names:
         return
     folders = {os.path.dirname(root)}

@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 
+from tests.simulation import remembered
 from tests.simulation.bugs import BUGS, planted
 from tests.simulation.histories import FAMILIES, Fault, Op, Plan, Setting, plan_of, run, told
 from tests.simulation.installed import LOCAL, S3
@@ -88,6 +89,25 @@ def test_without_the_bugs_the_same_histories_lose_nothing() -> None:
     for plan in (*PLANTED["no lock"](), *PLANTED["heartbeats are not looked at"]()):
         if plan.number < 8:
             assert_nothing_lost(plan)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("service", ["compact", "log_compact"])
+def test_a_plan_survives_a_loss_of_power_with_the_log_file_of_a_write_under_way(service: str) -> None:
+    """Before version 8 the name of a log file does not tell whose it is, so that a plan may name it."""
+    table = Setting(LOCAL, "MERGE_ON_READ", "6", metadata=False)
+    scripts = {"A": (Op("upsert", ("k2", "k3"), 7),), "S": (Op(service),)}
+    for number in (19, 22, 29):
+        power = Fault("power", "S", 3 + number % 6, "timeline")
+        assert_nothing_lost(Plan(number, table, scripts, (power,), switches=0.1))
+
+
+@pytest.mark.slow
+def test_kept_answers_are_those_that_the_product_would_give() -> None:
+    with remembered.checked():
+        for family in ("calm", "lost answers"):
+            for number in range(3):
+                assert_nothing_lost(plan_of(family, number))
 
 
 @pytest.mark.long

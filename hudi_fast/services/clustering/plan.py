@@ -32,7 +32,7 @@ from hudi_fast.services.clustering.simple_buckets import are_buckets, one_bucket
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
 from hudi_fast.services.compaction.plan import recovered_state
 from hudi_fast.services.pending_deletes import PendingDeletes
-from hudi_fast.services.running import file_plan
+from hudi_fast.services.running import file_plan, sync_logs
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
@@ -144,6 +144,8 @@ def schedule_clustering(session: TableSession, dry_run: bool = False) -> Schedul
             return None
         now = session.next_time()
         body = encode_requested_replace(RequestedReplace("CLUSTER", plan, {}))
+        slices = [one for group in plan.groups for one in group.slices]
+        sync_logs(state, ((one.partition_path, path.rpartition("/")[2]) for one in slices for path in one.log_paths))
         create_requested(storage, state.config, Instant(now, clustering_action(state), State.REQUESTED), body)
         session.changed()
         return ScheduledClustering(now, plan)

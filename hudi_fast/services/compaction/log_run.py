@@ -29,6 +29,7 @@ from hudi_fast.services.compaction.plan import (
     compactable_slices,
     recovered_state,
     require_merge_on_read,
+    sync_planned,
 )
 from hudi_fast.services.compaction.run import Operations, merge_slices, service_metadata, service_work
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
@@ -86,6 +87,7 @@ def schedule_log_compaction(session: TableSession, if_due: bool, dry_run: bool =
         if planned is None:
             return None
         file_plan(session)  # refuses unsupported tables
+        sync_planned(state, planned.plan)
         session.require_lock()  # planning may outlast the lock
         instant = Instant(planned.instant, _ACTION, State.REQUESTED)
         create_requested(session.storage, state.config, instant, encode_compaction_plan(planned.plan))

@@ -21,7 +21,7 @@ from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
 from hudi_fast.services.pending_deletes import PendingDeletes
-from hudi_fast.services.running import file_plan
+from hudi_fast.services.running import file_plan, sync_logs
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State, instant_from_ms, ms_from_instant
@@ -43,6 +43,7 @@ __all__ = [
     "recovered_state",
     "require_merge_on_read",
     "schedule_compaction",
+    "sync_planned",
 ]
 
 _LOGS_NAMED_BY_WRITE = 8
@@ -119,6 +120,7 @@ def schedule_compaction(session: TableSession, if_due: bool, dry_run: bool = Fal
             return None
         file_plan(session)  # refuses unsupported tables
         body = encode_compaction_plan(planned.plan)
+        sync_planned(state, planned.plan)
         session.require_lock()  # planning may outlast the lock
         create_requested(session.storage, state.config, Instant(planned.instant, "compaction", State.REQUESTED), body)
         session.changed()
@@ -133,6 +135,11 @@ def _due_plan(session: TableSession, state: TableState, if_due: bool) -> Schedul
         return None
     plan = plan_compaction(state, now, settings)
     return ScheduledCompaction(now, plan) if plan.operations else None
+
+
+def sync_planned(state: TableState, plan: CompactionPlan) -> None:
+    """Put the log files of a plan on the disk, where a write under way may have made them."""
+    sync_logs(state, ((one.partition_path, name) for one in plan.operations for name in one.log_files))
 
 
 def plan_compaction(state: TableState, now: str, settings: Settings) -> CompactionPlan:
