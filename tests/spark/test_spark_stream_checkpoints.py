@@ -17,11 +17,14 @@ from hudi_fast.spark_api.streaming.checkpoints import (
     checkpoint_metadata,
     find_checkpoint,
 )
-from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, write_exactly_once
+from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, write_exactly_once
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.threads import ThreadBackend
 from tests.support.sessions import session_of
 from tests.support.small_tables import options, plain_rows, table_rows
 
@@ -33,8 +36,15 @@ def found(path, identifier="default_single_writer", after=None):
 
 
 def put(path, numbers, batch, query=None, settings=None, mode="append", name="default_single_writer", **known):
-    session, rows = session_of(path, settings or options()), LocalEngine(plain_rows(numbers, ts=batch))
-    return write_exactly_once(session, rows, mode, Batch(name, batch, query, **known))
+    which = Batch(name, batch, query, **known)
+    session = TableSession(Storage(path), noting(Settings.from_options(settings or options()), which), ThreadBackend(1))
+    return write_exactly_once(session, LocalEngine(plain_rows(numbers, ts=batch)), mode, which)
+
+
+def test_a_session_that_does_not_note_the_batch_writes_nothing(tmp_path):
+    with pytest.raises(ValueError, match="noting"):
+        write_exactly_once(session_of(tmp_path, options()), LocalEngine(plain_rows([1])), "append", Batch("s", 1))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_commit_says_which_batch_it_holds_as_apache_hudi_says_it(tmp_path):

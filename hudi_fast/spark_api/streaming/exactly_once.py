@@ -64,8 +64,11 @@ def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: 
 
     Raises:
         ConfigError: another query uses the name of the stream.
+        ValueError: the session does not note the batch.
         HudiError: as :func:`hudi_fast.writing.flow.run_write`.
     """
+    if noting(session.settings, batch) != session.settings:
+        raise ValueError(f"The commit would not store batch {batch.number}: open the session with noting(...).")
     if mode == "overwrite" and is_written(session.storage, batch):  # the new table has no history
         return None
     try:
