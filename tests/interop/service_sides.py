@@ -167,7 +167,7 @@ class Life:
         else:
             self.sides.hudi_compacts(more=self.quoted())
 
-    def log_compact(self, by: str) -> None:
+    def compact_logs(self, by: str) -> None:
         if by == "us":
             self.services.compact_logs(self.options)
             return

@@ -92,7 +92,7 @@ def test_without_the_bugs_the_same_histories_lose_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("service", ["compact", "log_compact"])
+@pytest.mark.parametrize("service", ["compact", "compact_logs"])
 def test_a_plan_survives_a_loss_of_power_with_the_log_file_of_a_write_under_way(service: str) -> None:
     """Before version 8 the name of a log file does not tell whose it is, so that a plan may name it."""
     table = Setting(LOCAL, "MERGE_ON_READ", "6", metadata=False)

@@ -110,7 +110,7 @@ def compact(made: Boot) -> None:
     assert made.services.compact(plan=planned).instant
 
 
-def log_compact(made: Boot) -> None:
+def compact_logs(made: Boot) -> None:
     for ts in (10, 20, 30):
         made.upsert(["k0003", "k0055"], ts, f"n{ts}")
     threshold = {"hoodie.log.compaction.blocks.threshold": "2"}
@@ -218,7 +218,7 @@ SERVICES: list[Callable[[Boot], None]] = [
     clean,
     archive,
     compact,
-    log_compact,
+    compact_logs,
     cluster,
     rollback,
     restore,
@@ -239,6 +239,6 @@ CASES = [
     (kind, service)
     for kind, options in KINDS.items()
     for service in SERVICES
-    if TYPE in options or service not in (compact, log_compact)
+    if TYPE in options or service not in (compact, compact_logs)
 ]
 """Kinds and the services that they have: only MERGE_ON_READ has log files to compact."""
