@@ -59,6 +59,7 @@ WRITES: dict[str, Act] = {
     "insert": on_table(lambda one, settings: one.insert(ROWS, settings)),
     "bulk_insert": on_table(lambda one, settings: one.bulk_insert(ROWS, settings)),
     "delete": on_table(lambda one, settings: one.delete(pc.field("id") == "k00001", settings)),
+    "delete_keys": on_table(lambda one, settings: one.delete_keys(ROWS, settings)),
     "insert_overwrite": on_table(lambda one, settings: one.insert_overwrite(ROWS, settings)),
     "delete_partitions": on_table(lambda one, settings: one.delete_partitions(["p0"], settings)),
     "truncate": on_table(lambda one, settings: one.truncate(options=settings)),
@@ -66,16 +67,21 @@ WRITES: dict[str, Act] = {
     "alter": on_table(lambda one, settings: one.alter(hf.AddColumn("more", pa.int32()), options=PLAIN)),
 }
 SERVICES: dict[str, Act] = {
+    "plan_cluster": on_services(lambda one, settings: one.plan_cluster(settings)),
     "schedule_cluster": on_services(lambda one, settings: one.schedule_cluster(settings)),
     "cluster": on_services(lambda one, settings: one.cluster(settings)),
+    "plan_compact": on_services(lambda one, settings: one.plan_compact(settings)),
     "schedule_compact": on_services(lambda one, settings: one.schedule_compact(settings)),
     "compact": on_services(lambda one, settings: one.compact(settings)),
+    "plan_compact_logs": on_services(lambda one, settings: one.plan_compact_logs(settings)),
     "schedule_compact_logs": on_services(lambda one, settings: one.schedule_compact_logs(settings)),
     "compact_logs": on_services(lambda one, settings: one.compact_logs(settings)),
+    "plan_clean": on_services(lambda one, settings: one.plan_clean({**settings, **KEPT})),
     "schedule_clean": on_services(lambda one, settings: one.schedule_clean({**settings, **KEPT})),
     "clean": on_services(lambda one, settings: one.clean({**settings, **KEPT})),
     "plan_archive": on_services(lambda one, settings: one.plan_archive({**settings, **KEPT})),
     "archive": on_services(lambda one, settings: one.archive({**settings, **KEPT})),
+    "plan_index": on_services(lambda one, settings: one.plan_index("column_stats", options={**settings, **INDEXED})),
     "schedule_index": on_services(
         lambda one, settings: one.schedule_index("column_stats", options={**settings, **INDEXED})
     ),
