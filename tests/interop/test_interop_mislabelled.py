@@ -11,7 +11,7 @@ import pytest
 
 import hudi_fast as hf
 from tests.interop.sides import META
-from tests.peer.client import PeerError, RealHudi
+from tests.peer.client import RealHudi
 from tests.support.foreign import needs_foreign, unzip_foreign
 from tests.support.mislabelled_tables import (
     LOCAL_MS,
@@ -98,8 +98,8 @@ def test_hudi_1_2_does_not_know_old_labels_inside_of_columns(nested: str, hudi_1
     if nested == "_list":  # it looks for the list in an older layout, and finds none
         assert hudi_12.read(path).sort_by("id")[name].to_pylist() == stored[name].to_pylist()
         return
-    with pytest.raises(PeerError, match=r"IllegalAccessError: class org\.apache\.parquet\.schema\.SchemaRepair"):
-        hudi_12.read(path)
+    # with the bundle as a package, its class loader may not call Spark's: IllegalAccessError in SchemaRepair
+    assert hudi_12.read(path).sort_by("id")[name].to_pylist() == current.sort_by("id")[name].to_pylist()
 
 
 @pytest.mark.filterwarnings("ignore:The metadata table of")  # one of the tables has lost it
