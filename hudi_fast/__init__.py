@@ -200,8 +200,8 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
         from hudi_fast.config.guesses import MODULE_GUESSES, missing, new_name
 
-        present = new_name("hudi_fast", name)
-        if present not in __all__:
+        present = new_name("hudi_fast", name, __all__)
+        if present is None:
             raise missing("module 'hudi_fast'", name, MODULE_GUESSES, __all__)
         name = present
     return getattr(importlib.import_module(_MODULES.get(name, "hudi_fast.errors")), name)

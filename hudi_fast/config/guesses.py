@@ -47,20 +47,22 @@ TABLE_GUESSES = {
 """Names of other libraries for methods of a table."""
 
 
-def new_name(owner: str, name: str) -> str | None:
-    """The present name of a renamed call, after a ``FutureWarning``; None for a name that never existed.
+def new_name(owner: str, name: str, known: Iterable[str]) -> str | None:
+    """The present name of a renamed call, after a ``FutureWarning``; None if the owner never had such a call.
 
     Args:
         owner: of the name, as a user writes it.
         name: the requested name.
+        known: existing names.
     """
     present = RENAMED.get(name)
-    if present is not None:
-        warnings.warn(
-            f"{owner}.{name} is now {owner}.{present}; the next release has the new name only.",
-            FutureWarning,
-            stacklevel=3,
-        )
+    if present is None or present not in known:
+        return None
+    warnings.warn(
+        f"{owner}.{name} is now {owner}.{present}; the next release has the new name only.",
+        FutureWarning,
+        stacklevel=3,
+    )
     return present
 
 

@@ -41,7 +41,7 @@ def check_plan(plan: object, kind: type) -> None:
         raise TypeError(f"plan must be a {kind.__name__}, not a {type(plan).__name__}: pass a plan of this service.")
     if isinstance(plan, _ON_TIMELINE) and not plan.instant:
         raise ConfigError(
-            "This plan is not on the timeline: schedule_compact(), schedule_cluster(), ... only look. Pass a plan of "
+            "This plan is not on the timeline: plan_compact(), plan_cluster(), ... only look. Pass a plan of "
             "schedule_compact(), schedule_cluster(), ..., or no plan."
         )
 

@@ -64,9 +64,10 @@ class TableServices(RecoveryServices):
         def __getattr__(self, name: str) -> Any:
             from hudi_fast.config.guesses import missing, new_name
 
-            present = new_name("services", name)
-            if present is None or not hasattr(type(self), present):
-                raise missing("services", name, {}, dir(type(self)))
+            known = dir(type(self))
+            present = new_name("services", name, known)
+            if present is None:
+                raise missing("services", name, {}, known)
             return getattr(self, present)
 
     # ---- Compaction

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,12 @@ def test_an_earlier_name_works_and_warns(table: hf.HudiTable, name: str) -> None
 def test_a_service_that_is_not_there_gets_the_nearest_name(table: hf.HudiTable) -> None:
     with pytest.raises(AttributeError, match="services has no attribute 'compakt'; did you mean 'compact'"):
         table.services.compakt  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_an_earlier_name_of_something_else_gives_no_warning(table: hf.HudiTable) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(AttributeError, match="'register'"):
+            table.services.register  # type: ignore[attr-defined]  # noqa: B018
+        with pytest.raises(AttributeError, match="'ttl'"):
+            hf.ttl  # type: ignore[attr-defined]  # noqa: B018

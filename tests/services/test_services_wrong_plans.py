@@ -61,7 +61,8 @@ def test_a_look_writes_nothing_and_cannot_be_executed(tmp_path, service):
     looked = getattr(services, f"plan_{service}")(*arguments, options=settings.get(service))
     assert (looked is not None, looked.instant) == (True, "")
     assert listing(tmp_path) == before
-    with pytest.raises(hf.ConfigError, match="This plan is not on the timeline"):
+    said = r"This plan is not on the timeline: plan_compact\(\), plan_cluster\(\), \.\.\. only look"
+    with pytest.raises(hf.ConfigError, match=said):
         getattr(services, service)(plan=looked)
     assert listing(tmp_path) == before
     scheduled = getattr(services, f"schedule_{service}")(*arguments, options=settings.get(service))
