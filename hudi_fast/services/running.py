@@ -18,6 +18,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import to_inflight
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.markers import make_marker_folder
@@ -37,8 +38,6 @@ __all__ = [
     "stats_by_partition",
     "sync_logs",
 ]
-
-_LOGS_NAMED_BY_WRITE = 8
 
 
 def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
@@ -67,7 +66,7 @@ def sync_logs(state: TableState, logs: Iterable[tuple[str, str]]) -> None:
         state: the table.
         logs: partition paths and names of the files.
     """
-    if state.config.version < _LOGS_NAMED_BY_WRITE and state.timeline.pending_writes:
+    if state.config.version < LOGS_NAMED_BY_WRITE and state.timeline.pending_writes:
         state.storage.sync(f"{partition}/{name}" if partition else name for partition, name in logs)
 
 

@@ -14,6 +14,7 @@ from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import SourceFile
 
 __all__ = [
+    "LOGS_NAMED_BY_WRITE",
     "BaseFile",
     "LogFile",
     "base_file_name",
@@ -22,6 +23,9 @@ __all__ = [
     "parse_base_file",
     "parse_log_file",
 ]
+
+LOGS_NAMED_BY_WRITE = 8
+"""Since this table version a log file is named after its delta commit; before, after its slice."""
 
 # File ids of the metadata table may contain a partition path of the data table, with any character but "/".
 _BASE = re.compile(r"^(?!\.)(.+)_([A-Za-z0-9-]+)_([0-9]+)\.(parquet|orc|hfile|lance)$", re.DOTALL)

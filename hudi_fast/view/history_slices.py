@@ -16,12 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hudi_fast.storage.base import FileStat
-from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.slices import TableView, archived_completions, slice_begin
 
 __all__ = ["PastSlice", "past_slices"]
-
-_LOGS_NAMED_BY_WRITE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def past_slices(view: TableView, partition: str, entries: list[FileStat] | None 
             continue
         log = parse_log_file(entry)
         if log is not None and (
-            view.table_version < _LOGS_NAMED_BY_WRITE or _is_completed(view, log.instant, completed)
+            view.table_version < LOGS_NAMED_BY_WRITE or _is_completed(view, log.instant, completed)
         ):
             logs.setdefault(log.file_id, []).append(log)
     one_each = {file_id: {begins: found[-1] for begins, found in some.items()} for file_id, some in bases.items()}

@@ -27,7 +27,7 @@ from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import SourceLookup
-from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
 from hudi_fast.view.logged_inserts import LoggedInserts
 from hudi_fast.view.planned_slices import PlannedSlice, PlannedSlices
@@ -47,9 +47,6 @@ Found = TypeVar("Found")
 
 Group = tuple[str, str]
 """Partition path and file id."""
-
-_LOGS_NAMED_BY_WRITE = 8
-"""Since this table version a log file is named after its delta commit; before, after its slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +212,7 @@ def _with_sources(
 
 def _may_be_visible(view: TableView, log: LogFile) -> bool:
     """Whether the log file may hold visible rows, by its name; its blocks are checked when it is read."""
-    if view.table_version < _LOGS_NAMED_BY_WRITE:
+    if view.table_version < LOGS_NAMED_BY_WRITE:
         return True
     return view.timeline.is_completed_or_archived(log.instant) and (view.as_of is None or log.instant <= view.as_of)
 
@@ -320,12 +317,12 @@ def _as_planned(
 
 def _require_named_by_slice(view: TableView, partition: str, file_id: str, is_slice: bool) -> None:
     """Raise for a log file from before a downgrade whose slice is in no plan: its name holds its write only."""
-    if view.as_of is not None and view.table_version < _LOGS_NAMED_BY_WRITE and not is_slice:
+    if view.as_of is not None and view.table_version < LOGS_NAMED_BY_WRITE and not is_slice:
         raise ConfigError(
             f"The table cannot be read as of {view.as_of}: it was later downgraded to version {view.table_version}, "
             f"and the timeline has no plan any more that tells which log files of before belong to the file group "
             f"{file_id} in partition {partition!r}. Use a later time, or upgrade the table to version "
-            f"{_LOGS_NAMED_BY_WRITE} first."
+            f"{LOGS_NAMED_BY_WRITE} first."
         )
 
 
@@ -334,7 +331,7 @@ def slice_begin(view: TableView, log: LogFile, slices: Iterable[str], completion
 
     ``slices`` are the starts of the slices of its group; ``completions`` is of :func:`archived_completions`.
     """
-    if view.table_version < _LOGS_NAMED_BY_WRITE:
+    if view.table_version < LOGS_NAMED_BY_WRITE:
         return log.instant
     begins = sorted(slices)
     if not begins:
@@ -367,7 +364,7 @@ def archived_completions(
     Raises:
         CorruptTableError: they cannot be read.
     """
-    if view.table_version < _LOGS_NAMED_BY_WRITE or view.archive is None:
+    if view.table_version < LOGS_NAMED_BY_WRITE or view.archive is None:
         return {}
     wanted: set[str] = set()
     for file_id, found in logs.items():

@@ -18,13 +18,12 @@ from hudi_fast.reading.inspecting.table import current_slices, files_table, smal
 from hudi_fast.storage.base import FileStat
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.instant import Instant, instant_from_ms
-from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, read_commit
 
 __all__ = ["stats_table"]
 
-_LOGS_NAMED_BY_WRITE = 8
 _THREADS = 8
 
 _METADATA = pa.struct(
@@ -172,7 +171,7 @@ def _files_of(slices: Iterable[FileSlice]) -> Iterable[BaseFile | LogFile]:
 
 def _last_instant(table: MetadataTable, files: Sequence[BaseFile | LogFile]) -> str | None:
     """The last write to a partition; below table version 8 to any partition, since log file names lack the instant."""
-    if table.data_version >= _LOGS_NAMED_BY_WRITE:
+    if table.data_version >= LOGS_NAMED_BY_WRITE:
         return max((file.instant for file in files), default=None)
     last = table.timeline.last_completed_write
     return None if last is None else last.requested

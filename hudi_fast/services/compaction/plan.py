@@ -27,7 +27,7 @@ from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State, instant_from_ms, ms_from_instant
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
 from hudi_fast.timeline.transition import create_requested
-from hudi_fast.view.file_names import LogFile
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice, by_partition, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
@@ -46,7 +46,6 @@ __all__ = [
     "sync_planned",
 ]
 
-_LOGS_NAMED_BY_WRITE = 8
 _LONGEST_WRITE_MS = 24 * 3600 * 1000
 """Longest duration of a write that Apache Hudi assumes when it looks for completion times in the archive."""
 
@@ -221,7 +220,7 @@ def recovered_state(session: TableSession) -> TableState:
 
 def _was_complete(state: TableState, log: LogFile, now: str) -> bool:
     """Whether the write of a log file ended before ``now``. True where its name does not say: its block headers do."""
-    if state.config.version < _LOGS_NAMED_BY_WRITE:
+    if state.config.version < LOGS_NAMED_BY_WRITE:
         return True
     completion = state.timeline.completion_of(log.instant)
     return completion is None or completion < now

@@ -12,13 +12,11 @@ from collections.abc import Iterable, Iterator
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.timeline.instant import Instant
-from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.table_state import TableState, read_commit
 
 __all__ = ["require_named_by_slice"]
-
-_LOGS_NAMED_BY_WRITE = 8
 
 
 def require_named_by_slice(state: TableState, undone: Iterable[Instant], what: str) -> None:
@@ -32,7 +30,7 @@ def require_named_by_slice(state: TableState, undone: Iterable[Instant], what: s
     Raises:
         ConfigError: such slices exist.
     """
-    if state.config.version >= _LOGS_NAMED_BY_WRITE or not state.config.is_mor:
+    if state.config.version >= LOGS_NAMED_BY_WRITE or not state.config.is_mor:
         return
     by_partition: dict[str, set[str]] = {}
     for instant in undone:
@@ -43,7 +41,7 @@ def require_named_by_slice(state: TableState, undone: Iterable[Instant], what: s
         for path in _named_by_write(state, partition, file_ids):
             raise ConfigError(
                 f"{what}: the table was downgraded to version {state.config.version} since, which cannot read older "
-                f"log files such as {path}. Upgrade the table to version {_LOGS_NAMED_BY_WRITE} or later first."
+                f"log files such as {path}. Upgrade the table to version {LOGS_NAMED_BY_WRITE} or later first."
             )
 
 

@@ -26,7 +26,7 @@ from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_rollback_metadata, decode_savepoint
-from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.lost_content import written_sizes
 from hudi_fast.view.own_files import is_own_file
 from hudi_fast.view.slices import latest_slices
@@ -36,7 +36,6 @@ from hudi_fast.writing.rollback_plan import pending_rollbacks, undone_instants
 __all__ = ["find_data_files"]
 
 _THREADS = 8
-_LOGS_NAMED_BY_WRITE = 8
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def _may_be_of_another(inspection: Inspection, known: _Known, file: BaseFile | L
     """
     if isinstance(file, BaseFile):
         return False
-    if inspection.config.version < _LOGS_NAMED_BY_WRITE:
+    if inspection.config.version < LOGS_NAMED_BY_WRITE:
         return True
     written = known.groups.get((file.path.rpartition("/")[0], file.file_id, file.instant), ())
     return any(one is None or one != file.version for one in written)

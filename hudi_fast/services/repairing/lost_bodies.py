@@ -30,12 +30,11 @@ from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.view.base_files import open_base
-from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.table_state import read_commit
 
 __all__ = ["UncertainError", "rebuilt_body"]
 
-_LOGS_NAMED_BY_WRITE = 8
 _SCHEMA_KEY = b"parquet.avro.schema"
 _META_PREFIX = "_hoodie_"
 
@@ -65,7 +64,7 @@ def rebuilt_body(inspection: Inspection, instant: Instant) -> bytes:
     config = inspection.config
     if instant.action not in ("commit", "deltacommit"):
         raise UncertainError(f"a {instant.action} names file groups that it replaced")
-    if instant.action == "deltacommit" and config.version < _LOGS_NAMED_BY_WRITE:
+    if instant.action == "deltacommit" and config.version < LOGS_NAMED_BY_WRITE:
         raise UncertainError(f"log files of table version {config.version} do not say which writes they are of")
     if config.layout_version == 1 and not inspection.storage.is_local:
         raise UncertainError("the store cannot keep the time of the file, at which the write was completed")
