@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hudi_fast.config.catalog.accepted import ACCEPTED_PREFIXES
+from hudi_fast.config.accepted_options import ACCEPTED_PREFIXES
 from hudi_fast.config.options import READ, WRITE, find_option, resolve
 from hudi_fast.errors import ConfigError, HudiError
 from hudi_fast.reading.inspecting.results import HtmlResult

@@ -53,11 +53,11 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
         small_on_driver: whether Spark's driver executes units that read less than ``hudi_fast.driver.max.bytes``.
     """
     if spark is None:
-        return TableSession(storage, settings, ThreadBackend(settings.write.threads, storage.is_local))
+        return TableSession(storage, settings, ThreadBackend(settings.write.engine.threads, storage.is_local))
     from hudi_fast.spark.backend import SparkBackend
     from hudi_fast.spark.session import sync_defaults
 
-    limit = settings.write.driver_max_bytes
+    limit = settings.write.engine.driver_max_bytes
     backend = SparkBackend(
         spark, unit_bytes=limit if small_on_driver else 0, record_bytes=limit, files_are_local=storage.is_local
     )

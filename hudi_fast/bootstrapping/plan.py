@@ -132,7 +132,7 @@ def _completed(options: Mapping[str, Any], how: BootstrapOptions, folder: Source
         given |= {key: value for key, value in chosen.items() if value is not None}
     names = named_fields(folder.partitions)
     stated = WriteOptions.from_options(given)
-    if names and stated.partition_path_fields is None and stated.key_generator is None:
+    if names and stated.keys.partition_path_fields is None and stated.keys.generator is None:
         given[_PARTITION_FIELDS] = ",".join(names)
     if names and _HIVE_STYLE not in given:
         given[_HIVE_STYLE] = True
@@ -142,9 +142,9 @@ def _completed(options: Mapping[str, Any], how: BootstrapOptions, folder: Source
 
 
 def _check_options(write: WriteOptions, spec: NewTable) -> None:
-    if not write.populate_meta_fields:
+    if not write.table.populate_meta_fields:
         raise ConfigError("A bootstrap stores meta columns; leave hoodie.populate.meta.fields=false out.")
-    if "BUCKET" in write.index_type:
+    if "BUCKET" in write.index.type:
         raise UnsupportedFeatureError(
             "A bootstrap with hoodie.index.type=BUCKET is not supported: files of a folder are not buckets."
         )

@@ -11,11 +11,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_fast.config.option_fields import normalise_fields, option_field
-from hudi_fast.config.option_values import OptionValues
+from hudi_fast.config.option_descriptor import READ, Kind, Option
+from hudi_fast.config.option_fields import (
+    OptionValues,
+    normalise_fields,
+    option,
+    options_of,
+)
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["FULL_RECORD", "HFILE_INDEX", "METADATA_ONLY", "BootstrapOptions", "bootstrap_source", "is_bootstrap"]
+__all__ = [
+    "BOOTSTRAP_OPTIONS",
+    "FULL_RECORD",
+    "HFILE_INDEX",
+    "METADATA_ONLY",
+    "BootstrapOptions",
+    "bootstrap_source",
+    "is_bootstrap",
+]
+
+_B = "hoodie.bootstrap."
+_SELECTORS = "org.apache.hudi.client.bootstrap.selector."
+_MODES = ("METADATA_ONLY", "FULL_RECORD")
 
 METADATA_ONLY, FULL_RECORD = "METADATA_ONLY", "FULL_RECORD"
 """Bootstrap modes: write skeleton files that refer to source files; rewrite whole rows."""
@@ -36,14 +53,60 @@ class BootstrapOptions(OptionValues):
         UnsupportedFeatureError: a user-defined selector, translator or index class.
     """
 
-    base_path: str | None = option_field("hoodie.bootstrap.base.path")
-    selector: str = option_field("hoodie.bootstrap.mode.selector")
-    regex: str = option_field("hoodie.bootstrap.mode.selector.regex")
-    regex_mode: str = option_field("hoodie.bootstrap.mode.selector.regex.mode")
-    translator: str = option_field("hoodie.bootstrap.partitionpath.translator.class")
-    index_class: str = option_field("hoodie.bootstrap.index.class")
-    keygen_class: str | None = option_field("hoodie.bootstrap.keygen.class")
-    keygen_type: str | None = option_field("hoodie.bootstrap.keygen.type")
+    base_path: str | None = option(
+        f"{_B}base.path",
+        Kind.TEXT,
+        None,
+        "Source folder of Parquet files; required by the operation `bootstrap`.",
+    )
+    selector: str = option(
+        f"{_B}mode.selector",
+        Kind.TEXT,
+        f"{_SELECTORS}MetadataOnlyBootstrapModeSelector",
+        "Partitions whose rows are copied into the table: `MetadataOnlyBootstrapModeSelector` none, "
+        "`FullRecordBootstrapModeSelector` all, `BootstrapRegexModeSelector` those selected by a regular expression. "
+        "Other partitions stay in the source folder.",
+    )
+    regex: str = option(
+        f"{_B}mode.selector.regex",
+        Kind.TEXT,
+        ".*",
+        "`BootstrapRegexModeSelector`: regular expression that must match the whole partition path of the source "
+        "folder.",
+    )
+    regex_mode: str = option(
+        f"{_B}mode.selector.regex.mode",
+        Kind.ENUM,
+        "METADATA_ONLY",
+        "Mode of the matching partitions; the others get the other mode.",
+        choices=_MODES,
+    )
+    translator: str = option(
+        f"{_B}partitionpath.translator.class",
+        Kind.TEXT,
+        "org.apache.hudi.client.bootstrap.translator.IdentityBootstrapPartitionPathTranslator",
+        "Partition paths of the table: the paths of the source folder, unchanged "
+        "(`IdentityBootstrapPartitionPathTranslator`) or with `%XX` decoded "
+        "(`DecodedBootstrapPartitionPathTranslator`).",
+    )
+    index_class: str = option(
+        f"{_B}index.class",
+        Kind.TEXT,
+        "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
+        "Class of the bootstrap index.",
+    )
+    keygen_class: str | None = option(
+        f"{_B}keygen.class",
+        Kind.TEXT,
+        None,
+        "Key generator class of the new table, unless `hoodie.datasource.write.keygenerator.class` is given.",
+    )
+    keygen_type: str | None = option(
+        f"{_B}keygen.type",
+        Kind.TEXT,
+        None,
+        "Key generator type of the new table, unless `hoodie.datasource.write.keygenerator.class` is given.",
+    )
 
     def __post_init__(self) -> None:
         normalise_fields(self)
@@ -97,3 +160,34 @@ def bootstrap_source(options: Mapping[str, Any] | None) -> str:
 def _simple(name: str) -> str:
     """A class name without its package."""
     return name.rpartition(".")[2]
+
+
+BOOTSTRAP_OPTIONS = (
+    *options_of(BootstrapOptions),
+    Option(
+        f"{_B}index.type",
+        Kind.ENUM,
+        "HFILE",
+        "Format of the bootstrap index, which maps each file group to its source file.",
+        choices=("HFILE", "NO_OP"),
+        supported=("HFILE",),
+    ),
+    Option(f"{_B}index.enable", Kind.BOOL, True, "Write a bootstrap index.", supported=(True,)),
+    Option(
+        f"{_B}full.input.provider",
+        Kind.TEXT,
+        None,
+        "Reader of the source rows; no effect.",
+        honoured=False,
+    ),
+    Option(f"{_B}parallelism", Kind.INT, 1500, "No effect; the plan of the write determines it.", honoured=False),
+    Option(
+        f"{_B}data.queries.only",
+        Kind.BOOL,
+        False,
+        "No effect; queries of data columns never read skeleton files.",
+        families=READ,
+        honoured=False,
+    ),
+)
+"""Options of bootstraps."""

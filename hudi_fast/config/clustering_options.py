@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hudi_fast.config.option_fields import normalise_fields, option_field
-from hudi_fast.config.option_values import OptionValues
+from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.option_descriptor import Kind
+from hudi_fast.config.option_fields import (
+    OptionValues,
+    normalise_fields,
+    option,
+    options_of,
+    same_option,
+)
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["ClusteringOptions", "allows_updates"]
+__all__ = ["CLUSTERING_OPTIONS", "ClusteringOptions", "allows_updates"]
+
+_MIB = 1 << 20
+_GIB = 1 << 30
 
 _PLAN = "hoodie.clustering.plan.strategy."
 _LAYOUT = "hoodie.layout.optimize."
@@ -33,34 +43,178 @@ class ClusteringOptions(OptionValues):
         explicit: newest keys of the options that were given or differ from their defaults.
     """
 
-    inline: bool = option_field("hoodie.clustering.inline")
-    schedule_inline: bool = option_field("hoodie.clustering.schedule.inline")
-    asynchronous: bool = option_field("hoodie.clustering.async.enabled")
-    inline_max_commits: int = option_field("hoodie.clustering.inline.max.commits")
-    async_max_commits: int = option_field("hoodie.clustering.async.max.commits")
-    plan_class: str = option_field(f"{_PLAN}class")
-    partition_filter: str = option_field("hoodie.clustering.plan.partition.filter.mode")
-    lookback_partitions: int = option_field(f"{_PLAN}daybased.lookback.partitions")
-    skip_partitions: int = option_field(f"{_PLAN}daybased.skipfromlatest.partitions")
-    begin_partition: str = option_field(f"{_PLAN}cluster.begin.partition")
-    end_partition: str = option_field(f"{_PLAN}cluster.end.partition")
-    partitions: tuple[str, ...] = option_field(f"{_PLAN}partition.selected")
-    partition_regex: str = option_field(f"{_PLAN}partition.regex.pattern")
-    earliest_commit: str = option_field(f"{_PLAN}earliest.commit.to.cluster")
-    small_file_limit: int = option_field(f"{_PLAN}small.file.limit")
-    max_group_bytes: int = option_field(f"{_PLAN}max.bytes.per.group")
-    max_groups: int = option_field(f"{_PLAN}max.num.groups")
-    single_groups: bool = option_field(f"{_PLAN}single.group.clustering.enabled")
-    slice_order: tuple[str, ...] = option_field(f"{_PLAN}file.slices.sort.by")
-    execution_class: str = option_field("hoodie.clustering.execution.strategy.class")
-    target_bytes: int = option_field(f"{_PLAN}target.file.max.bytes")
-    sort_columns: tuple[str, ...] = option_field(f"{_PLAN}sort.columns")
-    copy_evolved: bool = option_field(f"{_PLAN}binary.copy.schema.evolution.enable")
-    curve: str = option_field(f"{_LAYOUT}strategy")
-    curve_build: str = option_field(f"{_LAYOUT}curve.build.method")
-    curve_sample_rows: int = option_field(f"{_LAYOUT}build.curve.sample.size")
-    updates_class: str = option_field(_UPDATES)
-    incremental: bool = option_field("hoodie.table.services.incremental.enabled")
+    inline: bool = option(
+        "hoodie.clustering.inline",
+        Kind.BOOL,
+        False,
+        "Cluster after a write when due; pending clustering plans are executed first.",
+        aliases=("hoodie.datasource.clustering.inline.enable",),
+    )
+    schedule_inline: bool = option(
+        "hoodie.clustering.schedule.inline",
+        Kind.BOOL,
+        False,
+        "Plan a clustering after a write when due; another process executes it.",
+    )
+    asynchronous: bool = option(
+        "hoodie.clustering.async.enabled",
+        Kind.BOOL,
+        False,
+        "Another process clusters in parallel to writes; due after `hoodie.clustering.async.max.commits`.",
+        aliases=("hoodie.datasource.clustering.async.enable",),
+    )
+    inline_max_commits: int = option(
+        "hoodie.clustering.inline.max.commits",
+        Kind.INT,
+        4,
+        "With `hoodie.clustering.inline`: commits since the last clustering after which the next one is due.",
+        unit="commits",
+        minimum=0,
+    )
+    async_max_commits: int = option(
+        "hoodie.clustering.async.max.commits",
+        Kind.INT,
+        4,
+        "With `hoodie.clustering.async.enabled` or `hoodie.clustering.schedule.inline`: commits since the last "
+        "clustering after which the next one is due.",
+        unit="commits",
+        minimum=0,
+    )
+    plan_class: str = option(
+        f"{_PLAN}class",
+        Kind.TEXT,
+        "org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",
+        "Strategy that selects and groups file groups: class name, with or without package.",
+    )
+    partition_filter: str = option(
+        "hoodie.clustering.plan.partition.filter.mode",
+        Kind.ENUM,
+        "NONE",
+        "Partitions to plan for: all, the last ones by name, those between two names, or one 24th of all partitions "
+        "per hour of the day.",
+        choices=("NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING"),
+    )
+    lookback_partitions: int = option(
+        f"{_PLAN}daybased.lookback.partitions",
+        Kind.INT,
+        2,
+        "RECENT_DAYS: number of partitions; 0 = all.",
+        unit="partitions",
+        minimum=0,
+    )
+    skip_partitions: int = option(
+        f"{_PLAN}daybased.skipfromlatest.partitions",
+        Kind.INT,
+        0,
+        "RECENT_DAYS: number of last partitions to skip.",
+        unit="partitions",
+        minimum=0,
+    )
+    begin_partition: str = option(
+        f"{_PLAN}cluster.begin.partition", Kind.TEXT, "", "SELECTED_PARTITIONS: first partition."
+    )
+    end_partition: str = option(f"{_PLAN}cluster.end.partition", Kind.TEXT, "", "SELECTED_PARTITIONS: last partition.")
+    partitions: tuple[str, ...] = option(
+        f"{_PLAN}partition.selected", Kind.LIST, (), "Partition paths to plan for; empty = all."
+    )
+    partition_regex: str = option(
+        f"{_PLAN}partition.regex.pattern",
+        Kind.TEXT,
+        "",
+        "Regular expression that must match the whole partition path; empty = all.",
+    )
+    earliest_commit: str = option(
+        f"{_PLAN}earliest.commit.to.cluster",
+        Kind.TEXT,
+        "",
+        "CommitBasedClusteringPlanStrategy: cluster the files of commits after this instant.",
+    )
+    small_file_limit: int = option(
+        f"{_PLAN}small.file.limit",
+        Kind.INT,
+        300 * _MIB,
+        "Cluster file slices whose base file is smaller than this.",
+        unit="bytes",
+        minimum=0,
+    )
+    max_group_bytes: int = option(
+        f"{_PLAN}max.bytes.per.group",
+        Kind.INT,
+        2 * _GIB,
+        "Maximum total size of the base files in one clustering group.",
+        unit="bytes",
+        minimum=1,
+    )
+    max_groups: int = option(
+        f"{_PLAN}max.num.groups", Kind.INT, 30, "Maximum number of groups per plan.", unit="groups", minimum=1
+    )
+    single_groups: bool = option(
+        f"{_PLAN}single.group.clustering.enabled",
+        Kind.BOOL,
+        True,
+        "Without sort columns, also rewrite groups of one file slice that fit one file.",
+    )
+    slice_order: tuple[str, ...] = option(
+        f"{_PLAN}file.slices.sort.by",
+        Kind.LIST,
+        ("SIZE",),
+        "Order in which file slices are grouped: SIZE (largest first), INSTANT_TIME (oldest first), or both in turn.",
+        choices=("SIZE", "INSTANT_TIME"),
+    )
+    execution_class: str = option(
+        "hoodie.clustering.execution.strategy.class",
+        Kind.TEXT,
+        "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy",
+        "Strategy that rewrites the groups: class name, with or without package.",
+    )
+    target_bytes: int = option(
+        f"{_PLAN}target.file.max.bytes",
+        Kind.INT,
+        _GIB,
+        "Target size of rewritten files.",
+        unit="bytes",
+        minimum=1,
+    )
+    sort_columns: tuple[str, ...] = option(
+        f"{_PLAN}sort.columns",
+        Kind.LIST,
+        (),
+        "Columns to sort rows by, dotted within structs; empty = keep their order.",
+    )
+    copy_evolved: bool = option(
+        f"{_PLAN}binary.copy.schema.evolution.enable",
+        Kind.BOOL,
+        False,
+        "With binary copy: group files with different columns.",
+        aliases=("hoodie.file.stitching.binary.copy.schema.evolution.enable",),
+    )
+    curve: str = option(
+        f"{_LAYOUT}strategy",
+        Kind.ENUM,
+        "LINEAR",
+        "Sort order: by one column after the other, or along a space-filling curve over all sort columns.",
+        choices=("LINEAR", "ZORDER", "HILBERT"),
+        spellings=(("z-order", "ZORDER"),),
+    )
+    curve_build: str = option(
+        f"{_LAYOUT}curve.build.method",
+        Kind.ENUM,
+        "DIRECT",
+        "Input of the curve: the values, or their ranks in a sample.",
+        choices=("DIRECT", "SAMPLE"),
+    )
+    curve_sample_rows: int = option(
+        f"{_LAYOUT}build.curve.sample.size", Kind.INT, 200_000, "Size of the sample.", unit="rows", minimum=1
+    )
+    updates_class: str = option(
+        "hoodie.clustering.updates.strategy",
+        Kind.TEXT,
+        "org.apache.hudi.client.clustering.update.strategy.SparkRejectUpdateStrategy",
+        "Effect of a write that changes rows of a pending clustering: `SparkRejectUpdateStrategy` refuses the write; "
+        "`SparkAllowUpdateStrategy` accepts it, and the clustering fails. Apache Hudi does not detect this conflict: "
+        "do not allow updates if Apache Hudi executes the plans. Class name, with or without package.",
+    )
+    incremental: bool = same_option(CompactionOptions, "incremental")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -108,3 +262,7 @@ def allows_updates(class_name: str) -> bool:
             "Hudi."
         )
     return allows
+
+
+CLUSTERING_OPTIONS = options_of(ClusteringOptions)
+"""Options of clustering."""

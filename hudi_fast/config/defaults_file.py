@@ -25,11 +25,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from hudi_fast.config.catalog.cdc import CDC_OPTIONS
-from hudi_fast.config.catalog.write import KEY_OPTIONS, MERGE_OPTIONS, TABLE_OPTIONS, TIMEBASED_OPTIONS
 from hudi_fast.config.option_descriptor import WRITE
 from hudi_fast.config.options import find_option
 from hudi_fast.config.properties_file import PROPERTIES_PATH
+from hudi_fast.config.table_options import (
+    KEY_OPTIONS,
+    MERGE_OPTIONS,
+    SCHEMA_OPTIONS,
+    TABLE_OPTIONS,
+    TIMEBASED_OPTIONS,
+)
 from hudi_fast.errors import ConfigError, HudiError
 from hudi_fast.storage.base import Storage
 
@@ -45,11 +50,14 @@ __all__ = [
 _FILE = "hudi-defaults.conf"
 _FOLDER = "/etc/hudi/conf"
 _FOLDER_VARIABLE = "HUDI_CONF_DIR"
+_OF_WRITES = frozenset({"hoodie.schema.on.read.enable", "hudi_fast.allow.rounding"})
 _OF_TABLES = frozenset(
     key
-    for option in (*TABLE_OPTIONS, *CDC_OPTIONS, *KEY_OPTIONS, *TIMEBASED_OPTIONS, *MERGE_OPTIONS)
+    for option in (*TABLE_OPTIONS, *SCHEMA_OPTIONS, *KEY_OPTIONS, *TIMEBASED_OPTIONS, *MERGE_OPTIONS)
+    if option.key not in _OF_WRITES
     for key in option.keys
 )
+"""Options that hold for new tables only, when they are in the file."""
 _GENERATOR = ("hoodie.datasource.write.keygenerator.class", "hoodie.datasource.write.keygenerator.type")
 Stamp = tuple[str, int, int]
 

@@ -13,20 +13,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_fast.config.catalog.hooks import HTTP_CALLBACK, VALIDATOR_CLASSES
-from hudi_fast.config.option_fields import normalise_fields, option_field
-from hudi_fast.config.option_values import OptionValues
+from hudi_fast.config.option_descriptor import Kind, Option
+from hudi_fast.config.option_fields import (
+    OptionValues,
+    normalise_fields,
+    option,
+    options_of,
+)
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["HookOptions", "SqlCheck"]
+__all__ = ["HOOK_OPTIONS", "HTTP_CALLBACK", "VALIDATOR_CLASSES", "HookOptions", "SqlCheck"]
+
+HTTP_CALLBACK = "org.apache.hudi.callback.impl.HoodieWriteCommitHttpCallback"
+"""Apache Hudi's class of the callback over HTTP."""
+_PACKAGE = "org.apache.hudi.client.validator."
+VALIDATOR_CLASSES = {
+    f"{_PACKAGE}SqlQueryEqualityPreCommitValidator": "equality",
+    f"{_PACKAGE}SqlQueryInequalityPreCommitValidator": "inequality",
+    f"{_PACKAGE}SqlQuerySingleResultPreCommitValidator": "single",
+}
+"""Apache Hudi's validator classes, and what they compare."""
 
 _C = "hoodie.write.commit.callback."
-_V = "hoodie.precommit.validators."
+_V = "hoodie.precommit.validators"
 _TABLE = "<TABLE_NAME>"
 _QUERIES = {
-    "equality": f"{_V}equality.sql.queries",
-    "inequality": f"{_V}inequality.sql.queries",
-    "single": f"{_V}single.value.sql.queries",
+    "equality": f"{_V}.equality.sql.queries",
+    "inequality": f"{_V}.inequality.sql.queries",
+    "single": f"{_V}.single.value.sql.queries",
 }
 
 
@@ -55,18 +69,62 @@ class SqlCheck:
 class HookOptions(OptionValues):
     """The hooks that are called before and after a commit."""
 
-    http_on: bool = option_field(f"{_C}on")
-    callback_class: str = option_field(f"{_C}class")
-    url: str | None = option_field(f"{_C}http.url")
-    api_key: str = option_field(f"{_C}http.api.key", secret=True)
-    timeout_seconds: int = option_field(f"{_C}http.timeout.seconds")
-    header_text: str = option_field(f"{_C}http.custom.headers", secret=True)
-    callback: Any = option_field("hudi_fast.commit.callback")  # noqa: RUF009 - a function, or None
-    validators: tuple[str, ...] = option_field("hoodie.precommit.validators")
-    equality_queries: str = option_field(_QUERIES["equality"])
-    inequality_queries: str = option_field(_QUERIES["inequality"])
-    single_queries: str = option_field(_QUERIES["single"])
-    validator: Any = option_field("hudi_fast.precommit.validator")  # noqa: RUF009 - a function, or None
+    http_on: bool = option(
+        f"{_C}on", Kind.BOOL, False, "Call a service over HTTP after a commit, see [monitoring](monitoring.md)."
+    )
+    callback_class: str = option(
+        f"{_C}class", Kind.TEXT, HTTP_CALLBACK, "Kind of the callback; only this one is supported."
+    )
+    url: str | None = option(f"{_C}http.url", Kind.TEXT, None, "Address of the service.")
+    api_key: str = option(
+        f"{_C}http.api.key",
+        Kind.TEXT,
+        "hudi_write_commit_http_callback",
+        "Value of the header `HUDI-CALLBACK-KEY`.",
+        secret=True,
+    )
+    timeout_seconds: int = option(
+        f"{_C}http.timeout.seconds", Kind.INT, 30, "Longest wait for the service.", unit="seconds", minimum=1
+    )
+    header_text: str = option(
+        f"{_C}http.custom.headers", Kind.TEXT, "", "More headers, `name:value;name:value`.", secret=True
+    )
+    callback: Any = option(  # noqa: RUF009 - a function, or None
+        "hudi_fast.commit.callback",
+        Kind.FUNCTION,
+        None,
+        "Python function of the `WriteResult`, called after a commit and the services after it.",
+    )
+    validators: tuple[str, ...] = option(
+        _V,
+        Kind.LIST,
+        (),
+        "Validators of a commit, by the names of Apache Hudi's classes.",
+        supported=tuple(VALIDATOR_CLASSES),
+    )
+    equality_queries: str = option(
+        f"{_V}.equality.sql.queries",
+        Kind.TEXT,
+        "",
+        "Queries whose rows must be the same before and after the commit, separated by `;`. `<TABLE_NAME>` is the "
+        "table.",
+    )
+    inequality_queries: str = option(
+        f"{_V}.inequality.sql.queries", Kind.TEXT, "", "Queries whose rows must differ, separated by `;`."
+    )
+    single_queries: str = option(
+        f"{_V}.single.value.sql.queries",
+        Kind.TEXT,
+        "",
+        "Queries with one value after the commit, and that value: `query#value;query#value`.",
+    )
+    validator: Any = option(  # noqa: RUF009 - a function, or None
+        "hudi_fast.precommit.validator",
+        Kind.FUNCTION,
+        None,
+        "Python function of two `pyarrow.dataset` scans, the table before and after the commit. It raises an error to "
+        "refuse the commit.",
+    )
 
     def __post_init__(self) -> None:
         normalise_fields(self)
@@ -130,3 +188,17 @@ def _check(validator: str, kind: str, text: str) -> SqlCheck:
     if _TABLE not in query:
         raise ConfigError(f"{_QUERIES[kind]} has the query {query!r}, which does not name {_TABLE}.")
     return SqlCheck(validator, kind, query.strip(), expected.strip())
+
+
+HOOK_OPTIONS = (
+    *options_of(HookOptions),
+    Option(
+        f"{_V}.failure.policy",
+        Kind.ENUM,
+        "FAIL",
+        "Apache Hudi uses it for the validators of its streamer; a failed SQL validator always fails the commit.",
+        choices=("FAIL", "WARN_LOG"),
+        honoured=False,
+    ),
+)
+"""Options of hooks."""

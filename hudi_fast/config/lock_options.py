@@ -10,12 +10,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hudi_fast.config.catalog.lock import LOCK_PROVIDERS, STRATEGIES
-from hudi_fast.config.option_fields import normalise_fields, option_field
-from hudi_fast.config.option_values import OptionValues
+from hudi_fast.config.option_descriptor import Kind, Option
+from hudi_fast.config.option_fields import (
+    OptionValues,
+    bound,
+    normalise_fields,
+    option,
+    options_of,
+)
 from hudi_fast.errors import ConfigError
 
-__all__ = ["LockOptions"]
+__all__ = ["LOCK_OPTIONS", "LOCK_PROVIDERS", "STRATEGIES", "LockOptions"]
+
+_CLIENT = "org.apache.hudi.client.transaction."
+LOCK_PROVIDERS = {
+    f"{_CLIENT}lock.InProcessLockProvider": "in_process",
+    f"{_CLIENT}lock.FileSystemBasedLockProvider": "file_system",
+    f"{_CLIENT}lock.StorageBasedLockProvider": "storage",
+    f"{_CLIENT}lock.ZookeeperBasedLockProvider": "zookeeper",
+    f"{_CLIENT}lock.ZookeeperBasedImplicitBasePathLockProvider": "zookeeper_implicit",
+    "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider": "dynamodb",
+    "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider": "dynamodb_implicit",
+    "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider": "hive_metastore",
+}
+"""Kinds of lock providers by Apache Hudi's class names."""
+STRATEGIES = {
+    f"{_CLIENT}SimpleConcurrentFileWritesConflictResolutionStrategy": "simple",
+    f"{_CLIENT}BucketIndexConcurrentFileWritesConflictResolutionStrategy": "bucket",
+    f"{_CLIENT}PreferWriterConflictResolutionStrategy": "prefer_writer",
+}
+"""Kinds of conflict resolution by Apache Hudi's class names."""
+
+
+def _count(key: str, default: int, doc: str, unit: str = "ms", minimum: int = 0, *aliases: str) -> Option:
+    return Option(key, Kind.INT, default, doc, aliases=aliases, unit=unit, minimum=minimum)
+
 
 _L = "hoodie.write.lock."
 _C = "hoodie.write.concurrency."
@@ -40,57 +69,195 @@ class LockOptions(OptionValues):
         explicit: newest keys of the options that were given or differ from their defaults.
     """
 
-    mode: str = option_field(f"{_C}mode")
-    provider_class: str | None = option_field(_PROVIDER_KEY)
-    wait_ms: int = option_field(f"{_L}wait_time_ms")
-    client_retries: int = option_field(f"{_L}client.num_retries")
-    client_retry_wait_ms: int = option_field(f"{_L}client.wait_time_ms_between_retry")
-    retry_wait_ms: int = option_field(f"{_L}wait_time_ms_between_retry")
-    max_retry_wait_ms: int = option_field(f"{_L}max_wait_time_ms_between_retry")
-    heartbeat_ms: int = option_field(f"{_L}heartbeat_interval_ms")
-    # conflicts
-    strategy_class: str | None = option_field(f"{_L}conflict.resolution.strategy")
-    conflict_retries: int = option_field("hoodie.write.num.retries.on.conflict.failures")
-    merges_schemas: bool = option_field(f"{_C}schema.conflict.resolution.enable")
-    detects_conflicts_early: bool = option_field(f"{_C}early.conflict.detection.enable")
-    early_checks_commits: bool = option_field(f"{_C}early.conflict.check.commit.conflict")
-    yields_to_requested_writes: bool = option_field(
-        "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution"
+    mode: str = option(
+        f"{_C}mode",
+        Kind.ENUM,
+        "SINGLE_WRITER",
+        "Whether concurrent writers are allowed, and how their conflicts are resolved.",
+        choices=("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
     )
-    adjusts_lock_provider: bool = option_field("hoodie.auto.adjust.lock.configs")
+    provider_class: str | None = option(
+        f"{_L}provider",
+        Kind.TEXT,
+        None,
+        "Class of the table lock; none = the lock in storage in object stores, and elsewhere a lock shared by the "
+        "processes of this machine.",
+        choices=tuple(LOCK_PROVIDERS),
+        supported=tuple(LOCK_PROVIDERS),
+    )
+    wait_ms: int = bound(
+        _count(
+            f"{_L}wait_time_ms", 60_000, "Maximum wait of one attempt to lock; also the lease time of DynamoDB locks."
+        )
+    )
+    client_retries: int = bound(
+        _count(f"{_L}client.num_retries", 50, "Retries to acquire the lock of a provider.", "retries")
+    )
+    client_retry_wait_ms: int = bound(
+        _count(f"{_L}client.wait_time_ms_between_retry", 5_000, "Wait between two attempts to acquire the lock.")
+    )
+    retry_wait_ms: int = bound(
+        _count(f"{_L}wait_time_ms_between_retry", 1_000, "First wait between two attempts to reach the server.")
+    )
+    max_retry_wait_ms: int = bound(
+        _count(f"{_L}max_wait_time_ms_between_retry", 16_000, "Maximum wait between two attempts to reach the server.")
+    )
+    heartbeat_ms: int = bound(
+        _count(f"{_L}heartbeat_interval_ms", 60_000, "Renewal interval of a Hive metastore lock.", "ms", 1)
+    )
+    # conflicts
+    strategy_class: str | None = option(
+        f"{_L}conflict.resolution.strategy",
+        Kind.TEXT,
+        None,
+        "Class that detects conflicts between writers; none = by buckets for a BUCKET index, otherwise by file groups.",
+        choices=tuple(STRATEGIES),
+        supported=tuple(STRATEGIES),
+    )
+    conflict_retries: int = bound(
+        _count("hoodie.write.num.retries.on.conflict.failures", 0, "Retries of a write after a conflict.", "retries")
+    )
+    merges_schemas: bool = option(
+        f"{_C}schema.conflict.resolution.enable",
+        Kind.BOOL,
+        True,
+        "Resolve the schemas of concurrent writers that evolve the table.",
+    )
+    detects_conflicts_early: bool = option(
+        f"{_C}early.conflict.detection.enable",
+        Kind.BOOL,
+        False,
+        "Check the markers of other writers for conflicts before each file is written.",
+    )
+    early_checks_commits: bool = option(
+        f"{_C}early.conflict.check.commit.conflict",
+        Kind.BOOL,
+        False,
+        "Early conflict detection also checks commits that completed since the write began.",
+    )
+    yields_to_requested_writes: bool = option(
+        "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution",
+        Kind.BOOL,
+        False,
+        "`PreferWriterConflictResolutionStrategy`: every active write in state requested also conflicts with a "
+        "clustering.",
+    )
+    adjusts_lock_provider: bool = option(
+        "hoodie.auto.adjust.lock.configs",
+        Kind.BOOL,
+        False,
+        "Use InProcessLockProvider if concurrent writers are allowed and no lock provider is given.",
+    )
     # providers
-    filesystem_path: str | None = option_field(f"{_L}filesystem.path")
-    filesystem_expire_minutes: int = option_field(f"{_L}filesystem.expire")
-    storage_validity_seconds: int = option_field(f"{_L}storage.validity.timeout.secs")
-    storage_renew_seconds: int = option_field(f"{_L}storage.renew.interval.secs")
-    zookeeper_url: str | None = option_field(f"{_L}zookeeper.url")
-    zookeeper_base_path: str | None = option_field(f"{_L}zookeeper.base_path")
-    zookeeper_lock_key: str | None = option_field(f"{_L}zookeeper.lock_key")
-    zookeeper_session_ms: int = option_field(f"{_L}zookeeper.session_timeout_ms")
-    zookeeper_connection_ms: int = option_field(f"{_L}zookeeper.connection_timeout_ms")
-    zookeeper_tls: bool = option_field(f"{_Z}client.secure")
-    zookeeper_authorities: str | None = option_field(f"{_Z}ssl.trustStore.location")
-    zookeeper_certificate: str | None = option_field(f"{_Z}ssl.keyStore.location")
-    zookeeper_key_password: str | None = option_field(f"{_Z}ssl.keyStore.password", secret=True)
-    zookeeper_checks_hosts: bool = option_field(f"{_Z}ssl.hostnameVerification")
-    zookeeper_sasl: bool = option_field(f"{_Z}sasl.client")
-    dynamodb_table: str | None = option_field(f"{_L}dynamodb.table")
-    dynamodb_partition_key: str | None = option_field(f"{_L}dynamodb.partition_key")
-    dynamodb_region: str | None = option_field(f"{_L}dynamodb.region")
-    dynamodb_billing_mode: str = option_field(f"{_L}dynamodb.billing_mode")
-    dynamodb_read_capacity: int = option_field(f"{_L}dynamodb.read_capacity")
-    dynamodb_write_capacity: int = option_field(f"{_L}dynamodb.write_capacity")
-    dynamodb_creation_ms: int = option_field(f"{_L}dynamodb.table_creation_timeout")
-    dynamodb_endpoint: str | None = option_field(f"{_L}dynamodb.endpoint_url")
-    hive_database: str | None = option_field(f"{_L}hivemetastore.database")
-    hive_table: str | None = option_field(f"{_L}hivemetastore.table")
-    hive_uris: str | None = option_field(f"{_L}hivemetastore.uris")
-    azure_connection_string: str | None = option_field(f"{_L}azure.connection.string", secret=True)
-    azure_sas_token: str | None = option_field(f"{_L}azure.sas.token", secret=True)
-    azure_managed_identity: str | None = option_field(f"{_L}azure.managed.identity.client.id")
-    azure_tenant: str | None = option_field(f"{_L}azure.client.tenant.id")
-    azure_client: str | None = option_field(f"{_L}azure.client.id")
-    azure_client_secret: str | None = option_field(f"{_L}azure.client.secret", secret=True)
+    filesystem_path: str | None = option(
+        f"{_L}filesystem.path", Kind.TEXT, None, "Folder of the lock file; none = the table's .hoodie."
+    )
+    filesystem_expire_minutes: int = bound(
+        _count(f"{_L}filesystem.expire", 0, "Age at which a lock file expires; 0 = never.", "minutes")
+    )
+    storage_validity_seconds: int = bound(
+        _count(f"{_L}storage.validity.timeout.secs", 300, "Time after which a lock in storage expires.", "s", 10)
+    )
+    storage_renew_seconds: int = bound(
+        _count(
+            f"{_L}storage.renew.interval.secs",
+            30,
+            "Renewal interval of a lock in storage.",
+            "s",
+            1,
+            f"{_L}storage.heartbeat.poll.secs",
+        )
+    )
+    zookeeper_url: str | None = option(
+        f"{_L}zookeeper.url", Kind.TEXT, None, "ZooKeeper servers: `host:port,...`, optionally with a root path."
+    )
+    zookeeper_base_path: str | None = option(f"{_L}zookeeper.base_path", Kind.TEXT, None, "Parent node of the lock.")
+    zookeeper_lock_key: str | None = option(
+        f"{_L}zookeeper.lock_key", Kind.TEXT, None, "Name of the lock; none = the table name."
+    )
+    zookeeper_session_ms: int = bound(
+        _count(f"{_L}zookeeper.session_timeout_ms", 60_000, "Time after which a silent holder loses the lock.", "ms", 1)
+    )
+    zookeeper_connection_ms: int = bound(
+        _count(f"{_L}zookeeper.connection_timeout_ms", 15_000, "Maximum wait for a connection.", "ms", 1)
+    )
+    zookeeper_tls: bool = option(
+        f"{_Z}client.secure", Kind.BOOL, False, "Connect to ZooKeeper's secure client port, by TLS."
+    )
+    zookeeper_authorities: str | None = option(
+        f"{_Z}ssl.trustStore.location",
+        Kind.TEXT,
+        None,
+        "PEM file of the authorities that sign the certificates of ZooKeeper's servers; none = those of the system.",
+    )
+    zookeeper_certificate: str | None = option(
+        f"{_Z}ssl.keyStore.location",
+        Kind.TEXT,
+        None,
+        "PEM file with our certificate and its key, if ZooKeeper's servers ask for one.",
+    )
+    zookeeper_key_password: str | None = option(
+        f"{_Z}ssl.keyStore.password", Kind.TEXT, None, "Password of that key; none = it is not encrypted.", secret=True
+    )
+    zookeeper_checks_hosts: bool = option(
+        f"{_Z}ssl.hostnameVerification", Kind.BOOL, True, "Servers' certificates must name their hosts."
+    )
+    zookeeper_sasl: bool = option(
+        f"{_Z}sasl.client",
+        Kind.BOOL,
+        False,
+        "Authenticate to ZooKeeper by SASL; not supported.",
+        supported=(False,),
+    )
+    dynamodb_table: str | None = option(f"{_L}dynamodb.table", Kind.TEXT, None, "DynamoDB table of the locks.")
+    dynamodb_partition_key: str | None = option(
+        f"{_L}dynamodb.partition_key", Kind.TEXT, None, "Key of the lock; none = the table name."
+    )
+    dynamodb_region: str | None = option(
+        f"{_L}dynamodb.region", Kind.TEXT, None, "AWS region; none = AWS_REGION, or us-east-1."
+    )
+    dynamodb_billing_mode: str = option(
+        f"{_L}dynamodb.billing_mode",
+        Kind.ENUM,
+        "PAY_PER_REQUEST",
+        "Billing mode of a new lock table.",
+        choices=("PAY_PER_REQUEST", "PROVISIONED"),
+    )
+    dynamodb_read_capacity: int = bound(
+        _count(f"{_L}dynamodb.read_capacity", 20, "Read capacity of a provisioned lock table.", "units", 1)
+    )
+    dynamodb_write_capacity: int = bound(
+        _count(f"{_L}dynamodb.write_capacity", 10, "Write capacity of a provisioned lock table.", "units", 1)
+    )
+    dynamodb_creation_ms: int = bound(
+        _count(f"{_L}dynamodb.table_creation_timeout", 600_000, "Maximum wait for the creation of the lock table.")
+    )
+    dynamodb_endpoint: str | None = option(
+        f"{_L}dynamodb.endpoint_url", Kind.TEXT, None, "DynamoDB endpoint; none = the AWS endpoint of the region."
+    )
+    hive_database: str | None = option(f"{_L}hivemetastore.database", Kind.TEXT, None, "Hive database of the lock.")
+    hive_table: str | None = option(f"{_L}hivemetastore.table", Kind.TEXT, None, "Hive table of the lock.")
+    hive_uris: str | None = option(
+        f"{_L}hivemetastore.uris", Kind.TEXT, None, "Hive metastores: `thrift://host:port,...`."
+    )
+    azure_connection_string: str | None = option(
+        f"{_L}azure.connection.string", Kind.TEXT, None, "Connection string for a lock in Azure storage.", secret=True
+    )
+    azure_sas_token: str | None = option(
+        f"{_L}azure.sas.token", Kind.TEXT, None, "Shared access signature for a lock in Azure storage.", secret=True
+    )
+    azure_managed_identity: str | None = option(
+        f"{_L}azure.managed.identity.client.id", Kind.TEXT, None, "Managed identity for a lock in Azure storage."
+    )
+    azure_tenant: str | None = option(
+        f"{_L}azure.client.tenant.id", Kind.TEXT, None, "Tenant of the client secret for a lock in Azure storage."
+    )
+    azure_client: str | None = option(
+        f"{_L}azure.client.id", Kind.TEXT, None, "Client id of the client secret for a lock in Azure storage."
+    )
+    azure_client_secret: str | None = option(
+        f"{_L}azure.client.secret", Kind.TEXT, None, "Client secret for a lock in Azure storage.", secret=True
+    )
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -145,3 +312,7 @@ class LockOptions(OptionValues):
                 f"{_L}storage.validity.timeout.secs={self.storage_validity_seconds} must be at least ten times "
                 f"{_L}storage.renew.interval.secs={self.storage_renew_seconds}."
             )
+
+
+LOCK_OPTIONS = options_of(LockOptions)
+"""Options of locks and conflict detection."""

@@ -9,12 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_fast.config.catalog.metrics import REPORTERS
-from hudi_fast.config.option_fields import normalise_fields, option_field
-from hudi_fast.config.option_values import OptionValues
+from hudi_fast.config.option_descriptor import Kind, Option
+from hudi_fast.config.option_fields import (
+    OptionValues,
+    bound,
+    normalise_fields,
+    option,
+    options_of,
+)
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["MetricsOptions"]
+__all__ = ["METRICS_OPTIONS", "REPORTERS", "MetricsOptions"]
+
+REPORTERS = ("PROMETHEUS", "PROMETHEUS_PUSHGATEWAY", "GRAPHITE", "CONSOLE", "SLF4J")
+"""Types of reporters that hudi_fast has."""
+_OTHER_REPORTERS = ("JMX", "DATADOG", "CLOUDWATCH", "M3", "INMEMORY")
+
+
+def _port(key: str, default: int, doc: str) -> Option:
+    return Option(key, Kind.INT, default, doc, minimum=0, maximum=65535)
+
 
 _M = "hoodie.metrics."
 _P = f"{_M}pushgateway."
@@ -31,21 +45,43 @@ _INSTEAD = {
 class MetricsOptions(OptionValues):
     """Whether metrics are reported, where, and under which names."""
 
-    on: bool = option_field(f"{_M}on")
-    reporter: str = option_field(f"{_M}reporter.type")
-    reporter_class: str = option_field(f"{_M}reporter.class")
-    more_reporters: str = option_field(f"{_M}configs.properties")
-    prefix: str | None = option_field(f"{_M}reporter.metricsname.prefix")
-    graphite_host: str = option_field(f"{_M}graphite.host")
-    graphite_port: int = option_field(f"{_M}graphite.port")
-    graphite_prefix: str | None = option_field(f"{_M}graphite.metric.prefix")
-    prometheus_port: int = option_field(f"{_M}prometheus.port")
-    gateway_host: str = option_field(f"{_P}host")
-    gateway_port: int = option_field(f"{_P}port")
-    job: str = option_field(f"{_P}job.name")
-    has_random_job: bool = option_field(f"{_P}random.job.name.suffix")
-    label_texts: tuple[str, ...] = option_field(f"{_P}report.labels")
-    deletes_job: bool = option_field(f"{_P}delete.on.shutdown")
+    on: bool = option(
+        f"{_M}on", Kind.BOOL, False, "Report metrics of writes and table services, see [monitoring](monitoring.md)."
+    )
+    reporter: str = option(
+        f"{_M}reporter.type",
+        Kind.ENUM,
+        "GRAPHITE",
+        "Where metrics go, if they are on: an HTTP endpoint of this process (`PROMETHEUS`), a push gateway "
+        "(`PROMETHEUS_PUSHGATEWAY`), Graphite, standard output (`CONSOLE`), or the logger `hudi_fast.metrics` "
+        "(`SLF4J`). The other types are refused.",
+        choices=(*REPORTERS, *_OTHER_REPORTERS),
+    )
+    reporter_class: str = option(
+        f"{_M}reporter.class", Kind.TEXT, "", "User-defined reporter class; refused if metrics are on."
+    )
+    more_reporters: str = option(
+        f"{_M}configs.properties", Kind.TEXT, "", "Files that describe more reporters; refused if metrics are on."
+    )
+    prefix: str | None = option(
+        f"{_M}reporter.metricsname.prefix", Kind.TEXT, None, "Prefix of metric names; default: the table's name."
+    )
+    graphite_host: str = option(f"{_M}graphite.host", Kind.TEXT, "localhost", "Host of Graphite.")
+    graphite_port: int = bound(_port(f"{_M}graphite.port", 4756, "Port of Graphite."))
+    graphite_prefix: str | None = option(
+        f"{_M}graphite.metric.prefix", Kind.TEXT, None, "Text before every metric name sent to Graphite."
+    )
+    prometheus_port: int = bound(_port(f"{_M}prometheus.port", 9090, "Port of the HTTP endpoint for Prometheus."))
+    gateway_host: str = option(f"{_P}host", Kind.TEXT, "localhost", "Host of the push gateway.")
+    gateway_port: int = bound(_port(f"{_P}port", 9091, "Port of the push gateway; 443 is reached by HTTPS."))
+    job: str = option(f"{_P}job.name", Kind.TEXT, "", "Job of pushed metrics.")
+    has_random_job: bool = option(f"{_P}random.job.name.suffix", Kind.BOOL, True, "Append a random number to the job.")
+    label_texts: tuple[str, ...] = option(
+        f"{_P}report.labels", Kind.LIST, (), "Labels of metrics, `name:value`; also of the HTTP endpoint."
+    )
+    deletes_job: bool = option(
+        f"{_P}delete.on.shutdown", Kind.BOOL, True, "Delete the job from the push gateway when the process ends."
+    )
 
     def __post_init__(self) -> None:
         normalise_fields(self)
@@ -79,3 +115,24 @@ class MetricsOptions(OptionValues):
                 raise ConfigError(f"{_P}report.labels has the entry {one!r}; expected name:value.")
             found[name] = value
         return found
+
+
+METRICS_OPTIONS = (
+    *options_of(MetricsOptions),
+    Option(
+        f"{_P}report.period.seconds",
+        Kind.INT,
+        30,
+        "Accepted without effect: metrics are pushed at the end of every call.",
+        honoured=False,
+    ),
+    Option(
+        f"{_M}lock.enable",
+        Kind.BOOL,
+        False,
+        "Metrics of locks; hudi_fast has none, and warns.",
+        honoured=False,
+        loss="hudi_fast reports no metrics of locks; the logger hudi_fast.locking has the times.",
+    ),
+)
+"""Options of metrics."""

@@ -62,51 +62,51 @@ def new_table_from_options(options: WriteOptions, path: str) -> NewTable:
             auto-generated keys with options that need key columns; a key generator that does not fit the columns.
     """
     folder = path.rstrip("/").rpartition("/")[2]
-    name = options.table_name or (folder if options.record_key_fields else "")
+    name = options.table.name or (folder if options.keys.record_key_fields else "")
     if not name:
         raise ConfigError(
             f"There is no table at {path}. Check the path. For a new table give its record key: key=COLUMN, or the "
             "option hoodie.datasource.write.recordkey.field. For a new table without record keys 'hoodie.table.name' "
             "must be set, or name=NAME."
         )
-    spec, keys = options.partition_spec, options.record_key_fields or ()
+    spec, keys = options.keys.partition_spec, options.keys.record_key_fields or ()
     fields, types = (spec.fields, spec.types) if spec is not None else ((), ())
-    generator = options.key_generator or infer_key_generator(keys, options.partition_path_fields or ())
+    generator = options.keys.generator or infer_key_generator(keys, options.keys.partition_path_fields or ())
     if generator in _UNPARTITIONED_GENERATORS:
         fields, types = (), ()  # as in Apache Hudi: these key generators ignore the option
     _check_generator(options, generator, keys, fields, types)
     if not keys:
         _check_auto_keys(options)
-    if not options.populate_meta_fields and generator not in _META_FREE_GENERATORS:
+    if not options.table.populate_meta_fields and generator not in _META_FREE_GENERATORS:
         raise ConfigError(
             "Only simple, non-partitioned or complex key generator are supported when meta-fields are disabled "
             f"(hoodie.populate.meta.fields=false). Used: {generator}."
         )
     return NewTable(
         name=name,
-        database=options.database,
-        table_type=options.table_type,
-        version=options.table_version,
+        database=options.table.database,
+        table_type=options.table.type,
+        version=options.table.version,
         record_key_fields=keys,
         partition_fields=fields,
         partition_types=types,
-        ordering_fields=options.ordering_fields or (),
+        ordering_fields=options.merging.ordering_fields or (),
         key_generator=generator,
-        hive_style=options.hive_style,
-        url_encode=options.url_encode,
-        slash_separated_dates=options.slash_separated_dates,
-        populate_meta_fields=options.populate_meta_fields,
-        drop_partition_columns=options.drop_partition_columns and options.table_type != "MERGE_ON_READ",
-        base_file_format=options.base_file_format,
-        has_several_formats=options.has_several_formats,
-        merge_mode=options.merge_mode,
-        payload_class=options.payload_class,
-        merge_strategy_id=options.merge_strategy_id,
-        delete_field=options.delete_field,
-        delete_marker=options.delete_marker,
-        cdc_enabled=options.cdc_enabled,
-        cdc_mode=options.cdc_mode,
-        timezone=options.timezone,
+        hive_style=options.keys.hive_style,
+        url_encode=options.keys.url_encode,
+        slash_separated_dates=options.keys.slash_separated_dates,
+        populate_meta_fields=options.table.populate_meta_fields,
+        drop_partition_columns=options.table.drop_partition_columns and options.table.type != "MERGE_ON_READ",
+        base_file_format=options.table.base_file_format,
+        has_several_formats=options.table.has_several_formats,
+        merge_mode=options.merging.mode,
+        payload_class=options.merging.payload_class,
+        merge_strategy_id=options.merging.strategy_id,
+        delete_field=options.merging.delete_field,
+        delete_marker=options.merging.delete_marker,
+        cdc_enabled=options.table.cdc_enabled,
+        cdc_mode=options.table.cdc_mode,
+        timezone=options.table.timezone,
         keygen_properties=dict(options.timebased),
     )
 
@@ -125,45 +125,53 @@ def effective_operation(options: WriteOptions, record_key_fields: tuple[str, ...
 
 
 def _key_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
-    if options.record_key_fields is not None and options.record_key_fields != config.record_key_fields:
-        yield "RecordKey", options.record_key_fields, config.record_key_fields
-    if options.ordering_fields is not None and options.ordering_fields != config.ordering_fields:
-        yield "PreCombineKey", options.ordering_fields, config.ordering_fields
-    if options.key_generator is not None and options.key_generator != config.key_generator:
-        yield "KeyGenerator", options.key_generator, config.key_generator_class or config.key_generator
-    spec = options.partition_spec
-    if spec is not None and options.key_generator not in _UNPARTITIONED_GENERATORS:
+    if options.keys.record_key_fields is not None and options.keys.record_key_fields != config.record_key_fields:
+        yield "RecordKey", options.keys.record_key_fields, config.record_key_fields
+    if options.merging.ordering_fields is not None and options.merging.ordering_fields != config.ordering_fields:
+        yield "PreCombineKey", options.merging.ordering_fields, config.ordering_fields
+    if options.keys.generator is not None and options.keys.generator != config.key_generator:
+        yield "KeyGenerator", options.keys.generator, config.key_generator_class or config.key_generator
+    spec = options.keys.partition_spec
+    if spec is not None and options.keys.generator not in _UNPARTITIONED_GENERATORS:
         types_differ = bool(spec.types and config.partition_types) and spec.types != config.partition_types
         if spec.fields != config.partition_fields or types_differ:
-            yield "PartitionPath", options.partition_path_fields, _typed(config)
+            yield "PartitionPath", options.keys.partition_path_fields, _typed(config)
 
 
 def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
-    if options.table_name is not None and options.table_name.lower() != config.name.lower():
-        yield "hoodie.table.name", options.table_name, config.name
+    if options.table.name is not None and options.table.name.lower() != config.name.lower():
+        yield "hoodie.table.name", options.table.name, config.name
     checked = (
-        (f"{_W}table.type", options.table_type, config.table_type),
-        (f"{_W}hive_style_partitioning", options.hive_style, config.hive_style),
-        (f"{_W}partitionpath.urlencode", options.url_encode, config.url_encode),
-        ("hoodie.populate.meta.fields", options.populate_meta_fields, config.populate_meta_fields),
-        ("hoodie.table.timeline.timezone", options.timezone, config.timezone),
-        ("hoodie.table.cdc.enabled", options.cdc_enabled, config.cdc_enabled),
-        ("hoodie.table.multiple.base.file.formats.enable", options.has_several_formats, config.has_several_formats),
+        (f"{_W}table.type", options.table.type, config.table_type),
+        (f"{_W}hive_style_partitioning", options.keys.hive_style, config.hive_style),
+        (f"{_W}partitionpath.urlencode", options.keys.url_encode, config.url_encode),
+        ("hoodie.populate.meta.fields", options.table.populate_meta_fields, config.populate_meta_fields),
+        ("hoodie.table.timeline.timezone", options.table.timezone, config.timezone),
+        ("hoodie.table.cdc.enabled", options.table.cdc_enabled, config.cdc_enabled),
+        (
+            "hoodie.table.multiple.base.file.formats.enable",
+            options.table.has_several_formats,
+            config.has_several_formats,
+        ),
     )
     for key, given, existing in checked:
         if key in options.explicit and given != existing:
             yield key, given, existing
-    key, wanted_format = "hoodie.table.base.file.format", options.base_file_format
+    key, wanted_format = "hoodie.table.base.file.format", options.table.base_file_format
     if key in options.explicit and not config.has_several_formats and wanted_format != config.base_file_format:
         yield key, wanted_format, config.base_file_format
     key = f"{_W}slash.separated.date.partitioning"  # Apache Hudi does not store it: every write gives the option
-    if key in options.explicit and key in config.raw and options.slash_separated_dates != config.slash_separated_dates:
-        yield key, options.slash_separated_dates, config.slash_separated_dates
+    if (
+        key in options.explicit
+        and key in config.raw
+        and options.keys.slash_separated_dates != config.slash_separated_dates
+    ):
+        yield key, options.keys.slash_separated_dates, config.slash_separated_dates
     key = "hoodie.table.cdc.supplemental.logging.mode"
-    if key in options.explicit and key in config.raw and options.cdc_mode != config.cdc_mode:
-        yield key, options.cdc_mode, config.cdc_mode
+    if key in options.explicit and key in config.raw and options.table.cdc_mode != config.cdc_mode:
+        yield key, options.table.cdc_mode, config.cdc_mode
     key = f"{_W}drop.partition.columns"
-    wanted, existing_drop = options.drop_partition_columns, config.drop_partition_columns
+    wanted, existing_drop = options.table.drop_partition_columns, config.drop_partition_columns
     if key in options.explicit and not config.is_mor and wanted != existing_drop:
         yield key, wanted, existing_drop
     for key, value in options.timebased.items():
@@ -173,13 +181,13 @@ def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Con
 
 
 def _merge_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
-    given = (options.merge_mode, options.payload_class, options.merge_strategy_id)
+    given = (options.merging.mode, options.merging.payload_class, options.merging.strategy_id)
     if any(value is not None for value in given):
         yield from _merge_rule_conflicts(options, config)
-    if options.delete_field is not None and config.version >= 8:
+    if options.merging.delete_field is not None and config.version >= 8:
         for key, value, existing in (
-            ("hoodie.payload.delete.field", options.delete_field, config.delete_field),
-            ("hoodie.payload.delete.marker", options.delete_marker, config.delete_marker),
+            ("hoodie.payload.delete.field", options.merging.delete_field, config.delete_field),
+            ("hoodie.payload.delete.marker", options.merging.delete_marker, config.delete_marker),
         ):
             if existing is not None and value != existing:
                 yield key, value, existing
@@ -189,24 +197,24 @@ def _merge_rule_conflicts(options: WriteOptions, config: TableConfig) -> Iterato
     """Compare the resulting merge rules; two names for the same rule do not conflict."""
     wanted = translate_merge(
         config.version,
-        mode=options.merge_mode,
-        payload_class=options.payload_class,
-        strategy_id=options.merge_strategy_id,
-        ordering_fields=options.ordering_fields or config.ordering_fields,
+        mode=options.merging.mode,
+        payload_class=options.merging.payload_class,
+        strategy_id=options.merging.strategy_id,
+        ordering_fields=options.merging.ordering_fields or config.ordering_fields,
     )
     if wanted.mode != config.merge_mode:
         yield "hoodie.write.record.merge.mode", wanted.mode, config.merge_mode
-    if options.payload_class is not None:
+    if options.merging.payload_class is not None:
         existing = config.payload_class or config.legacy_payload_class
         same_rule = (
             wanted.mode != "CUSTOM"
             and wanted.partial_update_mode == config.partial_update_mode
             and dict(wanted.properties) == dict(config.merge_properties)
         )
-        if existing is not None and existing != options.payload_class and not same_rule:
-            yield f"{_W}payload.class", options.payload_class, existing
+        if existing is not None and existing != options.merging.payload_class and not same_rule:
+            yield f"{_W}payload.class", options.merging.payload_class, existing
         elif existing is None and wanted.partial_update_mode != config.partial_update_mode:
-            yield f"{_W}payload.class", options.payload_class, config.merge_mode
+            yield f"{_W}payload.class", options.merging.payload_class, config.merge_mode
 
 
 def _check_generator(
@@ -238,7 +246,7 @@ def _check_auto_keys(options: WriteOptions) -> None:
             f"{_W}insert.drop.duplicates) is not supported with auto generation of record keys; name key columns in "
             f"{_W}recordkey.field."
         )
-    if not options.populate_meta_fields:
+    if not options.table.populate_meta_fields:
         raise ConfigError(
             "Disabling hoodie.populate.meta.fields is not supported with auto generation of record keys; name key "
             f"columns in {_W}recordkey.field."
@@ -256,11 +264,11 @@ def _check_index(options: WriteOptions, config: TableConfig) -> None:
             f"enable, or that index type) is not supported when meta fields are disabled: table {config.name} has "
             "hoodie.populate.meta.fields=false. Use another index."
         )
-    if metadata.has_record_index or options.index_type == "BUCKET":
+    if metadata.has_record_index or options.index.type == "BUCKET":
         if not config.record_key_fields:
             raise ConfigError(
                 f"The index of table {config.name} needs record keys, but the table has no key columns (auto "
-                f"generation of record keys). Leave out hoodie.index.type={options.index_type} and record indexes."
+                f"generation of record keys). Leave out hoodie.index.type={options.index.type} and record indexes."
             )
     has_records = metadata.has_record_index or "record_index" in config.metadata_partitions
     if metadata.enabled and metadata.secondary_column is not None and not has_records:
@@ -268,18 +276,18 @@ def _check_index(options: WriteOptions, config: TableConfig) -> None:
             f"A secondary index (hoodie.metadata.index.secondary.column={metadata.secondary_column}) needs a record "
             "index; set hoodie.metadata.global.record.level.index.enable=true."
         )
-    if options.index_type == "INMEMORY" and config.is_mor:
+    if options.index.type == "INMEMORY" and config.is_mor:
         raise UnsupportedFeatureError(
             f"hoodie.index.type=INMEMORY is not supported for MERGE_ON_READ tables such as {config.name}: Apache Hudi "
             "may have logged new rows, which other processes do not find. Use GLOBAL_RECORD_LEVEL_INDEX, which builds "
             "an index of all keys, or Apache Hudi."
         )
-    if options.index_type == "BUCKET":
+    if options.index.type == "BUCKET":
         _check_buckets(options, config)
-    elif options.bucket_expressions:
+    elif options.bucket.expressions:
         raise ConfigError(
-            f"hoodie.bucket.index.partition.expressions={options.bucket_expressions!r} needs hoodie.index.type=BUCKET; "
-            f"the index of this write is {options.index_type}."
+            f"hoodie.bucket.index.partition.expressions={options.bucket.expressions!r} needs hoodie.index.type=BUCKET; "
+            f"the index of this write is {options.index.type}."
         )
 
 
@@ -301,18 +309,18 @@ def _refuse_metadata(metadata: MetadataOptions, config: TableConfig) -> None:
 
 
 def _check_buckets(options: WriteOptions, config: TableConfig) -> None:
-    if options.bucket_engine == "CONSISTENT_HASHING" and not config.is_mor:
+    if options.bucket.engine == "CONSISTENT_HASHING" and not config.is_mor:
         raise ConfigError(
             "Consistent hashing bucket index does not work with COPY_ON_WRITE tables: table "
             f"{config.name}; use hoodie.index.bucket.engine=SIMPLE or a MERGE_ON_READ table."
         )
-    if options.bucket_expressions and (options.bucket_engine != "SIMPLE" or not config.is_partitioned):
+    if options.bucket.expressions and (options.bucket.engine != "SIMPLE" or not config.is_partitioned):
         raise ConfigError(
-            f"hoodie.bucket.index.partition.expressions={options.bucket_expressions!r} needs a partitioned table and "
+            f"hoodie.bucket.index.partition.expressions={options.bucket.expressions!r} needs a partitioned table and "
             f"hoodie.index.bucket.engine=SIMPLE; table {config.name} has "
-            + (f"the engine {options.bucket_engine}." if config.is_partitioned else "no partitions.")
+            + (f"the engine {options.bucket.engine}." if config.is_partitioned else "no partitions.")
         )
-    others = sorted(set(options.bucket_hash_fields or ()) - set(config.record_key_fields))
+    others = sorted(set(options.bucket.hash_fields or ()) - set(config.record_key_fields))
     if others:
         raise ConfigError(
             f"hoodie.bucket.index.hash.field names {', '.join(others)}, which are not record key columns of table "

@@ -8,68 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from hudi_fast.config.catalog.accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES, MISSED_OPTIONS
-from hudi_fast.config.catalog.archive import ARCHIVE_OPTIONS
-from hudi_fast.config.catalog.bootstrap import BOOTSTRAP_OPTIONS
-from hudi_fast.config.catalog.cdc import CDC_OPTIONS
-from hudi_fast.config.catalog.clean import CLEAN_OPTIONS
-from hudi_fast.config.catalog.clustering import CLUSTERING_OPTIONS
-from hudi_fast.config.catalog.files import BLOOM_OPTIONS, LANCE_OPTIONS, ORC_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
-from hudi_fast.config.catalog.hooks import HOOK_OPTIONS
-from hudi_fast.config.catalog.index import INDEX_OPTIONS, METADATA_OPTIONS
-from hudi_fast.config.catalog.limited import LIMITED_OPTIONS
-from hudi_fast.config.catalog.lock import LOCK_OPTIONS
-from hudi_fast.config.catalog.metrics import METRICS_OPTIONS
-from hudi_fast.config.catalog.read import QUERY_OPTIONS
-from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
-from hudi_fast.config.catalog.stream import STREAM_OPTIONS
-from hudi_fast.config.catalog.sync import SYNC_OPTIONS
-from hudi_fast.config.catalog.ttl import TTL_OPTIONS
-from hudi_fast.config.catalog.write import (
-    ENGINE_OPTIONS,
-    KEY_OPTIONS,
-    MERGE_OPTIONS,
-    OPERATION_OPTIONS,
-    TABLE_OPTIONS,
-    TIMEBASED_OPTIONS,
-    TRANSACTION_OPTIONS,
-)
+from hudi_fast.config.accepted_options import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
 from hudi_fast.config.option_descriptor import Kind, Option
+from hudi_fast.config.options import SECTIONS
 
 __all__ = ["options_page"]
 
-_SECTIONS = (
-    ("Writing: operation", OPERATION_OPTIONS),
-    ("Writing: table and schema", TABLE_OPTIONS),
-    ("Writing: change data capture", CDC_OPTIONS),
-    ("Writing: keys and partitions", KEY_OPTIONS),
-    ("Writing: timestamp partitions", TIMEBASED_OPTIONS),
-    ("Writing: merging", MERGE_OPTIONS),
-    ("Writing: file sizes", SIZING_OPTIONS),
-    ("Writing: Parquet", PARQUET_OPTIONS),
-    ("Writing: ORC", ORC_OPTIONS),
-    ("Writing: Lance", LANCE_OPTIONS),
-    ("Writing: bloom filters", BLOOM_OPTIONS),
-    ("Writing: index", INDEX_OPTIONS),
-    ("Metadata table", METADATA_OPTIONS),
-    ("Writing: failed writes", TRANSACTION_OPTIONS),
-    ("Concurrent writers", LOCK_OPTIONS),
-    ("Table services", SERVICE_OPTIONS),
-    ("Compaction", COMPACTION_OPTIONS),
-    ("Clustering", CLUSTERING_OPTIONS),
-    ("Cleaning", CLEAN_OPTIONS),
-    ("Archiving", ARCHIVE_OPTIONS),
-    ("Partition TTL", TTL_OPTIONS),
-    ("Bootstrap", BOOTSTRAP_OPTIONS),
-    ("hudi_fast only", ENGINE_OPTIONS),
-    ("Reading", QUERY_OPTIONS),
-    ("Streaming", STREAM_OPTIONS),
-    ("Catalogs", SYNC_OPTIONS),
-    ("Metrics", METRICS_OPTIONS),
-    ("Callbacks and validators", HOOK_OPTIONS),
-    ("Supported for certain values only", LIMITED_OPTIONS),
-    ("Ignored with a warning", MISSED_OPTIONS),
-)
 _INTRO = """\
 # Options
 
@@ -88,7 +32,7 @@ Keys are Apache Hudi's, in every spelling that Hudi accepts. Values may be text,
 def options_page() -> str:
     """The page: one table per subject, then the keys that are accepted without effect."""
     parts = [_INTRO]
-    parts += [f"## {title}\n\n{_table(options)}" for title, options in _SECTIONS]
+    parts += [f"## {title}\n\n{_table(options)}" for title, options in SECTIONS]
     parts.append("## Accepted without effect\n\n" + "\n\n".join(_accepted_groups()) + "\n")
     parts.append(
         "All keys with these prefixes, unless the page lists them above:\n\n" + "\n".join(_accepted_prefixes()) + "\n"

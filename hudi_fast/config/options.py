@@ -9,8 +9,8 @@ Data flow::
               unknown hoodie.* key                   -> one HudiWarning with the closest known key
 
 A working dictionary for Apache Hudi can be passed unchanged: keys of the other family (read options for a write) and
-keys that cannot change the result are ignored silently. The modules of :mod:`hudi_fast.config.catalog` define the
-options; :mod:`hudi_fast.config.option_docs` prints them as docs/options.md.
+keys that cannot change the result are ignored silently. Each option is declared by a field of a dataclass, in the
+modules ``*_options.py``; :mod:`hudi_fast.config.option_docs` prints them as docs/options.md.
 """
 
 from __future__ import annotations
@@ -20,72 +20,98 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hudi_fast.config.catalog.accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES, MISSED_OPTIONS
-from hudi_fast.config.catalog.archive import ARCHIVE_OPTIONS
-from hudi_fast.config.catalog.bootstrap import BOOTSTRAP_OPTIONS
-from hudi_fast.config.catalog.cdc import CDC_OPTIONS
-from hudi_fast.config.catalog.clean import CLEAN_OPTIONS
-from hudi_fast.config.catalog.clustering import CLUSTERING_OPTIONS
-from hudi_fast.config.catalog.files import BLOOM_OPTIONS, LANCE_OPTIONS, ORC_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
-from hudi_fast.config.catalog.hooks import HOOK_OPTIONS
-from hudi_fast.config.catalog.index import INDEX_OPTIONS, METADATA_OPTIONS
-from hudi_fast.config.catalog.limited import LIMITED_OPTIONS
-from hudi_fast.config.catalog.lock import LOCK_OPTIONS
-from hudi_fast.config.catalog.metrics import METRICS_OPTIONS
-from hudi_fast.config.catalog.read import QUERY_OPTIONS
-from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
-from hudi_fast.config.catalog.stream import STREAM_OPTIONS
-from hudi_fast.config.catalog.sync import SYNC_OPTIONS
-from hudi_fast.config.catalog.ttl import TTL_OPTIONS
-from hudi_fast.config.catalog.write import (
-    ENGINE_OPTIONS,
+from hudi_fast.config.accepted_options import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES, MISSED_OPTIONS
+from hudi_fast.config.archive_options import ARCHIVE_OPTIONS
+from hudi_fast.config.bootstrap_options import BOOTSTRAP_OPTIONS
+from hudi_fast.config.clean_options import CLEAN_OPTIONS
+from hudi_fast.config.clustering_options import CLUSTERING_OPTIONS
+from hudi_fast.config.compaction_options import COMPACTION_OPTIONS
+from hudi_fast.config.engine_options import ENGINE_OPTIONS
+from hudi_fast.config.file_options import (
+    BLOOM_OPTIONS,
+    LANCE_OPTIONS,
+    LOG_OPTIONS,
+    ORC_OPTIONS,
+    PARQUET_OPTIONS,
+    SIZING_OPTIONS,
+)
+from hudi_fast.config.hook_options import HOOK_OPTIONS
+from hudi_fast.config.index_options import INDEX_OPTIONS
+from hudi_fast.config.limited_options import LIMITED_OPTIONS
+from hudi_fast.config.lock_options import LOCK_OPTIONS
+from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
+from hudi_fast.config.metadata_options import METADATA_OPTIONS
+from hudi_fast.config.metrics_options import METRICS_OPTIONS
+from hudi_fast.config.option_descriptor import BOTH, READ, WRITE, Kind, Option, text_of
+from hudi_fast.config.read_options import QUERY_OPTIONS
+from hudi_fast.config.service_options import SERVICE_OPTIONS
+from hudi_fast.config.stream_options import STREAM_OPTIONS
+from hudi_fast.config.sync_options import SYNC_OPTIONS
+from hudi_fast.config.table_options import (
     KEY_OPTIONS,
     MERGE_OPTIONS,
-    OPERATION_OPTIONS,
+    SCHEMA_OPTIONS,
     TABLE_OPTIONS,
     TIMEBASED_OPTIONS,
-    TRANSACTION_OPTIONS,
 )
-from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
-from hudi_fast.config.option_descriptor import BOTH, READ, WRITE, Kind, Option, text_of
+from hudi_fast.config.transaction_options import FAILED_WRITE_OPTIONS, PENDING_CLUSTERING_OPTIONS
+from hudi_fast.config.ttl_options import TTL_OPTIONS
+from hudi_fast.config.write_options import OPERATION_OPTIONS
 from hudi_fast.errors import ConfigError
 from hudi_fast.events import warn
 
-__all__ = ["BOTH", "OPTIONS", "READ", "WRITE", "Kind", "Option", "find_option", "resolve", "text_of"]
+__all__ = [
+    "BOTH",
+    "OPTIONS",
+    "READ",
+    "SECTIONS",
+    "WRITE",
+    "Kind",
+    "Option",
+    "extra_metadata",
+    "find_option",
+    "merge_properties",
+    "resolve",
+    "text_of",
+    "written_options",
+]
 
-OPTIONS: tuple[Option, ...] = (
-    *OPERATION_OPTIONS,
-    *TABLE_OPTIONS,
-    *CDC_OPTIONS,
-    *KEY_OPTIONS,
-    *TIMEBASED_OPTIONS,
-    *MERGE_OPTIONS,
-    *SIZING_OPTIONS,
-    *PARQUET_OPTIONS,
-    *ORC_OPTIONS,
-    *LANCE_OPTIONS,
-    *BLOOM_OPTIONS,
-    *INDEX_OPTIONS,
-    *METADATA_OPTIONS,
-    *TRANSACTION_OPTIONS,
-    *LOCK_OPTIONS,
-    *SERVICE_OPTIONS,
-    *COMPACTION_OPTIONS,
-    *CLUSTERING_OPTIONS,
-    *CLEAN_OPTIONS,
-    *ARCHIVE_OPTIONS,
-    *TTL_OPTIONS,
-    *ENGINE_OPTIONS,
-    *BOOTSTRAP_OPTIONS,
-    *QUERY_OPTIONS,
-    *STREAM_OPTIONS,
-    *SYNC_OPTIONS,
-    *METRICS_OPTIONS,
-    *HOOK_OPTIONS,
-    *LIMITED_OPTIONS,
-    *MISSED_OPTIONS,
-    *ACCEPTED_OPTIONS,
+SECTIONS: tuple[tuple[str, tuple[Option, ...]], ...] = (
+    ("Writing: operation", OPERATION_OPTIONS),
+    ("Writing: table", TABLE_OPTIONS),
+    ("Writing: schema", SCHEMA_OPTIONS),
+    ("Writing: keys and partitions", KEY_OPTIONS),
+    ("Writing: timestamp partitions", TIMEBASED_OPTIONS),
+    ("Writing: merging", MERGE_OPTIONS),
+    ("Writing: file sizes", SIZING_OPTIONS),
+    ("Writing: log files", LOG_OPTIONS),
+    ("Writing: Parquet", PARQUET_OPTIONS),
+    ("Writing: ORC", ORC_OPTIONS),
+    ("Writing: Lance", LANCE_OPTIONS),
+    ("Writing: bloom filters", BLOOM_OPTIONS),
+    ("Writing: index", INDEX_OPTIONS),
+    ("Metadata table", METADATA_OPTIONS),
+    ("Writing: failed writes", FAILED_WRITE_OPTIONS),
+    ("Concurrent writers", LOCK_OPTIONS),
+    ("Table services", SERVICE_OPTIONS),
+    ("Compaction", COMPACTION_OPTIONS),
+    ("Clustering", CLUSTERING_OPTIONS + PENDING_CLUSTERING_OPTIONS),
+    ("Cleaning", CLEAN_OPTIONS),
+    ("Archiving", ARCHIVE_OPTIONS),
+    ("Partition TTL", TTL_OPTIONS),
+    ("Bootstrap", BOOTSTRAP_OPTIONS),
+    ("hudi_fast only", ENGINE_OPTIONS),
+    ("Reading", QUERY_OPTIONS),
+    ("Streaming", STREAM_OPTIONS),
+    ("Catalogs", SYNC_OPTIONS),
+    ("Metrics", METRICS_OPTIONS),
+    ("Callbacks and validators", HOOK_OPTIONS),
+    ("Supported for certain values only", LIMITED_OPTIONS),
+    ("Ignored with a warning", MISSED_OPTIONS),
 )
+"""All options but those that are accepted without effect, by subject, as in docs/options.md."""
+
+OPTIONS: tuple[Option, ...] = (*(one for _, options in SECTIONS for one in options), *ACCEPTED_OPTIONS)
 """All options with a key of their own; keys below ``ACCEPTED_PREFIXES`` are not listed."""
 
 
@@ -104,12 +130,52 @@ _BY_KEY = _index(OPTIONS)
 _HUDI_PREFIXES = ("hoodie.", "_hoodie.")
 _HADOOP_PREFIXES = ("fs.", "dfs.", "parquet.", "google.cloud.")
 _OWN_PREFIX = "hudi_fast."
+_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _PASSED_PREFIXES = (MERGE_PROPERTY_PREFIX, *(prefix for prefix, _ in ACCEPTED_PREFIXES))
 
 
 def find_option(key: str) -> Option | None:
     """The option with this spelling, or None."""
     return _BY_KEY.get(key)
+
+
+def written_options(options: Mapping[str, Any]) -> dict[Option, Any]:
+    """Typed values of the given write options.
+
+    Raises:
+        ConfigError: a key or value is invalid.
+        UnsupportedFeatureError: an option requests an unsupported feature.
+
+    Warns:
+        HudiWarning: an unknown ``hoodie.`` key.
+    """
+    return resolve(options, WRITE[0], free_prefix=_free_prefix(options))
+
+
+def merge_properties(options: Mapping[str, Any]) -> dict[str, str]:
+    """The entries ``hoodie.record.merge.property.*`` that are no options, without the prefix."""
+    return {
+        key.removeprefix(MERGE_PROPERTY_PREFIX): text_of(key, raw)
+        for key, raw in options.items()
+        if key.startswith(MERGE_PROPERTY_PREFIX) and find_option(key) is None
+    }
+
+
+def extra_metadata(options: Mapping[str, Any]) -> dict[str, str]:
+    """The entries that a write stores in the extra metadata of its commit, by their prefix."""
+    prefix = _free_prefix(options)
+    if not prefix:
+        return {}
+    own = (*_HUDI_PREFIXES, _OWN_PREFIX)
+    return {
+        key: text_of(key, raw)
+        for key, raw in options.items()
+        if key.startswith(prefix) and not key.startswith(own) and not find_option(key)
+    }
+
+
+def _free_prefix(options: Mapping[str, Any]) -> str:
+    return text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_"))
 
 
 def resolve(options: Mapping[str, Any], family: str, *, free_prefix: str = "") -> dict[Option, Any]:

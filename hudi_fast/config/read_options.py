@@ -10,13 +10,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hudi_fast.config.engine_options import EngineOptions
+from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.moments import Moment, Zone, normalise_instant
-from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
-from hudi_fast.config.options import READ, resolve
+from hudi_fast.config.option_descriptor import BOTH, READ, Kind, Option
+from hudi_fast.config.option_fields import (
+    differing_repr,
+    given_fields,
+    normalise_fields,
+    option,
+    options_of,
+    same_option,
+)
+from hudi_fast.config.option_names import QUERY_TYPES
 from hudi_fast.errors import ConfigError
 from hudi_fast.events import warn
 
-__all__ = ["EARLIEST", "ReadOptions"]
+__all__ = ["EARLIEST", "QUERY_OPTIONS", "ReadOptions"]
+
+_READ = "hoodie.datasource.read."
 
 EARLIEST = "000"
 """Start of an incremental query from the first commit; sorts before every instant."""
@@ -37,26 +49,133 @@ class ReadOptions:
         explicit: newest keys of the options that were given or differ from their defaults.
     """
 
-    path: str | None = option_field("path")
-    query_type: str = option_field("hoodie.datasource.query.type")
-    as_of: str | None = option_field(_AS_OF_KEY)
-    begin: str | None = option_field(_BEGIN_KEY)
-    end: str | None = option_field(_END_KEY)
-    incremental_format: str = option_field("hoodie.datasource.query.incremental.format")
-    merge_type: str = option_field("hoodie.datasource.merge.type")
-    incremental_path_glob: str = option_field("hoodie.datasource.read.incr.path.glob")
-    incremental_filters: str = option_field("hoodie.datasource.read.incr.filters")
-    incremental_full_scan: bool = option_field("hoodie.datasource.read.incr.fallback.fulltablescan.enable")
-    skip_compact: bool = option_field("hoodie.datasource.read.incr.skip_compact")
-    incremental_table_version: int | None = option_field("hoodie.datasource.read.incr.table.version")
-    schema_as_of_end: bool = option_field("hoodie.datasource.read.schema.use.end.instanttime")
-    hollow_commit_policy: str = option_field("hoodie.read.timeline.holes.resolution.policy")
-    metadata_enabled: bool = option_field("hoodie.metadata.enable")
-    data_skipping: bool = option_field("hoodie.enable.data.skipping")
-    threads: int = option_field("hudi_fast.threads")
-    values_from_path: bool = option_field("hoodie.datasource.read.extract.partition.values.from.path")
-    use_positions: bool = option_field("hoodie.merge.use.record.positions")
-    merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
+    path: str | None = option(
+        "path", Kind.TEXT, None, "Base path of the table.", aliases=("hoodie.base.path",), families=BOTH
+    )
+    query_type: str = option(
+        "hoodie.datasource.query.type",
+        Kind.ENUM,
+        "snapshot",
+        "Snapshot query, read-optimized query (base files only), or incremental query (rows written in a range).",
+        choices=QUERY_TYPES,
+        families=READ,
+    )
+    as_of: str | None = option(
+        "as.of.instant",
+        Kind.TEXT,
+        None,
+        "Time travel to this time: `yyyyMMddHHmmss[SSS]`, `yyyy-MM-dd HH:mm:ss[.SSS]`, `yyyy-MM-dd`, ISO 8601 with or "
+        "without a zone, or seconds (10 digits) or milliseconds (13 digits) since 1970.",
+        families=READ,
+    )
+    begin: str | None = option(
+        f"{_READ}begin.instanttime",
+        Kind.TEXT,
+        None,
+        "Start of an incremental query, exclusive: a completion time (before table version 8 a requested time); "
+        "`earliest` = from the first commit.",
+        families=READ,
+    )
+    end: str | None = option(
+        f"{_READ}end.instanttime",
+        Kind.TEXT,
+        None,
+        "End of an incremental query, inclusive; default: the newest commit.",
+        families=READ,
+    )
+    incremental_format: str = option(
+        "hoodie.datasource.query.incremental.format",
+        Kind.ENUM,
+        "latest_state",
+        "Result of an incremental query: the newest rows, or changes with the images before and after.",
+        choices=("latest_state", "cdc"),
+        families=READ,
+    )
+    merge_type: str = option(
+        "hoodie.datasource.merge.type",
+        Kind.ENUM,
+        "payload_combine",
+        "MERGE_ON_READ: merge log files into base files, or return all rows unmerged.",
+        choices=("payload_combine", "skip_merge"),
+        families=READ,
+    )
+    incremental_path_glob: str = option(
+        f"{_READ}incr.path.glob",
+        Kind.TEXT,
+        "",
+        "Incremental: read only files whose path ends with a match of this glob.",
+        families=READ,
+    )
+    incremental_filters: str = option(
+        f"{_READ}incr.filters",
+        Kind.TEXT,
+        "",
+        "Incremental: return only rows that fulfil these conditions in SQL, separated by commas.",
+        families=READ,
+    )
+    incremental_full_scan: bool = option(
+        f"{_READ}incr.fallback.fulltablescan.enable",
+        Kind.BOOL,
+        False,
+        "Incremental: scan the whole table if files of the range were deleted.",
+        families=READ,
+    )
+    skip_compact: bool = option(
+        f"{_READ}incr.skip_compact",
+        Kind.BOOL,
+        False,
+        "Incremental: leave out compactions. Compacted rows always belong to the commits that logged them.",
+        families=READ,
+    )
+    incremental_table_version: int | None = option(
+        f"{_READ}incr.table.version",
+        Kind.INT,
+        None,
+        "Incremental: 6 = bounds are requested times, for every table version.",
+        supported=(6, 8, 9),
+        minimum=0,
+        families=READ,
+    )
+    schema_as_of_end: bool = option(
+        f"{_READ}schema.use.end.instanttime",
+        Kind.BOOL,
+        False,
+        "Incremental: return rows in the schema as of the end of the range.",
+        families=READ,
+    )
+    hollow_commit_policy: str = option(
+        "hoodie.read.timeline.holes.resolution.policy",
+        Kind.ENUM,
+        "FAIL",
+        "Incremental, table version 6: how to handle a pending commit before a completed one.",
+        aliases=(f"{_READ}handle.hollow.commit",),
+        choices=("FAIL", "BLOCK", "USE_TRANSITION_TIME"),
+        families=READ,
+    )
+    metadata_enabled: bool = same_option(MetadataOptions, "enabled")
+    data_skipping: bool = option(
+        "hoodie.enable.data.skipping",
+        Kind.BOOL,
+        True,
+        "Skip files without matching rows, by the indexes of the metadata table.",
+        families=READ,
+    )
+    threads: int = same_option(EngineOptions, "threads")
+    values_from_path: bool = option(
+        f"{_READ}extract.partition.values.from.path",
+        Kind.BOOL,
+        False,
+        "Read partition columns from folder names instead of rows.",
+        families=READ,
+    )
+    use_positions: bool = option(
+        "hoodie.merge.use.record.positions",
+        Kind.BOOL,
+        False,
+        "MERGE_ON_READ: match log records to base file rows by position instead of key, if the log stores positions.",
+        families=READ,
+    )
+    merger: Any = same_option(EngineOptions, "merger")  # noqa: RUF009 - a function, or None
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
@@ -75,6 +194,8 @@ class ReadOptions:
             HudiWarning: an unknown ``hoodie.`` key; or an option of incremental queries for another query.
         """
         times = {key: _time(options[key], key, zone) for key in _TIMES if options.get(key) is not None}
+        from hudi_fast.config.options import resolve  # it imports all classes of options
+
         values = resolve({**options, **times}, READ[0])
         given: dict[str, Any] = given_fields(cls, values)
         settings = cls(**given, explicit=frozenset(option.key for option in values))
@@ -132,3 +253,59 @@ def _time(value: Moment, key: str, zone: Zone | None = None) -> str:
             raise ConfigError(f"{key}={value!r}: an end cannot be before the first commit.")
         return EARLIEST
     return normalise_instant(value, key, zone)
+
+
+QUERY_OPTIONS = (
+    *options_of(ReadOptions),
+    Option(
+        f"{_READ}paths",
+        Kind.TEXT,
+        None,
+        "Several paths in one read; Apache Hudi 1.2 refuses them, too.",
+        supported=(),
+        families=READ,
+        instead="Apache Hudi 1.2 refuses it, too. Read the base path and filter by the partition columns.",
+    ),
+    Option(
+        "hoodie.query.as.ro.table",
+        Kind.BOOL,
+        False,
+        "Set by catalogs for `_ro` tables.",
+        supported=(False,),
+        families=READ,
+    ),
+    Option(
+        "hoodie.datasource.view.type",
+        Kind.TEXT,
+        None,
+        "Old name of `hoodie.datasource.query.type`, which Apache Hudi ignores.",
+        supported=(),
+        families=READ,
+        instead="Set hoodie.datasource.query.type.",
+    ),
+    Option(
+        f"{_READ}table.valued.function.timeline.relation",
+        Kind.BOOL,
+        False,
+        "Read the timeline as rows.",
+        supported=(False,),
+        families=READ,
+    ),
+    Option(
+        f"{_READ}create.filesystem.relation",
+        Kind.BOOL,
+        False,
+        "Read file metadata as rows.",
+        supported=(False,),
+        families=READ,
+    ),
+    Option(
+        "hoodie.read.blob.inline.mode",
+        Kind.ENUM,
+        "DESCRIPTOR",
+        "Form of inline blobs: without effect in tables of Parquet files, which return their bytes.",
+        choices=("DESCRIPTOR", "CONTENT"),
+        families=READ,
+    ),
+)
+"""Options of reads."""

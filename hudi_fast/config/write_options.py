@@ -1,32 +1,54 @@
 """The options of a write as one frozen value.
 
-Data flow: ``{"hoodie...": ...}`` -> :meth:`WriteOptions.from_options` -> every step of the write. Each field is bound
-to its option; key, default and range are defined in :mod:`hudi_fast.config.catalog`. A field that is None takes the
-table's setting or is inferred. :mod:`hudi_fast.config.option_conflicts` checks the options against a table.
+::
+
+    {"hoodie...": ...} ─► written_options ─► {Option: value} ─► WriteOptions.of: its groups ─► every step of the write
+
+A field declares its option: key, default and range. A field that is None takes the table's setting or is inferred.
+:mod:`hudi_fast.config.option_conflicts` checks the options against a table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from hudi_fast.config.catalog.write import TIMEBASED_OPTIONS
 from hudi_fast.config.clustering_options import allows_updates
-from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
+from hudi_fast.config.engine_options import EngineOptions
+from hudi_fast.config.file_options import (
+    BloomOptions,
+    LanceOptions,
+    LogOptions,
+    OrcOptions,
+    ParquetOptions,
+    SizingOptions,
+)
+from hudi_fast.config.index_options import BucketOptions, IndexOptions
 from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.metadata_options import MetadataOptions
-from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
-from hudi_fast.config.options import WRITE, find_option, resolve, text_of
+from hudi_fast.config.option_descriptor import Kind, Option
+from hudi_fast.config.option_fields import (
+    bound,
+    differing_keys,
+    differing_repr,
+    given_fields,
+    normalise_fields,
+    option,
+    options_of,
+)
+from hudi_fast.config.option_names import BULK_SORT_MODES, OPERATIONS
+from hudi_fast.config.table_options import TIMEBASED_OPTIONS, KeyOptions, MergeOptions, SchemaOptions, TableOptions
+from hudi_fast.config.transaction_options import FailedWriteOptions, PendingClusteringOptions
 from hudi_fast.errors import ConfigError
 
-__all__ = ["PartitionSpec", "WriteOptions"]
+__all__ = ["DELETE_OTHER_FILES", "OPERATION_OPTIONS", "WriteOptions"]
 
-_CLUSTERING_UPDATES = "hoodie.clustering.updates.strategy"
-_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
-_LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "brotli": (0, 11)}
-_DEFAULT_LEVELS = {"zstd": 1}
+_WRITE = "hoodie.datasource.write."
+
+DELETE_OTHER_FILES = "hudi_fast.delete.other.files"
+"""Option that lets an overwrite or a drop delete files that no write to the table made."""
+
 _SHARED_CLOCK_SKEW_MS = 200
 _RECORD_INDEX_SWITCHES = {
     "GLOBAL_RECORD_LEVEL_INDEX": "record_index",
@@ -37,28 +59,24 @@ _RECORD_INDEX_KEYS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionSpec:
-    """The columns of the partition path.
-
-    Attributes:
-        fields: column names, outermost folder first; empty = not partitioned.
-        types: ``SIMPLE`` or ``TIMESTAMP`` per column, from ``name:TYPE``; empty if no types are given.
-    """
-
-    fields: tuple[str, ...]
-    types: tuple[str, ...] = ()
+def _parallelism(name: str, which: str) -> Option:
+    return Option(
+        f"hoodie.{name}.shuffle.parallelism",
+        Kind.INT,
+        0,
+        f"Spark tasks that write {which}; 0 = chosen by cores and size of the input.",
+        unit="tasks",
+        minimum=0,
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteOptions:
-    """All options of a write. Sizes are bytes, times milliseconds unless the option states another unit.
+    """All options of a write, in groups. Sizes are bytes, times milliseconds unless the option states another unit.
 
-    Built by :meth:`from_options`, or by keyword with the same checks.
+    Built by :meth:`of`, or by keyword with the same checks.
 
     Attributes:
-        index_type: the old name ``RECORD_INDEX`` is replaced by ``GLOBAL_RECORD_LEVEL_INDEX``.
-        bucket_hash_fields: None = the key columns.
         metadata: contents of the metadata table.
         lock: concurrency mode and lock.
         timebased: ``hoodie.keygen.*`` options of timestamp partitions, by newest key.
@@ -67,144 +85,141 @@ class WriteOptions:
         explicit: newest keys of the options that were given or differ from their defaults.
     """
 
-    # operation
-    operation: str = option_field("hoodie.datasource.write.operation")
-    combine_before_insert: bool = option_field("hoodie.combine.before.insert")
-    combine_before_upsert: bool = option_field("hoodie.combine.before.upsert")
-    combine_before_delete: bool = option_field("hoodie.combine.before.delete")
-    deletes_other_files: bool = option_field("hudi_fast.delete.other.files")
-    dup_policy: str = option_field("hoodie.datasource.insert.dup.policy")
-    insert_drop_duplicates: bool = option_field("hoodie.datasource.write.insert.drop.duplicates")
-    merge_allow_duplicate_on_inserts: bool = option_field("hoodie.merge.allow.duplicate.on.inserts")
-    partitions_to_delete: tuple[str, ...] = option_field("hoodie.datasource.write.partitions.to.delete")
-    overwrite_mode: str | None = option_field("hoodie.datasource.overwrite.mode")
-    static_overwrite_partitions: tuple[str, ...] = option_field("hoodie.static.overwrite.partition.paths")
-    allow_empty_commit: bool = option_field("hoodie.allow.empty.commit")
-    bulk_insert_sort_mode: str = option_field("hoodie.bulkinsert.sort.mode")
-    bulk_insert_sort_columns: tuple[str, ...] = option_field("hoodie.bulkinsert.user.defined.partitioner.sort.columns")
-    bulk_insert_partitioner: str | None = option_field("hoodie.bulkinsert.user.defined.partitioner.class")
-    bulk_insert_sort_suffix_record_key: bool = option_field("hoodie.bulkinsert.sort.suffix.record_key")
-    bulk_insert_parallelism: int = option_field("hoodie.bulkinsert.shuffle.parallelism")
-    upsert_parallelism: int = option_field("hoodie.upsert.shuffle.parallelism")
-    insert_parallelism: int = option_field("hoodie.insert.shuffle.parallelism")
-    delete_parallelism: int = option_field("hoodie.delete.shuffle.parallelism")
-    # table
-    table_name: str | None = option_field("hoodie.table.name")
-    database: str | None = option_field("hoodie.database.name")
-    table_type: str = option_field("hoodie.datasource.write.table.type")
-    base_file_format: str = option_field("hoodie.table.base.file.format")
-    has_several_formats: bool = option_field("hoodie.table.multiple.base.file.formats.enable")
-    table_version: int = option_field("hoodie.write.table.version")
-    skip_default_partition_validation: bool = option_field("hoodie.skip.default.partition.validation")
-    populate_meta_fields: bool = option_field("hoodie.populate.meta.fields")
-    drop_partition_columns: bool = option_field("hoodie.datasource.write.drop.partition.columns")
-    timezone: str = option_field("hoodie.table.timeline.timezone")
-    # schema
-    reconcile_schema: bool = option_field("hoodie.datasource.write.reconcile.schema")
-    set_null_for_missing_columns: bool = option_field("hoodie.write.set.null.for.missing.columns")
-    allow_column_drop: bool = option_field("hoodie.datasource.write.schema.allow.auto.evolution.column.drop")
-    schema_validate: bool = option_field("hoodie.avro.schema.validate")
-    schema_on_read: bool = option_field("hoodie.schema.on.read.enable")
-    # keys and partitions
-    record_key_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.recordkey.field")
-    partition_path_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.partitionpath.field")
-    key_generator_class: str | None = option_field("hoodie.datasource.write.keygenerator.class")
-    key_generator_type: str | None = option_field("hoodie.datasource.write.keygenerator.type")
-    hive_style: bool = option_field("hoodie.datasource.write.hive_style_partitioning")
-    url_encode: bool = option_field("hoodie.datasource.write.partitionpath.urlencode")
-    slash_separated_dates: bool = option_field("hoodie.datasource.write.slash.separated.date.partitioning")
-    consistent_logical_timestamp: bool = option_field(
-        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+    operation: str = option(
+        f"{_WRITE}operation",
+        Kind.ENUM,
+        "upsert",
+        "Write operation.",
+        choices=(*OPERATIONS, "bootstrap"),
+        supported=OPERATIONS,
     )
-    complex_new_encoding: bool = option_field("hoodie.write.complex.keygen.new.encoding")
-    complex_validation: bool = option_field("hoodie.write.complex.keygen.validation.enable")
-    # merging
-    ordering_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.precombine.field")
-    merge_mode: str | None = option_field("hoodie.write.record.merge.mode")
-    payload_class: str | None = option_field("hoodie.datasource.write.payload.class")
-    merge_strategy_id: str | None = option_field("hoodie.write.record.merge.strategy.id")
-    delete_field: str | None = option_field("hoodie.payload.delete.field")
-    delete_marker: str | None = option_field("hoodie.payload.delete.marker")
-    same_ordering_updates: bool = option_field("hoodie.payload.update.on.same.ordering.field")
-    operation_field: bool = option_field("hoodie.allow.operation.metadata.field")
-    cdc_enabled: bool = option_field("hoodie.table.cdc.enabled")
-    cdc_mode: str = option_field("hoodie.table.cdc.supplemental.logging.mode")
-    # file sizing
-    max_file_size: int = option_field("hoodie.parquet.max.file.size")
-    max_file_rows: int = option_field("hudi_fast.max.file.rows")
-    small_file_limit: int = option_field("hoodie.parquet.small.file.limit")
-    insert_auto_split: bool = option_field("hoodie.copyonwrite.insert.auto.split")
-    insert_split_size: int = option_field("hoodie.copyonwrite.insert.split.size")
-    record_size_estimate: int = option_field("hoodie.copyonwrite.record.size.estimate")
-    estimation_threshold: float = option_field("hoodie.record.size.estimation.threshold")
-    estimator_max_commits: int = option_field("_hoodie.record.size.estimator.max.commits")
-    estimator_metadata_size: int = option_field("hoodie.record.size.estimator.average.metadata.size")
-    small_file_candidates_limit: int = option_field("hoodie.merge.small.file.group.candidates.limit")
-    parquet_compression_ratio: float = option_field("hoodie.parquet.compression.ratio")
-    log_file_max_size: int = option_field("hoodie.logfile.max.size")
-    log_block_max_size: int = option_field("hoodie.logfile.data.block.max.size")
-    log_block_format: str = option_field("hoodie.logfile.data.block.format")
-    hfile_codec: str = option_field("hoodie.hfile.compression.algorithm")
-    write_record_positions: bool = option_field("hoodie.write.record.positions")
-    # Parquet
-    parquet_codec: str = option_field("hoodie.parquet.compression.codec")
-    parquet_level: int | None = option_field("hudi_fast.parquet.compression.level")
-    parquet_block_size: int = option_field("hoodie.parquet.block.size")
-    parquet_page_size: int = option_field("hoodie.parquet.page.size")
-    parquet_dictionary: bool = option_field("hoodie.parquet.dictionary.enabled")
-    # ORC
-    orc_codec: str = option_field("hoodie.orc.compression.codec")
-    orc_stripe_size: int = option_field("hoodie.orc.stripe.size")
-    orc_max_file_size: int = option_field("hoodie.orc.max.file.size")
-    # Lance
-    lance_max_file_size: int = option_field("hoodie.lance.max.file.size")
-    # bloom filters
-    bloom_enabled: bool = option_field("hoodie.parquet.bloom.filter.enabled")
-    bloom_type: str = option_field("hoodie.bloom.index.filter.type")
-    bloom_entries: int = option_field("hoodie.index.bloom.num_entries")
-    bloom_fpp: float = option_field("hoodie.index.bloom.fpp")
-    bloom_max_entries: int = option_field("hoodie.bloom.index.filter.dynamic.max.entries")
-    # index
-    index_type: str = option_field("hoodie.index.type")
-    simple_index_update_partition: bool = option_field("hoodie.simple.index.update.partition.path")
-    bloom_index_update_partition: bool = option_field("hoodie.bloom.index.update.partition.path")
-    record_index_update_partition: bool = option_field("hoodie.record.index.update.partition.path")
-    bloom_index_prune_by_ranges: bool = option_field("hoodie.bloom.index.prune.by.ranges")
-    bloom_index_use_metadata: bool = option_field("hoodie.bloom.index.use.metadata")
-    bucket_engine: str = option_field("hoodie.index.bucket.engine")
-    bucket_count: int = option_field("hoodie.bucket.index.num.buckets")
-    bucket_hash_fields: tuple[str, ...] | None = option_field("hoodie.bucket.index.hash.field")
-    bucket_expressions: str = option_field("hoodie.bucket.index.partition.expressions")
-    bucket_rule: str = option_field("hoodie.bucket.index.partition.rule.type")
-    bucket_min_count: int | None = option_field("hoodie.bucket.index.min.num.buckets")
-    bucket_max_count: int | None = option_field("hoodie.bucket.index.max.num.buckets")
-    bucket_split_threshold: float = option_field("hoodie.bucket.index.split.threshold")
-    bucket_merge_threshold: float = option_field("hoodie.bucket.index.merge.threshold")
-    index_fallback_max_bytes: int = option_field("hudi_fast.index.fallback.max.bytes")
-    # transaction
-    failed_writes_policy: str = option_field("hoodie.clean.failed.writes.policy")
-    heartbeat_interval_ms: int = option_field("hoodie.client.heartbeat.interval_in_ms")
-    heartbeat_misses: int = option_field("hoodie.client.heartbeat.tolerable.misses")
-    clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
-    # pending clusterings
-    clustering_updates: str = option_field(_CLUSTERING_UPDATES)
-    rolls_back_clustering: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
-    clustering_expires: bool = option_field("hoodie.clustering.enable.expirations")
-    clustering_expires_after_minutes: int = option_field("hoodie.clustering.expiration.threshold.mins")
-    # engine
-    plan: str = option_field("hudi_fast.plan")
-    partial_update: bool = option_field("hudi_fast.partial.update")
-    allow_rounding: bool = option_field("hudi_fast.allow.rounding")
-    merge_partial_updates: bool = option_field("hoodie.spark.sql.merge.into.partial.updates")
-    threads: int = option_field("hudi_fast.threads")
-    syncs_files: bool = option_field("hudi_fast.fsync")
-    driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
-    rows_memory: int = option_field("hoodie.memory.merge.max.size")
-    spill_folder: str | None = option_field("hoodie.memory.spillable.map.path")
-    merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
-    # option groups
+    combine_before_insert: bool = option(
+        "hoodie.combine.before.insert", Kind.BOOL, False, "Inserts: merge rows of the batch that share a key."
+    )
+    combine_before_upsert: bool = option(
+        "hoodie.combine.before.upsert",
+        Kind.BOOL,
+        True,
+        "Upserts: merge rows of the batch that share a key. They are merged with false, too: keys stay unique.",
+    )
+    combine_before_delete: bool = option(
+        "hoodie.combine.before.delete",
+        Kind.BOOL,
+        True,
+        "Deletes: merge rows of the batch that share a key. They are merged with false, too.",
+    )
+    deletes_other_files: bool = option(
+        DELETE_OTHER_FILES,
+        Kind.BOOL,
+        False,
+        "Overwriting or dropping a table deletes its folder, although it also holds files that no write to it made.",
+    )
+    dup_policy: str = option(
+        "hoodie.datasource.insert.dup.policy",
+        Kind.ENUM,
+        "none",
+        "Inserts of an existing key: store the row again, drop it, or fail.",
+        choices=("none", "drop", "fail"),
+    )
+    insert_drop_duplicates: bool = option(
+        f"{_WRITE}insert.drop.duplicates", Kind.BOOL, False, "Old form of `hoodie.datasource.insert.dup.policy=drop`."
+    )
+    merge_allow_duplicate_on_inserts: bool = option(
+        "hoodie.merge.allow.duplicate.on.inserts",
+        Kind.BOOL,
+        True,
+        "Append inserts to a small file without comparing keys. If false, an insert and the row of its key in that "
+        "file become one. Enabled if the duplicate policy is none or drop.",
+    )
+    partitions_to_delete: tuple[str, ...] = option(
+        f"{_WRITE}partitions.to.delete",
+        Kind.LIST,
+        (),
+        "Partition paths of delete_partition; `*` matches any text.",
+    )
+    overwrite_mode: str | None = option(
+        "hoodie.datasource.overwrite.mode",
+        Kind.ENUM,
+        None,
+        "Partitions that SQL's INSERT OVERWRITE replaces: those that receive rows (DYNAMIC), or all that match its "
+        "PARTITION clause (STATIC). Default: `spark.sql.sources.partitionOverwriteMode`, else STATIC.",
+        choices=("STATIC", "DYNAMIC"),
+    )
+    static_overwrite_partitions: tuple[str, ...] = option(
+        "hoodie.static.overwrite.partition.paths",
+        Kind.LIST,
+        (),
+        "Partition paths that insert_overwrite replaces, instead of those that receive rows.",
+    )
+    allow_empty_commit: bool = option("hoodie.allow.empty.commit", Kind.BOOL, True, "Commit an empty batch.")
+    bulk_insert_sort_mode: str = option(
+        "hoodie.bulkinsert.sort.mode",
+        Kind.ENUM,
+        "NONE",
+        "Distribution and order of rows in bulk_insert.",
+        choices=BULK_SORT_MODES,
+    )
+    bulk_insert_sort_columns: tuple[str, ...] = option(
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+        Kind.LIST,
+        (),
+        "Columns that bulk_insert sorts each partition by, dotted within structs, instead of the sort mode; each file, "
+        "if it combines rows.",
+    )
+    bulk_insert_partitioner: str | None = option(
+        "hoodie.bulkinsert.user.defined.partitioner.class",
+        Kind.TEXT,
+        None,
+        "Partitioner class; only Hudi's column sorters are supported.",
+        supported=(
+            "org.apache.hudi.execution.bulkinsert.RDDCustomColumnsSortPartitioner",
+            "org.apache.hudi.execution.bulkinsert.RowCustomColumnsSortPartitioner",
+        ),
+    )
+    bulk_insert_sort_suffix_record_key: bool = option(
+        "hoodie.bulkinsert.sort.suffix.record_key",
+        Kind.BOOL,
+        False,
+        "Sort by the record key after the sort columns.",
+    )
+    bulk_insert_parallelism: int = option(
+        "hoodie.bulkinsert.shuffle.parallelism",
+        Kind.INT,
+        0,
+        "Tasks that write a bulk_insert; 0 = chosen by the size of the input.",
+        unit="tasks",
+        minimum=0,
+    )
+    upsert_parallelism: int = bound(_parallelism("upsert", "an upsert"))
+    insert_parallelism: int = bound(_parallelism("insert", "an insert or overwrite"))
+    delete_parallelism: int = bound(_parallelism("delete", "a delete"))
+    partial_update: bool = option(
+        "hudi_fast.partial.update",
+        Kind.BOOL,
+        False,
+        "Upserts of stored rows: rows hold only the key, the ordering fields and the columns to set.",
+    )
+    merge_partial_updates: bool = option(
+        "hoodie.spark.sql.merge.into.partial.updates", Kind.BOOL, True, "Merges log only the columns they set."
+    )
+    # groups
+    table: TableOptions = field(default_factory=TableOptions)
+    schema: SchemaOptions = field(default_factory=SchemaOptions)
+    keys: KeyOptions = field(default_factory=KeyOptions)
+    merging: MergeOptions = field(default_factory=MergeOptions)
+    sizing: SizingOptions = field(default_factory=SizingOptions)
+    log: LogOptions = field(default_factory=LogOptions)
+    parquet: ParquetOptions = field(default_factory=ParquetOptions)
+    orc: OrcOptions = field(default_factory=OrcOptions)
+    lance: LanceOptions = field(default_factory=LanceOptions)
+    bloom: BloomOptions = field(default_factory=BloomOptions)
+    index: IndexOptions = field(default_factory=IndexOptions)
+    bucket: BucketOptions = field(default_factory=BucketOptions)
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
     lock: LockOptions = field(default_factory=LockOptions)
+    failed_writes: FailedWriteOptions = field(default_factory=FailedWriteOptions)
+    clusterings: PendingClusteringOptions = field(default_factory=PendingClusteringOptions)
+    engine: EngineOptions = field(default_factory=EngineOptions)
     timebased: Mapping[str, str] = field(default_factory=dict)
     merge_properties: Mapping[str, str] = field(default_factory=dict)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
@@ -221,80 +236,58 @@ class WriteOptions:
         Warns:
             HudiWarning: an unknown ``hoodie.`` key.
         """
-        prefix = text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_"))
-        values = resolve(options, WRITE[0], free_prefix=prefix)
-        given: dict[str, Any] = given_fields(cls, values)
+        from hudi_fast.config.options import written_options  # it imports all classes of options
+
+        return cls.of(written_options(options), options)
+
+    @classmethod
+    def of(cls, values: Mapping[Option, Any], options: Mapping[str, Any]) -> WriteOptions:
+        """Build from resolved options.
+
+        Args:
+            values: of the given options; options of other dataclasses are ignored.
+            options: as given: keys of merge properties and of extra metadata are no options.
+
+        Raises:
+            ConfigError: options contradict each other.
+        """
+        from hudi_fast.config.options import extra_metadata, merge_properties
+
+        own: dict[str, Any] = given_fields(cls, values)
+        groups: dict[str, Any] = {name: group.of(values) for name, group in _GROUPS.items()}
         return cls(
-            **given,
-            metadata=MetadataOptions.of(values),
-            lock=LockOptions.of(values),
-            timebased={option.key: values[option] for option in TIMEBASED_OPTIONS if option in values},
-            merge_properties=_merge_properties(options),
-            extra_metadata=_extra_metadata(options, prefix),
-            explicit=frozenset(option.key for option in values),
+            **own,
+            **groups,
+            timebased={one.key: values[one] for one in TIMEBASED_OPTIONS if one in values},
+            merge_properties=merge_properties(options),
+            extra_metadata=extra_metadata(options),
+            explicit=frozenset(one.key for one in values),
         )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
+        given = [self.explicit, normalise_fields(self), *(differing_keys(getattr(self, name)) for name in _GROUPS)]
+        object.__setattr__(self, "explicit", frozenset().union(*given))
         self._resolve_duplicates()
         self._resolve_index()
         self._resolve_writers()
-        allows_updates(self.clustering_updates)
-        _check_delete_marker(self)
+        allows_updates(self.clusterings.updates)
         _check_partitioner(self)
-        _check_level(self)
-        _check_partition_types(self)
 
     def __repr__(self) -> str:
         return differing_repr(self)
 
     @property
-    def partition_spec(self) -> PartitionSpec | None:
-        """Partition columns and their types; None if not given."""
-        if self.partition_path_fields is None:
-            return None
-        parts = [part.partition(":") for part in self.partition_path_fields]
-        types = tuple(part[2].upper() for part in parts) if any(part[1] for part in parts) else ()
-        return PartitionSpec(tuple(part[0] for part in parts), types)
-
-    @property
-    def key_generator(self) -> str | None:
-        """Kind of the given key generator without ``_AVRO`` (``SIMPLE``, ``COMPLEX`` ...), or None.
-
-        The class takes precedence over the type.
-        """
-        if self.key_generator_class is not None:
-            return key_generator_of_class(self.key_generator_class)
-        return None if self.key_generator_type is None else key_generator_of_type(self.key_generator_type)
-
-    @property
     def allows_clustering_updates(self) -> bool:
         """Whether the write may change rows of file groups in a pending clustering."""
-        if self.lock.strategy == "prefer_writer" and _CLUSTERING_UPDATES not in self.explicit:
+        given = "hoodie.clustering.updates.strategy" in self.explicit
+        if self.lock.strategy == "prefer_writer" and not given:
             return True
-        return allows_updates(self.clustering_updates)
-
-    @property
-    def is_global_index(self) -> bool:
-        """Whether record keys are looked up in all partitions."""
-        return self.index_type.startswith("GLOBAL_")
-
-    @property
-    def update_partition_path(self) -> bool:
-        """Whether a global index moves a row whose partition changed."""
-        if "RECORD" in self.index_type:
-            return self.record_index_update_partition
-        return self.bloom_index_update_partition if "BLOOM" in self.index_type else self.simple_index_update_partition
+        return allows_updates(self.clusterings.updates)
 
     @property
     def writes_bloom_filter(self) -> bool:
         """Whether base files get a bloom filter of their record keys."""
-        return self.populate_meta_fields and (self.bloom_enabled or "BLOOM" in self.index_type)
-
-    @property
-    def compression_level(self) -> int | None:
-        """Compression level; None = the codec's default, or a codec without levels."""
-        return self.parquet_level if self.parquet_level is not None else _DEFAULT_LEVELS.get(self.parquet_codec)
+        return self.table.populate_meta_fields and (self.bloom.enabled or "BLOOM" in self.index.type)
 
     @property
     def combine_before_write(self) -> bool:
@@ -304,10 +297,8 @@ class WriteOptions:
         return self.combine_before_delete if self.operation == "delete" else self.combine_before_insert
 
     def _resolve_index(self) -> None:
-        """Normalise the index type; a record index type enables its index unless the metadata options set it."""
-        if self.index_type == "RECORD_INDEX":
-            object.__setattr__(self, "index_type", "GLOBAL_RECORD_LEVEL_INDEX")
-        switch = _RECORD_INDEX_SWITCHES.get(self.index_type)
+        """A record index type enables its index unless the metadata options set it."""
+        switch = _RECORD_INDEX_SWITCHES.get(self.index.type)
         if switch is not None and _RECORD_INDEX_KEYS.isdisjoint(self.metadata.explicit):
             enabled: dict[str, Any] = {switch: True}
             object.__setattr__(self, "metadata", replace(self.metadata, **enabled))
@@ -315,15 +306,16 @@ class WriteOptions:
 
     def _resolve_writers(self) -> None:
         """With concurrent writers, set lazy rollback of failed writes and the clock skew between machines."""
-        if self.lock.is_shared and self.failed_writes_policy == "EAGER":
+        if self.lock.is_shared and self.failed_writes.policy == "EAGER":
             if "hoodie.clean.failed.writes.policy" in self.explicit:
                 raise ConfigError(
                     f"hoodie.write.concurrency.mode={self.lock.mode} needs hoodie.clean.failed.writes.policy=LAZY: "
                     "EAGER would roll back the running writes of other writers."
                 )
-            object.__setattr__(self, "failed_writes_policy", "LAZY")
+            object.__setattr__(self, "failed_writes", replace(self.failed_writes, policy="LAZY"))
         if self.lock.is_distributed and "hoodie.time.generator.max_expected_clock_skew_ms" not in self.explicit:
-            object.__setattr__(self, "clock_skew_ms", _SHARED_CLOCK_SKEW_MS)
+            skewed = replace(self.failed_writes, clock_skew_ms=_SHARED_CLOCK_SKEW_MS)
+            object.__setattr__(self, "failed_writes", skewed)
 
     def _resolve_duplicates(self) -> None:
         if self.insert_drop_duplicates:
@@ -340,30 +332,21 @@ class WriteOptions:
             object.__setattr__(self, "merge_allow_duplicate_on_inserts", True)
 
 
-def _merge_properties(options: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        key.removeprefix(MERGE_PROPERTY_PREFIX): text_of(key, raw)
-        for key, raw in options.items()
-        if key.startswith(MERGE_PROPERTY_PREFIX) and find_option(key) is None
-    }
+_GROUPS: dict[str, Any] = {
+    one.name: one.default_factory for one in fields(WriteOptions) if hasattr(one.default_factory, "of")
+}
+"""The classes of the groups by the names of their fields."""
 
-
-def _extra_metadata(options: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    if not prefix:
-        return {}
-    return {
-        key: text_of(key, raw)
-        for key, raw in options.items()
-        if key.startswith(prefix) and not key.startswith(("hoodie.", "_hoodie.", "hudi_fast.")) and not find_option(key)
-    }
-
-
-def _check_delete_marker(options: WriteOptions) -> None:
-    if (options.delete_field is None) != (options.delete_marker is None):
-        given, missing = "field", "marker"
-        if options.delete_field is None:
-            given, missing = missing, given
-        raise ConfigError(f"hoodie.payload.delete.{given} needs hoodie.payload.delete.{missing}; give both or neither.")
+OPERATION_OPTIONS = (
+    *options_of(WriteOptions),
+    Option(
+        f"{_WRITE}commitmeta.key.prefix",
+        Kind.TEXT,
+        "_",
+        "Options with this key prefix are stored in the extra metadata of the commit; empty = none.",
+    ),
+)
+"""Options of the operation."""
 
 
 def _check_partitioner(options: WriteOptions) -> None:
@@ -375,40 +358,10 @@ def _check_partitioner(options: WriteOptions) -> None:
 
 
 def _check_buckets(options: WriteOptions) -> None:
-    low = options.bucket_min_count or options.bucket_count
-    high = options.bucket_max_count or options.bucket_count
-    if options.index_type == "BUCKET" and not low <= options.bucket_count <= high:
+    bucket = options.bucket
+    low, high = bucket.min_count or bucket.count, bucket.max_count or bucket.count
+    if options.index.type == "BUCKET" and not low <= bucket.count <= high:
         raise ConfigError(
-            f"hoodie.bucket.index.num.buckets={options.bucket_count} is not between hoodie.bucket.index.min.num.buckets"
+            f"hoodie.bucket.index.num.buckets={bucket.count} is not between hoodie.bucket.index.min.num.buckets"
             f"={low} and hoodie.bucket.index.max.num.buckets={high}."
-        )
-
-
-def _check_level(options: WriteOptions) -> None:
-    if options.parquet_level is None:
-        return
-    codec = options.parquet_codec
-    low, high = _LEVELS.get(codec, (None, None))
-    if low is None or high is None:
-        raise ConfigError(f"hudi_fast.parquet.compression.level is given, but the codec {codec} has no levels.")
-    if not low <= options.parquet_level <= high:
-        raise ConfigError(
-            f"hudi_fast.parquet.compression.level={options.parquet_level} is out of range for {codec}: {low} to {high}."
-        )
-
-
-def _check_partition_types(options: WriteOptions) -> None:
-    spec = options.partition_spec
-    if spec is None:
-        return
-    wrong = [kind for kind in spec.types if kind not in ("SIMPLE", "TIMESTAMP")]
-    if wrong or "" in spec.fields:
-        raise ConfigError(
-            f"hoodie.datasource.write.partitionpath.field={','.join(options.partition_path_fields or ())!r}: expected "
-            "`name` for every column, or `name:SIMPLE` / `name:TIMESTAMP` for every column."
-        )
-    if spec.types and options.key_generator not in (None, "CUSTOM"):
-        raise ConfigError(
-            f"Partition columns have types ({','.join(options.partition_path_fields or ())}), which only the CUSTOM "
-            f"key generator allows, but the key generator is {options.key_generator}."
         )

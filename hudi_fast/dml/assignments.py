@@ -89,8 +89,10 @@ def partial_columns_of(
     moves = config.is_partitioned and any(set(roots(config.partition_fields)) & one for one in sets)
     if len(sets) > 1 or moves or not config.is_mor or config.version < _FIRST_PARTIAL:
         return None
-    rules: MergeRules = merge_rules_of(config, options.delete_field, options.delete_marker, options.merger)
-    if rules.blends or (options.is_global_index and options.update_partition_path):
+    rules: MergeRules = merge_rules_of(
+        config, options.merging.delete_field, options.merging.delete_marker, options.engine.merger
+    )
+    if rules.blends or (options.index.is_global and options.index.updates_partition):
         return None
     (columns,) = sets
     return [name for name in names if name in columns]

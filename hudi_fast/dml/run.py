@@ -176,7 +176,9 @@ def _may_hold_late_rows(state: TableState, options: WriteOptions) -> bool:
     Readers merge the rows of a log before they merge the result with the base file. A partial row on a late row would
     return the values of the late row.
     """
-    if not merge_rules_of(state.config, options.delete_field, options.delete_marker, options.merger).orders:
+    if not merge_rules_of(
+        state.config, options.merging.delete_field, options.merging.delete_marker, options.engine.merger
+    ).orders:
         return False
     slices = (one for path in state.view.lister.partitions() for one in latest_slices(state.view, path))
     return any(one.base_file is not None and one.log_files for one in slices)

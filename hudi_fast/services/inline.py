@@ -195,7 +195,7 @@ def check_inline(settings: Settings) -> None:
         HudiWarning: partitions are to expire, but no time is given; or an asynchronous service is switched off.
     """
     options = settings.compaction
-    if options.inline or options.schedule_inline or settings.write.table_type == "MERGE_ON_READ":
+    if options.inline or options.schedule_inline or settings.write.table.type == "MERGE_ON_READ":
         strategies_of(options)
     if settings.clustering.inline or settings.clustering.schedule_inline:
         plan_strategy_of(settings.clustering)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from hudi_fast.config.catalog.write import DELETE_OTHER_FILES
+from hudi_fast.config.write_options import DELETE_OTHER_FILES
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import FileStat, Storage
 

@@ -112,7 +112,7 @@ def draft_plan(
     keys = _key_config(state, options)
     if operation in _TAGGED and not config.record_key_fields and RECORD_KEY in incoming.names:
         keys = stored_keys(keys)
-    rules = _rules(state, options, merger or options.merger)
+    rules = _rules(state, options, merger or options.engine.merger)
     known, partial = known_columns(state, incoming), None
     if options.partial_update:
         partial = partial_columns(config, options, operation, rules, known, incoming)
@@ -122,7 +122,7 @@ def draft_plan(
         _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, is_dml)
     _check_sort_columns(options, operation, schema)
     return WritePlan(
-        table=_table_spec(state, options, schema, keys, rules, options.operation_field),
+        table=_table_spec(state, options, schema, keys, rules, options.table.operation_field),
         files=_file_settings(state, options),
         operation=operation,
         index=resolve_buckets(_index(options, config, keys), state, operation),
@@ -134,7 +134,7 @@ def draft_plan(
         sorts_by_key=options.bulk_insert_sort_suffix_record_key,
         partial=partial,
         is_dml=is_dml,
-        rounds=options.allow_rounding,
+        rounds=options.schema.allow_rounding,
         schema_changes=() if known is None else changed_columns(state, options, known, schema),
         allows_clustering_updates=options.allows_clustering_updates,
     )
@@ -157,10 +157,10 @@ def draft_files(
         UnsupportedFeatureError: the table is not supported.
     """
     state = _with_columns_of(state, planned)
-    options = replace(options, index_type="SIMPLE")
+    options = replace(options, index=replace(options.index, type="SIMPLE"))
     check_against_table(options, state.config)
     _check_table(state)
-    rules = _rules(state, options, merger or options.merger)
+    rules = _rules(state, options, merger or options.engine.merger)
     if not rules.defaults and not rules.partial_payload:
         rules = replace(rules, defaults=column_defaults(state))
     known = table_schema(state)
@@ -176,7 +176,7 @@ def draft_files(
             schema,
             _key_config(state, options),
             rules,
-            options.operation_field or stores_operations(state),
+            options.table.operation_field or stores_operations(state),
         ),
         files=_file_settings(state, options),
     )
@@ -230,14 +230,14 @@ def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
         other=_other(options, config),
         bloom=BloomSettings(
             enabled=options.writes_bloom_filter and config.populate_meta_fields,
-            kind=options.bloom_type,
-            entries=options.bloom_entries,
-            error_rate=options.bloom_fpp,
-            max_entries=options.bloom_max_entries,
+            kind=options.bloom.type,
+            entries=options.bloom.entries,
+            error_rate=options.bloom.fpp,
+            max_entries=options.bloom.max_entries,
         ),
         log=_log(options, config),
-        threads=options.threads or os.cpu_count() or 1,
-        most_threads=options.threads or most_threads(state.storage),
+        threads=options.engine.threads or os.cpu_count() or 1,
+        most_threads=options.engine.threads or most_threads(state.storage),
     )
 
 
@@ -247,7 +247,7 @@ def _internal(state: TableState, options: WriteOptions, stored: pa.Schema) -> In
     before = None if history is None else schema_at(history, history.as_of)
     if before is not None:
         return evolved_ids(before, stored, BY_THIS_COMMIT)
-    return internal_schema(stored, BY_THIS_COMMIT) if options.schema_on_read and options.reconcile_schema else None
+    return internal_schema(stored, BY_THIS_COMMIT) if options.schema.on_read and options.schema.reconcile else None
 
 
 def _without(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -290,12 +290,12 @@ def _check_operation(state: TableState, options: WriteOptions, operation: str) -
 def _check_row_options(state: TableState, options: WriteOptions) -> None:
     """Refuse options of merging and of meta columns that the table cannot follow."""
     config = state.config
-    if options.operation_field and config.cdc_enabled:
+    if options.table.operation_field and config.cdc_enabled:
         raise UnsupportedFeatureError(
             f"Table {config.name} records changes (hoodie.table.cdc.enabled), which is not supported together with "
             "hoodie.allow.operation.metadata.field=true. Leave that option out."
         )
-    if options.same_ordering_updates or not updates_on_same_ordering(config):
+    if options.merging.same_ordering_updates or not updates_on_same_ordering(config):
         return
     option, problem = "hoodie.payload.update.on.same.ordering.field=false", None
     if config.merge_mode != CUSTOM or config.payload_class != DEFAULT_PAYLOAD:
@@ -324,9 +324,9 @@ def _check_formats(state: TableState, options: WriteOptions, schema: pa.Schema) 
             and format_ == "LANCE",
         },
     )
-    if options.log_block_format != "hfile" or not state.config.is_mor:
+    if options.log.block_format != "hfile" or not state.config.is_mor:
         return
-    codec = options.hfile_codec
+    codec = options.log.hfile_codec
     _refuse(
         state,
         {
@@ -419,18 +419,18 @@ def _rules(state: TableState, options: WriteOptions, merger: Merger | None) -> M
     config = state.config
     rules = merge_rules_of(
         config,
-        options.delete_field,
-        options.delete_marker,
+        options.merging.delete_field,
+        options.merging.delete_marker,
         merger,
-        same_ordering_updates=options.same_ordering_updates,
+        same_ordering_updates=options.merging.same_ordering_updates,
     )
     if rules.partial_mode == IGNORE_DEFAULTS and not rules.partial_payload:
         rules = replace(rules, defaults=column_defaults(state))
-    moves = options.is_global_index and options.update_partition_path
+    moves = options.index.is_global and options.index.updates_partition
     if rules.merger is not None and moves:
         raise UnsupportedFeatureError(
             f"Table {config.name} merges rows by a Python function (hudi_fast.merger), which is not supported with the "
-            f"global index {options.index_type}, where the two rows may be in different partitions. Use an index that "
+            f"global index {options.index.type}, where the two rows may be in different partitions. Use an index that "
             "is not global, or switch off update.partition.path of that index."
         )
     return rules
@@ -440,7 +440,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
     config = state.config
     types = config.partition_types
     if config.key_generator == "CUSTOM" and not types:
-        types = options.partition_spec.types if options.partition_spec is not None else ()
+        types = options.keys.partition_spec.types if options.keys.partition_spec is not None else ()
         if len(types) != len(config.partition_fields):
             raise ConfigError(
                 f"Table {config.name} uses the custom key generator and does not store the types of its partition "
@@ -454,8 +454,8 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
         partition_types=types,
         hive_style=config.hive_style,
         url_encode=config.url_encode,
-        slash_separated_dates=config.slash_separated_dates or options.slash_separated_dates,
-        consistent_logical_timestamp=options.consistent_logical_timestamp,
+        slash_separated_dates=config.slash_separated_dates or options.keys.slash_separated_dates,
+        consistent_logical_timestamp=options.keys.consistent_logical_timestamp,
         single_key_prefixed=_prefixes_single_key(state, options),
         timebased={**options.timebased, **config.keygen_properties},
         limits=key_limits(state, options),
@@ -471,7 +471,7 @@ def _prefixes_single_key(state: TableState, options: WriteOptions) -> bool:
     stored = next(_stored_keys(state), None)
     if stored is not None:
         return stored.startswith(f"{config.record_key_fields[0]}:")
-    return config.version >= 9 or not options.complex_new_encoding
+    return config.version >= 9 or not options.keys.complex_new_encoding
 
 
 def _stored_keys(state: TableState) -> Iterator[str]:
@@ -485,16 +485,16 @@ def _stored_keys(state: TableState) -> Iterator[str]:
 def _sizing(options: WriteOptions, max_file_size: int) -> SizingSettings:
     return SizingSettings(
         max_file_size=max_file_size,
-        max_file_rows=options.max_file_rows,
-        small_file_limit=options.small_file_limit,
-        auto_split=options.insert_auto_split,
-        split_size=options.insert_split_size,
-        record_size_estimate=options.record_size_estimate,
-        estimation_threshold=options.estimation_threshold,
-        estimator_max_commits=options.estimator_max_commits,
-        estimator_file_metadata=options.estimator_metadata_size,
-        compression_slack=options.parquet_compression_ratio,
-        small_file_candidates=options.small_file_candidates_limit,
+        max_file_rows=options.sizing.max_file_rows,
+        small_file_limit=options.sizing.small_file_limit,
+        auto_split=options.sizing.insert_auto_split,
+        split_size=options.sizing.insert_split_size,
+        record_size_estimate=options.sizing.record_size_estimate,
+        estimation_threshold=options.sizing.estimation_threshold,
+        estimator_max_commits=options.sizing.estimator_max_commits,
+        estimator_file_metadata=options.sizing.estimator_metadata_size,
+        compression_slack=options.parquet.compression_ratio,
+        small_file_candidates=options.sizing.small_file_candidates_limit,
         estimate_is_set=_RECORD_SIZE in options.explicit,
     )
 
@@ -506,34 +506,34 @@ def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
     HFile blocks have no positions: Hudi sorts their rows by key after it has sorted the positions
     (HoodieHFileDataBlock).
     """
-    positions = options.write_record_positions and config.version >= 8 and not options.is_global_index
+    positions = options.log.record_positions and config.version >= 8 and not options.index.is_global
     positions = positions and config.base_file_format == "PARQUET" and not config.has_several_formats
-    positions = positions and options.log_block_format != "hfile"
-    sizes = options.log_block_max_size, options.log_file_max_size
-    return LogSettings(options.log_block_format, *sizes, positions, options.hfile_codec)
+    positions = positions and options.log.block_format != "hfile"
+    sizes = options.log.max_block_size, options.log.max_file_size
+    return LogSettings(options.log.block_format, *sizes, positions, options.log.hfile_codec)
 
 
 def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> IndexSettings:
     if RECORD_KEY in keys.record_key_fields:  # such rows name their partition
-        kind = "BLOOM" if options.index_type.endswith("BLOOM") else "SIMPLE"
-        return IndexSettings(kind, options.bloom_index_prune_by_ranges, False, options.bloom_index_use_metadata)
+        kind = "BLOOM" if options.index.type.endswith("BLOOM") else "SIMPLE"
+        return IndexSettings(kind, options.index.prune_by_ranges, False, options.index.use_metadata)
     bucket = None
-    if options.index_type == "BUCKET":
+    if options.index.type == "BUCKET":
         bucket = BucketSettings(
-            options.bucket_engine,
-            options.bucket_count,
-            options.bucket_hash_fields or config.record_key_fields,
-            options.bucket_min_count or options.bucket_count,
-            options.bucket_max_count or options.bucket_count,
-            parse_bucket_expressions(options.bucket_expressions),
+            options.bucket.engine,
+            options.bucket.count,
+            options.bucket.hash_fields or config.record_key_fields,
+            options.bucket.min_count or options.bucket.count,
+            options.bucket.max_count or options.bucket.count,
+            parse_bucket_expressions(options.bucket.expressions),
             "hoodie.bucket.index.num.buckets" in options.explicit,
             shared_buckets=options.lock.mode == "NON_BLOCKING_CONCURRENCY_CONTROL",
         )
     return IndexSettings(
-        "SIMPLE" if options.index_type == "INMEMORY" else options.index_type,
-        options.bloom_index_prune_by_ranges,
-        options.update_partition_path,
-        options.bloom_index_use_metadata,
+        "SIMPLE" if options.index.type == "INMEMORY" else options.index.type,
+        options.index.prune_by_ranges,
+        options.index.updates_partition,
+        options.index.use_metadata,
         bucket,
     )
 
@@ -541,7 +541,7 @@ def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> Index
 def _format(options: WriteOptions, config: TableConfig) -> str:
     """The format of new base files."""
     given = config.has_several_formats and "hoodie.table.base.file.format" in options.explicit
-    return options.base_file_format if given else config.base_file_format
+    return options.table.base_file_format if given else config.base_file_format
 
 
 def _other(options: WriteOptions, config: TableConfig) -> OrcSettings | LanceSettings | None:
@@ -550,24 +550,24 @@ def _other(options: WriteOptions, config: TableConfig) -> OrcSettings | LanceSet
     if format_ == "LANCE":
         lance_files()  # before anything is written
         return LanceSettings()
-    return OrcSettings(options.orc_codec, options.orc_stripe_size) if format_ == "ORC" else None
+    return OrcSettings(options.orc.codec, options.orc.stripe_size) if format_ == "ORC" else None
 
 
 def _max_file_size(options: WriteOptions, config: TableConfig) -> int:
     """Target size of new base files, in bytes."""
     own = {
-        "ORC": ("hoodie.orc.max.file.size", options.orc_max_file_size),
-        "LANCE": ("hoodie.lance.max.file.size", options.lance_max_file_size),
+        "ORC": ("hoodie.orc.max.file.size", options.orc.max_file_size),
+        "LANCE": ("hoodie.lance.max.file.size", options.lance.max_file_size),
     }
     key, size = own.get(_format(options, config), ("", 0))
-    return size if key in options.explicit else options.max_file_size
+    return size if key in options.explicit else options.sizing.max_file_size
 
 
 def _parquet(options: WriteOptions) -> ParquetSettings:
     return ParquetSettings(
-        options.parquet_codec,
-        options.compression_level,
-        options.parquet_block_size,
-        options.parquet_page_size,
-        options.parquet_dictionary,
+        options.parquet.codec,
+        options.parquet.compression_level,
+        options.parquet.block_size,
+        options.parquet.page_size,
+        options.parquet.dictionary,
     )

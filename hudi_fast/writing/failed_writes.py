@@ -54,9 +54,11 @@ class FailedWrites:
 
 def failed_writes(options: WriteOptions) -> FailedWrites:
     """The rules in the options of a write or service."""
-    rule = HeartbeatRule(options.heartbeat_interval_ms, options.heartbeat_misses, options.lock.is_shared)
-    minutes = options.clustering_expires_after_minutes if options.clustering_expires else None
-    return FailedWrites(options.failed_writes_policy, rule, minutes)
+    rule = HeartbeatRule(
+        options.failed_writes.heartbeat_interval_ms, options.failed_writes.heartbeat_misses, options.lock.is_shared
+    )
+    minutes = options.clusterings.expire_after_minutes if options.clusterings.expire else None
+    return FailedWrites(options.failed_writes.policy, rule, minutes)
 
 
 def abandoned_writes(state: TableState, failed: FailedWrites) -> list[Instant]:

@@ -300,7 +300,7 @@ def _write_in(
     with session.phase("begin"), session.locked():
         recover(session)
         state = ensure_metadata(session, plan)
-        refuse_large_scan(plan, state, options.index_fallback_max_bytes)
+        refuse_large_scan(plan, state, options.index.fallback_max_bytes)
         pinned = pin(state, options)
         transaction = begin(session, plan.committed_as.upper(), plan.committed_as in _REPLACING, requested)
     step.instant = transaction.instant.requested
@@ -342,7 +342,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
     """Check a write for conflicts and make it visible; under the table's lock."""
     session, instant = transaction.session, transaction.instant
     options = session.settings.write
-    if options.rolls_back_clustering and plan.allows_clustering_updates:
+    if options.clusterings.rolls_back and plan.allows_clustering_updates:
         release_groups(session, metadata.write_stats())
     state = session.state
     if options.lock.is_shared:
@@ -368,8 +368,8 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
             validate(session, instant, metadata)
         record_schema(session.state, plan, session.clock)
         save_ranges(session.storage, plan.instant, ranges)
-        if plan.committed_as == "insert_overwrite_table" and options.bucket_expressions:
-            change_counts(session.storage, plan.instant, options.bucket_expressions, options.bucket_count)
+        if plan.committed_as == "insert_overwrite_table" and options.bucket.expressions:
+            change_counts(session.storage, plan.instant, options.bucket.expressions, options.bucket.count)
         with session.phase("record_in_metadata"):
             recorded.append(record_in_metadata(session, plan, metadata))
 

@@ -32,7 +32,7 @@ def key_limits(state: TableState, options: WriteOptions) -> KeyLimits:
     config, metadata = state.config, options.metadata
     present = {*metadata.wanted_partitions(config), *config.metadata_partitions}
     kept = present.difference(dropped_partitions(metadata, present)) if metadata.enabled else ()
-    return limits_of(state.storage, kept, config.is_mor and options.log_block_format == "hfile")
+    return limits_of(state.storage, kept, config.is_mor and options.log.block_format == "hfile")
 
 
 def indexed_columns(state: TableState, options: WriteOptions) -> tuple[IndexedColumn, ...]:

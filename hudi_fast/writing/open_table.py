@@ -141,8 +141,8 @@ def create_table(target: Target, options: WriteOptions) -> TableState:
         empty_table(target.storage)
     layout = int(target.new["hoodie.timeline.layout.version"])
     create_table_layout(target.storage, target.new, layout)
-    if options.bucket_expressions:
-        save_bucket_counts(target.storage, options.bucket_expressions, options.bucket_count)
+    if options.bucket.expressions:
+        save_bucket_counts(target.storage, options.bucket.expressions, options.bucket.count)
     return load_state(target.storage)
 
 

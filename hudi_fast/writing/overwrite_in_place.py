@@ -73,10 +73,10 @@ def changed_properties(state: TableState, options: WriteOptions) -> dict[str, st
         UnsupportedFeatureError: the options change the table's version, its time zone, or how partition paths are made.
     """
     config, before = state.config, state.config.raw
-    kept = replace(options, table_version=config.version, timezone=config.timezone)
+    kept = replace(options, table=replace(options.table, version=config.version, timezone=config.timezone))
     for key, given, existing in (
-        ("hoodie.write.table.version", options.table_version, config.version),
-        (_ZONE, options.timezone, config.timezone),
+        ("hoodie.write.table.version", options.table.version, config.version),
+        (_ZONE, options.table.timezone, config.timezone),
     ):
         if key in options.explicit and given != existing:
             raise _unsupported(state, f"{key} is {existing} in the table and {given} in the options")

@@ -64,8 +64,8 @@ def partial_columns(
             "them with an upsert of whole rows first."
         )
     schema = pa.schema([field for field in known if field.name in given])
-    file_schema = with_meta(schema, options.operation_field)
-    moves = options.is_global_index and options.update_partition_path
+    file_schema = with_meta(schema, options.table.operation_field)
+    moves = options.index.is_global and options.index.updates_partition
     return PartialColumns(
         schema,
         file_schema,

@@ -95,14 +95,14 @@ def changed_columns(
 
 def _rules(state: TableState, options: WriteOptions) -> EvolutionRules:
     return EvolutionRules(
-        options.reconcile_schema,
-        options.schema_validate,
-        options.allow_column_drop,
-        options.set_null_for_missing_columns,
+        options.schema.reconcile,
+        options.schema.validates,
+        options.schema.allow_column_drop,
+        options.schema.null_for_missing_columns,
         state.config.partition_fields,
         state.config.drop_partition_columns,
         state.view.history is not None,
-        options.allow_rounding,
+        options.schema.allow_rounding,
         _roles(state.config),
     )
 

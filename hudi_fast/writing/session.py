@@ -58,7 +58,7 @@ class TableSession:
     """
 
     def __init__(self, storage: Storage, settings: Settings, backend: Backend, private: bool = False) -> None:
-        self.storage = storage if settings.write.syncs_files else storage.without_sync()
+        self.storage = storage if settings.write.engine.syncs_files else storage.without_sync()
         self.settings = settings
         self.backend = backend
         self.is_private = private
@@ -222,7 +222,7 @@ class TableSession:
         """Gives times under the lock, later than all times of the state; raises once the lock is lost."""
         state = self.state
         if self._clock is None:
-            self._clock = InstantClock(state.config.timezone, self.settings.write.clock_skew_ms)
+            self._clock = InstantClock(state.config.timezone, self.settings.write.failed_writes.clock_skew_ms)
         if self._held is not None and self._held is not self._clock_lock:
             self._clock.under(self._held, state.timeline.newest_time)
             self._clock_lock = self._held

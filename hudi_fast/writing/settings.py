@@ -17,7 +17,7 @@ from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.defaults_file import name_source, with_defaults
 from hudi_fast.config.hook_options import HookOptions
 from hudi_fast.config.metrics_options import MetricsOptions
-from hudi_fast.config.option_values import written_options
+from hudi_fast.config.options import written_options
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.sync_options import SyncOptions
@@ -84,9 +84,9 @@ class Settings:
         """
         given = with_defaults(options)
         try:
-            write, values = WriteOptions.from_options(given), written_options(given)
+            values = written_options(given)
             return cls(
-                write,
+                WriteOptions.of(values, given),
                 CompactionOptions.of(values),
                 merger,
                 clustering=ClusteringOptions.of(values),

@@ -62,7 +62,7 @@ class ThreadBackend:
         stream = row_stream(rows)
         if stream is None:
             return LocalEngine(to_arrow_table(rows))
-        return _stream_engine(stream, SpillSettings(options.rows_memory, options.spill_folder))
+        return _stream_engine(stream, SpillSettings(options.engine.rows_memory, options.engine.spill_folder))
 
     def map_units(
         self,

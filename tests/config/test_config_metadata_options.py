@@ -69,9 +69,9 @@ def test_the_partitions_that_a_writer_keeps_follow_from_options_and_table(given,
 def test_an_index_type_that_goes_by_records_asks_for_its_record_index(name, field):
     options = WriteOptions.from_options({"hoodie.index.type": name})
     assert getattr(options.metadata, field)
-    assert options.index_type == ("RECORD_LEVEL_INDEX" if "part" in field else "GLOBAL_RECORD_LEVEL_INDEX")
-    assert options.is_global_index == ("part" not in field)
-    assert not options.update_partition_path
+    assert options.index.type == ("RECORD_LEVEL_INDEX" if "part" in field else "GLOBAL_RECORD_LEVEL_INDEX")
+    assert options.index.is_global == ("part" not in field)
+    assert not options.index.updates_partition
 
 
 def test_a_record_index_that_is_switched_off_stays_off_whatever_the_index_type():
@@ -173,7 +173,7 @@ def test_some_of_the_key_columns_may_be_hashed():
     }
     options = WriteOptions.from_options({**BASE, **given})
     check_against_table(options, table_of(given))
-    assert (options.bucket_engine, options.bucket_hash_fields, options.bucket_count) == (
+    assert (options.bucket.engine, options.bucket.hash_fields, options.bucket.count) == (
         "CONSISTENT_HASHING",
         ("day",),
         4,

@@ -5,6 +5,7 @@ Module: hudi_fast.config.words.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
@@ -20,25 +21,25 @@ KEY, NAME = "hoodie.datasource.write.recordkey.field", "hoodie.table.name"
 @pytest.mark.parametrize(
     ("words", "field", "value"),
     [
-        ({"name": "trips"}, "table_name", "trips"),
-        ({"key": "id"}, "record_key_fields", ("id",)),
-        ({"key": ["id", "day"]}, "record_key_fields", ("id", "day")),
-        ({"partition_by": ("city", "day")}, "partition_path_fields", ("city", "day")),
-        ({"order_by": "ts"}, "ordering_fields", ("ts",)),
-        ({"table_type": "merge_on_read"}, "table_type", "MERGE_ON_READ"),
-        ({"table_type": "COPY_ON_WRITE"}, "table_type", "COPY_ON_WRITE"),
-        ({"index": "bucket"}, "index_type", "BUCKET"),
+        ({"name": "trips"}, "table.name", "trips"),
+        ({"key": "id"}, "keys.record_key_fields", ("id",)),
+        ({"key": ["id", "day"]}, "keys.record_key_fields", ("id", "day")),
+        ({"partition_by": ("city", "day")}, "keys.partition_path_fields", ("city", "day")),
+        ({"order_by": "ts"}, "merging.ordering_fields", ("ts",)),
+        ({"table_type": "merge_on_read"}, "table.type", "MERGE_ON_READ"),
+        ({"table_type": "COPY_ON_WRITE"}, "table.type", "COPY_ON_WRITE"),
+        ({"index": "bucket"}, "index.type", "BUCKET"),
         ({"operation": "bulk_insert"}, "operation", "bulk_insert"),
     ],
 )
 def test_words_set_the_options_that_they_stand_for(words: Words, field: str, value: Any) -> None:
-    assert getattr(WriteOptions.from_options(with_words({}, words)), field) == value
+    assert operator.attrgetter(field)(WriteOptions.from_options(with_words({}, words))) == value
 
 
 @pytest.mark.parametrize("word", INDEX_WORDS)
 def test_each_index_word_is_an_index_type_that_is_supported(word: str) -> None:
     given = with_words(None, {"index": word})
-    assert WriteOptions.from_options(given).index_type
+    assert WriteOptions.from_options(given).index.type
     assert [key for key in given if key.endswith("enable")] == (
         [key for key in given if "record.level" in key] if "record" in word else []
     )

@@ -8,17 +8,19 @@ from hudi_fast.config.bootstrap_options import BootstrapOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.engine_options import EngineOptions
+from hudi_fast.config.file_options import BloomOptions, ParquetOptions
 from hudi_fast.config.hook_options import HookOptions
-from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.config.index_options import IndexOptions
 from hudi_fast.config.metrics_options import MetricsOptions
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.sync_options import SyncOptions
+from hudi_fast.config.table_options import PartitionSpec, TableOptions
 from hudi_fast.config.ttl_options import TtlOptions
-from hudi_fast.config.write_options import PartitionSpec, WriteOptions
+from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
 W = "hoodie.datasource.write."
@@ -27,18 +29,22 @@ W = "hoodie.datasource.write."
 def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
     options = WriteOptions.from_options({})
     assert options == WriteOptions()
-    assert (options.operation, options.table_type, options.table_version) == ("upsert", "COPY_ON_WRITE", 9)
-    assert (options.parquet_codec, options.compression_level, options.index_type) == ("zstd", 1, "SIMPLE")
-    assert (options.max_file_size, options.small_file_limit) == (125_829_120, 104_857_600)
-    assert options.record_key_fields is None
-    assert options.partition_spec is None
+    assert (options.operation, options.table.type, options.table.version) == ("upsert", "COPY_ON_WRITE", 9)
+    assert (options.parquet.codec, options.parquet.compression_level, options.index.type) == ("zstd", 1, "SIMPLE")
+    assert (options.sizing.max_file_size, options.sizing.small_file_limit) == (125_829_120, 104_857_600)
+    assert options.keys.record_key_fields is None
+    assert options.keys.partition_spec is None
     assert options.explicit == frozenset()
 
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
     services = (CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions, SyncOptions)
     hooks = (HookOptions, MetricsOptions)
-    classes = (WriteOptions, MetadataOptions, SinkOptions, LockOptions, BootstrapOptions, TtlOptions, *services, *hooks)
+    groups = {type(getattr(WriteOptions(), field.name)) for field in dataclasses.fields(WriteOptions)}
+    classes = [
+        *(WriteOptions, SinkOptions, BootstrapOptions, TtlOptions, *services, *hooks),
+        *filter(dataclasses.is_dataclass, groups),
+    ]
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key
@@ -63,26 +69,27 @@ def test_a_working_dictionary_of_a_user_resolves():
             "path": "/tmp/trips",
         }
     )
-    assert options.table_name == "trips"
-    assert options.record_key_fields == ("uuid",)
-    assert options.partition_spec == PartitionSpec(("city",))
-    assert options.ordering_fields == ("ts",)
-    assert options.table_type == "MERGE_ON_READ"
+    assert options.table.name == "trips"
+    assert options.keys.record_key_fields == ("uuid",)
+    assert options.keys.partition_spec == PartitionSpec(("city",))
+    assert options.merging.ordering_fields == ("ts",)
+    assert options.table.type == "MERGE_ON_READ"
     assert f"{W}operation" in options.explicit
     assert f"{W}partitionpath.urlencode" not in options.explicit
 
 
 def test_repr_shows_what_differs_from_the_defaults_alone():
     assert repr(WriteOptions()) == "WriteOptions()"
-    assert repr(WriteOptions(operation="INSERT", threads=2)) == "WriteOptions(operation='insert', threads=2)"
+    options = WriteOptions(operation="INSERT", engine=EngineOptions(threads=2))
+    assert repr(options) == "WriteOptions(operation='insert', engine=EngineOptions(threads=2))"
 
 
 def test_keyword_construction_is_checked_like_a_dictionary():
     with pytest.raises(ConfigError, match=r"hoodie\.index\.bloom\.fpp"):
-        WriteOptions(bloom_fpp=2.0)
+        WriteOptions(bloom=BloomOptions(fpp=2.0))
     with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.index\.type.*_LEVEL_INDEX builds an index"):
-        WriteOptions(index_type="HBASE")
-    assert WriteOptions(table_type="merge_on_read").explicit == {f"{W}table.type"}
+        WriteOptions(index=IndexOptions(type="HBASE"))
+    assert WriteOptions(table=TableOptions(type="merge_on_read")).explicit == {f"{W}table.type"}
 
 
 def test_options_survive_the_way_to_a_worker():
@@ -102,7 +109,7 @@ def test_options_survive_the_way_to_a_worker():
     ],
 )
 def test_partition_columns_are_split_from_their_types(text, spec):
-    assert WriteOptions.from_options({f"{W}partitionpath.field": text}).partition_spec == spec
+    assert WriteOptions.from_options({f"{W}partitionpath.field": text}).keys.partition_spec == spec
 
 
 @pytest.mark.parametrize("text", ["a:SIMPLE,b", "a:DATE", ":SIMPLE"])
@@ -122,9 +129,9 @@ def test_the_key_generator_class_goes_before_the_type_and_avro_twins_are_one_kin
         f"{W}keygenerator.type": "SIMPLE",
         f"{W}keygenerator.class": "org.apache.hudi.keygen.ComplexAvroKeyGenerator",
     }
-    assert WriteOptions.from_options(given).key_generator == "COMPLEX"
-    assert WriteOptions.from_options({f"{W}keygenerator.type": "simple_avro"}).key_generator == "SIMPLE"
-    assert WriteOptions().key_generator is None
+    assert WriteOptions.from_options(given).keys.generator == "COMPLEX"
+    assert WriteOptions.from_options({f"{W}keygenerator.type": "simple_avro"}).keys.generator == "SIMPLE"
+    assert WriteOptions().keys.generator is None
 
 
 def test_dropping_duplicates_makes_an_upsert_an_insert():
@@ -152,7 +159,7 @@ def test_drop_and_fail_together_are_refused():
 def test_keys_with_the_metadata_prefix_go_into_the_commit():
     options = WriteOptions.from_options({"_job": 7, "_hoodie.record.size.estimator.max.commits": 3})
     assert options.extra_metadata == {"_job": "7"}
-    assert options.estimator_max_commits == 3
+    assert options.sizing.estimator_max_commits == 3
     other = WriteOptions.from_options({f"{W}commitmeta.key.prefix": "x.", "x.job": "a"})
     assert other.extra_metadata == {"x.job": "a"}
     with pytest.raises(ConfigError, match="_job"):
@@ -182,7 +189,7 @@ def test_merge_properties_lose_their_prefix_and_the_delete_marker_has_fields_of_
         }
     )
     assert options.merge_properties == {"some.name": "v"}
-    assert (options.delete_field, options.delete_marker) == ("op", "D")
+    assert (options.merging.delete_field, options.merging.delete_marker) == ("op", "D")
 
 
 @pytest.mark.parametrize("part", ["field", "marker"])
@@ -197,17 +204,18 @@ def test_half_a_delete_marker_is_refused(part):
 )
 def test_a_level_outside_the_codec_s_range_is_refused(codec, level, said):
     with pytest.raises(ConfigError, match=said):
-        WriteOptions(parquet_codec=codec, parquet_level=level)
+        WriteOptions(parquet=ParquetOptions(codec=codec, level=level))
 
 
 def test_the_level_of_other_codecs_is_their_own_unless_given():
-    assert WriteOptions(parquet_codec="gzip").compression_level is None
-    assert WriteOptions(parquet_codec="gzip", parquet_level=6).compression_level == 6
+    assert WriteOptions(parquet=ParquetOptions(codec="gzip")).parquet.compression_level is None
+    assert WriteOptions(parquet=ParquetOptions(codec="gzip", level=6)).parquet.compression_level == 6
 
 
 def test_the_wait_for_clock_skew_is_a_millisecond_unless_given():
-    assert WriteOptions().clock_skew_ms == 1
-    assert WriteOptions.from_options({"hoodie.time.generator.max_expected_clock_skew_ms": 200}).clock_skew_ms == 200
+    assert WriteOptions().failed_writes.clock_skew_ms == 1
+    given = WriteOptions.from_options({"hoodie.time.generator.max_expected_clock_skew_ms": 200})
+    assert given.failed_writes.clock_skew_ms == 200
 
 
 @pytest.mark.parametrize(
@@ -219,9 +227,11 @@ def test_each_operation_has_its_own_rule_for_duplicates_of_a_batch(operation, ex
 
 
 def test_the_index_decides_reach_moving_of_rows_and_bloom_filters():
-    simple = WriteOptions(index_type="GLOBAL_SIMPLE", simple_index_update_partition=False)
-    assert (simple.is_global_index, simple.update_partition_path) == (True, False)
-    bloom = WriteOptions(index_type="BLOOM", simple_index_update_partition=False, bloom_enabled=False)
-    assert (bloom.is_global_index, bloom.update_partition_path, bloom.writes_bloom_filter) == (False, True, True)
-    assert WriteOptions(bloom_enabled=False).writes_bloom_filter is False
-    assert WriteOptions(populate_meta_fields=False).writes_bloom_filter is False
+    simple = WriteOptions(index=IndexOptions(type="GLOBAL_SIMPLE", simple_update_partition=False))
+    assert (simple.index.is_global, simple.index.updates_partition) == (True, False)
+    bloom = WriteOptions(
+        index=IndexOptions(type="BLOOM", simple_update_partition=False), bloom=BloomOptions(enabled=False)
+    )
+    assert (bloom.index.is_global, bloom.index.updates_partition, bloom.writes_bloom_filter) == (False, True, True)
+    assert WriteOptions(bloom=BloomOptions(enabled=False)).writes_bloom_filter is False
+    assert WriteOptions(table=TableOptions(populate_meta_fields=False)).writes_bloom_filter is False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_fast.config.catalog.files import SMALL_FILE_LIMIT
+from hudi_fast.config.file_options import SMALL_FILE_LIMIT
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings

@@ -41,10 +41,10 @@ class ResizeBounds:
     def of(cls, options: WriteOptions) -> ResizeBounds:
         """From the ``hoodie.bucket.index.*`` options; thresholds are multiples of the size of base files."""
         return cls(
-            options.max_file_size * options.bucket_split_threshold,
-            options.max_file_size * options.bucket_merge_threshold,
-            options.bucket_min_count or options.bucket_count,
-            options.bucket_max_count or options.bucket_count,
+            options.sizing.max_file_size * options.bucket.split_threshold,
+            options.sizing.max_file_size * options.bucket.merge_threshold,
+            options.bucket.min_count or options.bucket.count,
+            options.bucket.max_count or options.bucket.count,
         )
 
 

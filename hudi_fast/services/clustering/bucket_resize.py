@@ -146,8 +146,8 @@ class _Resizing:
 
 
 def _hashed(options: WriteOptions, state: TableState) -> BucketSettings:
-    fields = options.bucket_hash_fields or state.config.record_key_fields
-    return BucketSettings("CONSISTENT_HASHING", options.bucket_count, fields)
+    fields = options.bucket.hash_fields or state.config.record_key_fields
+    return BucketSettings("CONSISTENT_HASHING", options.bucket.count, fields)
 
 
 def _execute(transaction: Transaction, resizing: _Resizing, resizes: Sequence[PartitionResize]) -> list[WriteStat]:

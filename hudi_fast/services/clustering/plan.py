@@ -237,7 +237,7 @@ def _feasible_plan(session: TableSession) -> ClusteringPlan | None:
 def _partition_groups(
     state: TableState, names: Sequence[str], strategy: PlanStrategy, settings: Settings, busy: set[str]
 ) -> Iterator[tuple[str, _PartitionGroups]]:
-    options, size = settings.clustering, settings.write.max_file_size
+    options, size = settings.clustering, settings.write.sizing.max_file_size
     if strategy.grouping == CONSISTENT:
         raise UnsupportedFeatureError(
             f"{state.storage.uri} does not use consistent hashing, so it has no buckets to split and merge. Set "
@@ -280,7 +280,7 @@ def _of_commits(state: TableState, settings: Settings) -> tuple[list[_Groups], s
 
     Each file group appears once, at its first write, in its present state.
     """
-    options, size = settings.clustering, settings.write.max_file_size
+    options, size = settings.clustering, settings.write.sizing.max_file_size
     if not options.earliest_commit:
         raise ConfigError(
             "CommitBasedClusteringPlanStrategy needs hoodie.clustering.plan.strategy.earliest.commit.to.cluster: the "
@@ -315,7 +315,7 @@ def _of_commits(state: TableState, settings: Settings) -> tuple[list[_Groups], s
 def _buckets_apart(state: TableState, settings: Settings, found: list[_Groups]) -> list[_Groups]:
     """The groups; one bucket to each if the table has a simple bucket index."""
     ids = [one.file_id for slices, _ in found for one in slices]
-    if not are_buckets(ids, settings.write.index_type):
+    if not are_buckets(ids, settings.write.index.type):
         return found
     return one_bucket_to_a_group(state.storage.uri, found, settings.clustering)
 
@@ -325,7 +325,7 @@ def _base_bytes(slices: Sequence[FileSlice]) -> int:
 
 
 def _planned(state: TableState, slices: tuple[FileSlice, ...], outputs: int, settings: Settings) -> ClusteringGroup:
-    return planned_group(state.storage, slices, outputs, settings.write.max_file_size)
+    return planned_group(state.storage, slices, outputs, settings.write.sizing.max_file_size)
 
 
 # ---- groups the file slices of a partition that are rewritten together, by their sizes

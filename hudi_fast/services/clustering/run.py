@@ -306,7 +306,7 @@ def _work(session: TableSession, instant: Instant, plan: ClusteringPlan, how: st
     options = options_of_plan(plan, session.settings.clustering)
     files = file_plan(session, instant.requested)
     ids = [one.file_id for group in plan.groups for one in group.slices]
-    buckets = how != CONSISTENT and are_buckets(ids, session.settings.write.index_type)
+    buckets = how != CONSISTENT and are_buckets(ids, session.settings.write.index.type)
     if buckets:
         require_buckets(session.storage.uri, ids)
     return ClusteringWork(

@@ -143,7 +143,9 @@ def plan_log_compaction(state: TableState, now: str, settings: Settings) -> Comp
     pending = {**state.view.pending_compactions, **state.view.pending_log_compactions}
     found = compactable_slices(state, state.view.lister.partitions(), now, pending, set())
     operations = tuple(
-        operation_of(one, settings.write.max_file_size) for one in found if _has_enough(state.storage, one, threshold)
+        operation_of(one, settings.write.sizing.max_file_size)
+        for one in found
+        if _has_enough(state.storage, one, threshold)
     )
     return CompactionPlan(operations, compactor_class=_HELPER, preserve_meta_fields=True)
 

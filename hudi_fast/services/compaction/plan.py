@@ -154,7 +154,7 @@ def plan_compaction(state: TableState, now: str, settings: Settings) -> Compacti
     partitions = filter_partitions(strategies, options, candidates)
     busy: set[str] = set()
     operations = [
-        operation_of(slice_, settings.write.max_file_size)
+        operation_of(slice_, settings.write.sizing.max_file_size)
         for slice_ in compactable_slices(state, partitions, now, state.view.pending_compactions, busy)
     ]
     chosen = filter_operations(strategies, options, operations)

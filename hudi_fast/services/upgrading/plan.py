@@ -175,11 +175,11 @@ def refuse(state: TableState, version: int, settings: Settings) -> None:
         _refuse_pending(state, where)
         _refuse_features(config, version, where)
         _refuse_merging(config, version, where)
-    if (4, 5) in steps and not settings.write.skip_default_partition_validation:
+    if (4, 5) in steps and not settings.write.table.skips_default_partition_check:
         _refuse_default_partition(state, where)
     if (2, 3) in steps:
         _refuse_other_style(state, settings, where)
-    if settings.write.complex_validation and {(8, 9), (9, 8)} & set(steps):
+    if settings.write.keys.complex_validation and {(8, 9), (9, 8)} & set(steps):
         _refuse_complex_key(config, where)
 
 
@@ -201,19 +201,19 @@ def hints_of(state: TableState, settings: Settings) -> PropertyHints:
         settings: of the call.
     """
     config, write = state.config, settings.write
-    fields = write.partition_path_fields
+    fields = write.keys.partition_path_fields
     typed = fields and all(":" in field for field in fields)
-    generator = write.key_generator_class
-    if generator is None and write.key_generator is not None:
-        generator = class_of_key_generator(write.key_generator)
+    generator = write.keys.generator_class
+    if generator is None and write.keys.generator is not None:
+        generator = class_of_key_generator(write.keys.generator)
     return PropertyHints(
         ",".join(fields or ()) if typed else None,
-        write.delete_field,
-        write.delete_marker,
-        hive_style=config.version < _FIRST_WITH_STYLE and (_paths_read_hive_style(state) or write.hive_style),
-        url_encode=write.url_encode,
+        write.merging.delete_field,
+        write.merging.delete_marker,
+        hive_style=config.version < _FIRST_WITH_STYLE and (_paths_read_hive_style(state) or write.keys.hive_style),
+        url_encode=write.keys.url_encode,
         key_generator_class=generator,
-        database=write.database,
+        database=write.table.database,
         has_files_partition=write.metadata.enabled and _has_files(state),
     )
 
@@ -355,10 +355,11 @@ def _refuse_other_style(state: TableState, settings: Settings, where: str) -> No
     write = settings.write
     paths = state.view.lister.partitions() if state.config.is_partitioned else []
     given = "hoodie.datasource.write.hive_style_partitioning" in write.explicit
-    if given and paths and write.hive_style != _paths_read_hive_style(state):
+    if given and paths and write.keys.hive_style != _paths_read_hive_style(state):
         raise ConfigError(
             f"{where} has the partition {paths[0]!r}, which contradicts "
-            f"hoodie.datasource.write.hive_style_partitioning={str(write.hive_style).lower()}; leave the option out."
+            f"hoodie.datasource.write.hive_style_partitioning={str(write.keys.hive_style).lower()}; "
+            "leave the option out."
         )
 
 

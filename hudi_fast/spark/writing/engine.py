@@ -227,7 +227,7 @@ class SparkEngine:
         return estimated_bytes(df) if self._changes is None else self._changes.size
 
     def _choose(self, plan: WritePlan) -> _Choice:
-        forced = self._options.plan
+        forced = self._options.engine.plan
         if forced not in PLANS:
             raise ConfigError(f"hudi_fast.plan={forced!r} is unknown; use one of {', '.join(PLANS)}.")
         if plan.operation == "delete_partition":
@@ -390,7 +390,7 @@ class SparkEngine:
 
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""
-        bound = self._options.driver_max_bytes
+        bound = self._options.engine.driver_max_bytes
         estimate = self._estimate(self._df)
         if forced == "auto" and estimate is not None and estimate * ARROW_GROWTH > bound:
             in_memory = f"perhaps {estimate * ARROW_GROWTH:,} in memory, more than {bound:,}"

@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from hudi_fast.config.option_values import written_options
+from hudi_fast.config.options import written_options
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.services.inline import check_inline, write_with_services

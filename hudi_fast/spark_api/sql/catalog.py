@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from hudi_fast.config.catalog.write import DELETE_OTHER_FILES
+from hudi_fast.config.write_options import DELETE_OTHER_FILES
 from hudi_fast.errors import CatalogError, ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.spark.session import as_it_was, is_classic, text_map
 from hudi_fast.spark.storage import storage_of

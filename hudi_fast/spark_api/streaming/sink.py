@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_fast.config.defaults_file import with_new_table
-from hudi_fast.config.option_values import written_options
+from hudi_fast.config.options import written_options
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.table_config import TableConfig
@@ -247,7 +247,8 @@ def _with_half_of_the_threads(settings: Settings) -> Settings:
     if _THREADS_KEY in settings.write.explicit:
         return settings
     threads = max(1, (os.cpu_count() or 2) // 2)
-    return replace(settings, write=replace(settings.write, threads=threads))
+    write = settings.write
+    return replace(settings, write=replace(write, engine=replace(write.engine, threads=threads)))
 
 
 @dataclass(slots=True)

@@ -83,7 +83,7 @@ def check_mode(plan: WritePlan, options: WriteOptions) -> None:
     if not config.is_mor or bucket is None or bucket.engine != "SIMPLE":
         raise ConfigError(
             "Non-blocking concurrency control requires the MOR table with simple bucket index (hoodie.index.type=BUCKET"
-            f"); {config.name} is {config.table_type} with {options.index_type}. Use OPTIMISTIC_CONCURRENCY_CONTROL."
+            f"); {config.name} is {config.table_type} with {options.index.type}. Use OPTIMISTIC_CONCURRENCY_CONTROL."
         )
     if config.version < _FIRST_NON_BLOCKING:
         raise ConfigError(

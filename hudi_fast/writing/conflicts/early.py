@@ -65,7 +65,7 @@ def early_detection(options: WriteOptions, pinned: Timeline, has_buckets: bool) 
     if not options.lock.detects_conflicts_early:
         return None
     return EarlyDetection(
-        HeartbeatRule(options.heartbeat_interval_ms, options.heartbeat_misses),
+        HeartbeatRule(options.failed_writes.heartbeat_interval_ms, options.failed_writes.heartbeat_misses),
         (options.lock.strategy or ("bucket" if has_buckets else "simple")) == "bucket",
         frozenset(one.requested for one in pinned.writes()) if options.lock.early_checks_commits else None,
     )

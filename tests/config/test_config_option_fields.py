@@ -6,7 +6,8 @@ import pytest
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.config.option_values import OptionValues, written_options
+from hudi_fast.config.option_fields import OptionValues
+from hudi_fast.config.options import written_options
 from hudi_fast.errors import ConfigError, HudiWarning
 
 OPTIONS = {"hoodie.clean.commits.retained": "7", "hoodie.keep.max.commits": 40, "hoodie.keep.min.commits": "20"}

@@ -1,4 +1,7 @@
-"""The options of the catalog's modules: one entry per key, found by each spelling, with valid defaults."""
+"""The options that the modules of options declare: one entry per key, found by each spelling, with valid defaults.
+
+Modules: hudi_fast.config.accepted_options, hudi_fast.config.limited_options, hudi_fast.config.transaction_options.
+"""
 
 from __future__ import annotations
 
@@ -14,35 +17,13 @@ from typing import TypeGuard
 import pytest
 
 import hudi_fast
-from hudi_fast.config.catalog import (
-    accepted,
-    archive,
-    bootstrap,
-    cdc,
-    clean,
-    clustering,
-    files,
-    hooks,
-    index,
-    limited,
-    lock,
-    metrics,
-    read,
-    services,
-    stream,
-    sync,
-    ttl,
-    write,
-)
 from hudi_fast.config.option_descriptor import Kind, Option
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS, find_option
 from hudi_fast.errors import UnsupportedFeatureError
 
-MODULES = (
-    *(accepted, archive, bootstrap, cdc, clean, clustering, files, index),
-    *(hooks, limited, lock, metrics, read, services, stream, sync, ttl, write),
-)
+PACKAGE = Path(hudi_fast.__file__).parent
+MODULES = [import_module(f"hudi_fast.config.{path.stem}") for path in (PACKAGE / "config").glob("*_options.py")]
 DEFINED = [
     option
     for module in MODULES
@@ -52,7 +33,7 @@ DEFINED = [
 ]
 
 
-def test_the_registry_holds_every_option_of_the_catalog_once() -> None:
+def test_the_registry_holds_every_declared_option_once() -> None:
     assert len(DEFINED) == len(set(DEFINED)) == len(OPTIONS)
     assert set(DEFINED) == set(OPTIONS)
 
@@ -87,7 +68,6 @@ def test_refused_options_name_themselves() -> None:
             option.check_supported(_some_value(option))
 
 
-PACKAGE = Path(hudi_fast.__file__).parent
 SAME_WITH_ALL_VALUES = {
     "hoodie.write.record.merge.custom.implementation.classes": "the merge mode and the strategy id choose the merge",
     "hoodie.parquet.writelegacyformat.enabled": "AUTO and false mean the same encoding",
@@ -142,10 +122,8 @@ def _names_in_code() -> tuple[frozenset[str], str]:
     names: set[str] = set()
     texts: list[str] = []
     for path in PACKAGE.rglob("*.py"):
-        if path.parent.name == "catalog" and path.parent.parent.name == "config":
-            continue
         tree = ast.parse(path.read_text())
-        bindings = {id(node.args[0]) for node in ast.walk(tree) if _is_binding(node)}
+        bindings = {id(node.args[0]) for node in ast.walk(tree) if _is_binding(node) and node.args}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
                 names.add(node.attr)
@@ -157,7 +135,11 @@ def _names_in_code() -> tuple[frozenset[str], str]:
 
 
 def _is_binding(node: ast.AST) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "option_field"
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("Option", "bound", "option", "same_option")
+    )
 
 
 def _some_value(option: Option) -> object:

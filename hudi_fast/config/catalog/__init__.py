@@ -1,1 +1,0 @@
-"""Definitions of all options, one module per group."""
