@@ -17,16 +17,16 @@ from hudi_fast.kernels import warm_up
 
 from hudi_fast import write
 from hudi_fast.metadata_table.state import open_state
+from hudi_fast.services.clustering.cluster import rewrite_group, rewrite_rows
+from hudi_fast.services.clustering.cluster_work import ClusteringWork, Ordering
 from hudi_fast.services.clustering.rows import group_input
-from hudi_fast.services.clustering.run import rewrite_group, rewrite_rows
-from hudi_fast.services.clustering.work import ClusteringWork, Ordering
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.markers import delete_markers, make_marker_folder
-from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.write_plan import TaskToken
 
 ROWS, FILES = 400_000, 8
 INSTANT = "29990101000000000"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hudi_fast.kernels import warm_up
 
 from hudi_fast import HudiTable, write
-from hudi_fast.services.clustering.work import ClusteringResult
+from hudi_fast.services.clustering.cluster_work import ClusteringResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 

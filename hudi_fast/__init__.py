@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
     from hudi_fast.api import bootstrap, delete, is_table, merge, plan_write, read, scan, update, write
-    from hudi_fast.bootstrapping.run import BootstrapResult
+    from hudi_fast.bootstrapping.bootstrap import BootstrapResult
     from hudi_fast.checking import CheckResult, Finding, check
     from hudi_fast.config.option_names import Operation, QueryType, SaveMode, TableType
     from hudi_fast.errors import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         UnsupportedFeatureError,
         ValidationError,
     )
-    from hudi_fast.local_sql.run import sql
+    from hudi_fast.local_sql.sql import sql
     from hudi_fast.monitoring.progress import progress
     from hudi_fast.schema.alter import (
         AddColumn,
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
         SetNullable,
     )
     from hudi_fast.schema.changes import SchemaChange
-    from hudi_fast.services.clustering.plan import ScheduledClustering
-    from hudi_fast.services.clustering.work import ClusteringResult
-    from hudi_fast.services.compaction.plan import ScheduledCompaction
-    from hudi_fast.services.compaction.work import CompactionResult
+    from hudi_fast.services.clustering.cluster_plan import ScheduledClustering
+    from hudi_fast.services.clustering.cluster_work import ClusteringResult
+    from hudi_fast.services.compaction.compact_plan import ScheduledCompaction
+    from hudi_fast.services.compaction.compact_work import CompactionResult
     from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
     from hudi_fast.spark_api.dropin.accelerate import accelerate
     from hudi_fast.spark_api.source.entry import register_data_source
@@ -144,16 +144,16 @@ _MODULES = {
     ),
     **dict.fromkeys(("Operation", "QueryType", "SaveMode", "TableType"), "hudi_fast.config.option_names"),
     "AlterResult": "hudi_fast.writing.alter",
-    "BootstrapResult": "hudi_fast.bootstrapping.run",
+    "BootstrapResult": "hudi_fast.bootstrapping.bootstrap",
     "CheckResult": "hudi_fast.checking",
-    "ClusteringResult": "hudi_fast.services.clustering.work",
-    "CompactionResult": "hudi_fast.services.compaction.work",
+    "ClusteringResult": "hudi_fast.services.clustering.cluster_work",
+    "CompactionResult": "hudi_fast.services.compaction.compact_work",
     "Finding": "hudi_fast.checking",
     "HudiTable": "hudi_fast.table",
     "RepairPlan": "hudi_fast.services.repairing.findings",
     "RepairResult": "hudi_fast.services.repairing.findings",
-    "ScheduledClustering": "hudi_fast.services.clustering.plan",
-    "ScheduledCompaction": "hudi_fast.services.compaction.plan",
+    "ScheduledClustering": "hudi_fast.services.clustering.cluster_plan",
+    "ScheduledCompaction": "hudi_fast.services.compaction.compact_plan",
     "SchemaChange": "hudi_fast.schema.changes",
     "WritePreview": "hudi_fast.writing.preview",
     "WriteResult": "hudi_fast.writing.flow",
@@ -169,7 +169,7 @@ _MODULES = {
     "register_data_source": "hudi_fast.spark_api.source.entry",
     "scan": "hudi_fast.api",
     "sink": "hudi_fast.spark_api.streaming.sink",
-    "sql": "hudi_fast.local_sql.run",
+    "sql": "hudi_fast.local_sql.sql",
     "stream_changes": "hudi_fast.spark_api.streaming.changes",
     "update": "hudi_fast.api",
     "write": "hudi_fast.api",

@@ -15,7 +15,7 @@ from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
 from hudi_fast.config.defaults_file import with_new_table
 from hudi_fast.config.words import TableWords, Words, checked_options, with_words
-from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
+from hudi_fast.dml.dml import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError, TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.services.inline import write_with_services
@@ -29,7 +29,7 @@ from hudi_fast.writing.settings import Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_fast.bootstrapping.run import BootstrapResult
+    from hudi_fast.bootstrapping.bootstrap import BootstrapResult
     from hudi_fast.config.moments import Moment
     from hudi_fast.config.option_names import QueryType, SaveMode, SnapshotType
     from hudi_fast.reading.dataset import Scan
@@ -180,7 +180,7 @@ def bootstrap(
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; there is no table then.
     """
-    from hudi_fast.bootstrapping.run import run_bootstrap
+    from hudi_fast.bootstrapping.bootstrap import run_bootstrap
 
     check_spark(spark)
     source = open_storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)

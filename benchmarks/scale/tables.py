@@ -36,11 +36,11 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.partition_marker import ensure_partition_marker
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.threads import ThreadBackend
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 
 __all__ = ["OPTIONS", "TableSize", "add_logs", "make_table", "partition_name", "rows_of"]
 

@@ -21,7 +21,7 @@ from hudi_fast.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from hudi_fast.services.compaction.plan import ScheduledCompaction
+    from hudi_fast.services.compaction.compact_plan import ScheduledCompaction
 
 __all__ = ["COMMANDS"]
 

@@ -20,7 +20,7 @@ from hudi_fast.dml.target import check_columns, roots
 from hudi_fast.errors import ConfigError
 from hudi_fast.merging.rules import MergeRules, merge_rules_of
 from hudi_fast.schema.names import resolve_name
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["assigned", "is_upsert", "order_values", "partial_columns_of", "unset_columns", "values_of"]
 

@@ -20,7 +20,7 @@ from hudi_fast.errors import CommitConflictError
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.dml_rows import ACTION
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 
 __all__ = ["DmlEngine", "dml_schema", "pinned_state"]
 

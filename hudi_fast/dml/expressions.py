@@ -5,7 +5,7 @@
     literal, expression or text ─► parse_value ─► an expression ─► evaluate ─► a column in the requested type
 
 Text is a column (``source.fare``), or a literal as SQL writes it: ``'text'`` (a quote in it doubled), a number,
-``true``, ``false``, ``null``. :mod:`hudi_fast.dml.run` turns other SQL text into an expression first.
+``true``, ``false``, ``null``. :mod:`hudi_fast.dml.dml` turns other SQL text into an expression first.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from hudi_fast.schema.assignment import kind_of, require_assignable
 from hudi_fast.schema.conform import assigned_values, conform
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["Pairs", "beside", "match_rows", "merged_rows", "updated_rows"]
 

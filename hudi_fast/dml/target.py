@@ -22,7 +22,7 @@ from hudi_fast.storage.concurrency import units_at_once
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import GROUP, KEY, PATH
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["PLACES", "check_columns", "identity_columns", "key_filter", "names_rows", "read_rows", "roots"]
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pyarrow as pa
 
 from hudi_fast.config.option_names import Operation
+from hudi_fast.dml.dml import delete_locally, dml_settings, update_locally
 from hudi_fast.dml.expressions import is_literal
 from hudi_fast.dml.insert_overwrite import overwrite_options
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
-from hudi_fast.dml.run import delete_locally, dml_settings, update_locally
 from hudi_fast.errors import ConfigError
 from hudi_fast.local_sql.names import Tables
 from hudi_fast.local_sql.queries import column_order, constant, query

@@ -13,7 +13,7 @@ from typing import Any
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import ConfigError
 from hudi_fast.procedures.values import Rows, Values, refuse_given
-from hudi_fast.services.scheduling.pending import pending_services
+from hudi_fast.services.pending import pending_services
 from hudi_fast.table import HudiTable
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline

@@ -35,22 +35,22 @@ from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import HudiError, LockTimeoutError, PostCommitError, ServiceTakenError
 from hudi_fast.events import Completed, note, warn
 from hudi_fast.locking.machine import is_held, service_lock_path
-from hudi_fast.services.archiving.run import archive_after_write
-from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
-from hudi_fast.services.clustering.run import cluster_after_write, finish_or_withdraw
+from hudi_fast.services.archiving.archive import archive_after_write
+from hudi_fast.services.cleaning.clean import clean_after_write, clean_before_write
+from hudi_fast.services.clustering.cluster import cluster_after_write, finish_or_withdraw
 from hudi_fast.services.clustering.strategies import plan_strategy_of
-from hudi_fast.services.compaction.log_run import (
+from hudi_fast.services.compaction.compact import run_compaction, run_pending_compactions
+from hudi_fast.services.compaction.compact_logs import (
     run_log_compaction,
     run_pending_log_compactions,
     schedule_log_compaction,
 )
-from hudi_fast.services.compaction.plan import schedule_compaction
-from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
+from hudi_fast.services.compaction.compact_plan import schedule_compaction
 from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
+from hudi_fast.services.expiry import delete_expired
 from hudi_fast.services.indexing.drop import finish_abandoned_indexings
-from hudi_fast.services.syncing.run import sync_after_write
-from hudi_fast.services.ttl.run import delete_expired
+from hudi_fast.services.sync import sync_after_write
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.failures import storage_failure
 from hudi_fast.timeline.instant import instant_from_ms

@@ -24,9 +24,9 @@ from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.markers import make_marker_folder
 from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, record_in_metadata
 from hudi_fast.writing.metadata_services import maintain_metadata
-from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, publish, recover, require_not_undone, undone_on_failure
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = [
     "begin_service",

@@ -41,8 +41,8 @@ from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
-from hudi_fast.writing.plan import FilePlan, TaskToken
 from hudi_fast.writing.threads import ThreadBackend, delete_in_threads, map_in_threads
+from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["SparkBackend"]
 

@@ -26,8 +26,8 @@ from pyspark.sql.types import IntegralType
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.assignments import assigned, is_upsert, order_values
+from hudi_fast.dml.dml import check_update, run_dml
 from hudi_fast.dml.engine import pinned_state
-from hudi_fast.dml.run import check_update, run_dml
 from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import check_columns, identity_columns, names_rows, roots
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
@@ -45,8 +45,8 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, ORDER, PATH, UPDATE, UPSERT
 from hudi_fast.writing.flow import WriteResult
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["delete_where_on", "merge_on", "update_on"]
 

@@ -365,7 +365,7 @@ class HudiTable(TableReads):
             words: as for :func:`hudi_fast.write`.
         """
         from hudi_fast.arrow_input import to_arrow_table
-        from hudi_fast.dml.run import merge_locally
+        from hudi_fast.dml.dml import merge_locally
         from hudi_fast.dml.statement import Merge, MergeSpec
 
         session, rows = self._dml_session(with_words(options, words)), to_arrow_table(source)
@@ -391,17 +391,17 @@ class HudiTable(TableReads):
             ConfigError: the filter or a value does not fit the table, or a key column is set.
             HudiError: see :mod:`hudi_fast.errors`.
         """
-        from hudi_fast.dml.run import update_locally
+        from hudi_fast.dml.dml import update_locally
 
         return update_locally(self._dml_session(with_words(options, words)), where, set)
 
     def _delete_where(self, where: Filter, options: Mapping[str, Any] | None) -> WriteResult:
-        from hudi_fast.dml.run import delete_locally
+        from hudi_fast.dml.dml import delete_locally
 
         return delete_locally(self._dml_session(options), where)
 
     def _dml_session(self, options: Mapping[str, Any] | None) -> TableSession:
-        from hudi_fast.dml.run import dml_settings
+        from hudi_fast.dml.dml import dml_settings
         from hudi_fast.sessions import open_session
 
         given = dict(options or {})

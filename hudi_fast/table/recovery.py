@@ -18,11 +18,10 @@ from hudi_fast.services.recovery.values import (
     SavepointResult,
 )
 from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
-from hudi_fast.services.repairing.plan import plan_repair
-from hudi_fast.services.repairing.run import run_repair
-from hudi_fast.services.upgrading.plan import UpgradePlan, UpgradeResult
-from hudi_fast.services.upgrading.run import plan_upgrade, run_upgrade
-from hudi_fast.services.validation.run import ValidationResult, validate_metadata
+from hudi_fast.services.repairing.repair import plan_repair, run_repair
+from hudi_fast.services.upgrading.upgrade import plan_upgrade, run_upgrade
+from hudi_fast.services.upgrading.upgrade_plan import UpgradePlan, UpgradeResult
+from hudi_fast.services.validation.validate import ValidationResult, validate_metadata
 from hudi_fast.table.service_calls import Options, ServiceCalls, check_plan
 from hudi_fast.writing.session import TableSession
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.merging.rules import Merger
-from hudi_fast.services.cleaning.work import ScheduledClean
-from hudi_fast.services.clustering.plan import ScheduledClustering
-from hudi_fast.services.compaction.plan import ScheduledCompaction
-from hudi_fast.services.indexing.plan import ScheduledIndex
+from hudi_fast.services.cleaning.clean_result import ScheduledClean
+from hudi_fast.services.clustering.cluster_plan import ScheduledClustering
+from hudi_fast.services.compaction.compact_plan import ScheduledCompaction
+from hudi_fast.services.indexing.index_plan import ScheduledIndex
 from hudi_fast.sessions import open_session
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import tells_failures

@@ -9,28 +9,26 @@ import pyarrow as pa
 
 from hudi_fast.catalogs.sync import SyncedTable
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.services.archiving.plan import ArchivePlan
-from hudi_fast.services.archiving.run import ArchiveResult, archive, plan_archive
-from hudi_fast.services.cleaning.plan import schedule_clean
-from hudi_fast.services.cleaning.run import clean
-from hudi_fast.services.cleaning.work import CleanResult, ScheduledClean
-from hudi_fast.services.clustering.plan import ScheduledClustering, schedule_clustering
-from hudi_fast.services.clustering.run import cluster
-from hudi_fast.services.clustering.work import ClusteringResult
-from hudi_fast.services.compaction.log_run import compact_logs, schedule_log_compaction
-from hudi_fast.services.compaction.plan import ScheduledCompaction, schedule_compaction
-from hudi_fast.services.compaction.run import compact
-from hudi_fast.services.compaction.work import CompactionResult
+from hudi_fast.services.archiving.archive import ArchiveResult, archive, plan_archive
+from hudi_fast.services.archiving.archive_plan import ArchivePlan
+from hudi_fast.services.cleaning.clean import clean
+from hudi_fast.services.cleaning.clean_plan import schedule_clean
+from hudi_fast.services.cleaning.clean_result import CleanResult, ScheduledClean
+from hudi_fast.services.clustering.cluster import cluster
+from hudi_fast.services.clustering.cluster_plan import ScheduledClustering, schedule_clustering
+from hudi_fast.services.clustering.cluster_work import ClusteringResult
+from hudi_fast.services.compaction.compact import compact
+from hudi_fast.services.compaction.compact_logs import compact_logs, schedule_log_compaction
+from hudi_fast.services.compaction.compact_plan import ScheduledCompaction, schedule_compaction
+from hudi_fast.services.compaction.compact_work import CompactionResult
+from hudi_fast.services.expiry import TtlPlan, TtlResult, delete_expired, plan_expired, require_retention
+from hudi_fast.services.indexing.build import IndexResult, build_index, run_scheduled_index
 from hudi_fast.services.indexing.drop import drop_index
+from hudi_fast.services.indexing.index_plan import ScheduledIndex, schedule_index, scheduled_indexes
 from hudi_fast.services.indexing.listing import indexes_table
-from hudi_fast.services.indexing.plan import ScheduledIndex, schedule_index, scheduled_indexes
 from hudi_fast.services.indexing.request import IndexRequest
-from hudi_fast.services.indexing.run import IndexResult, build_index, run_scheduled_index
-from hudi_fast.services.scheduling.pending import pending_services, pending_table
-from hudi_fast.services.scheduling.run import PendingResult, run_pending_services
-from hudi_fast.services.syncing.run import sync_catalogs
-from hudi_fast.services.ttl.plan import TtlPlan
-from hudi_fast.services.ttl.run import TtlResult, delete_expired, plan_expired, require_retention
+from hudi_fast.services.pending import PendingResult, pending_services, pending_table, run_pending_services
+from hudi_fast.services.sync import sync_catalogs
 from hudi_fast.table.recovery import RecoveryServices
 from hudi_fast.table.service_calls import Options, check_plan
 from hudi_fast.view.table_state import load_state

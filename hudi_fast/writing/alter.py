@@ -33,10 +33,10 @@ from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.metadata_commit import ensure_metadata, record_in_metadata
 from hudi_fast.writing.metadata_services import maintain_metadata
-from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, record_schema, schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, begin, publish, recover, rolled_back_on_failure
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = ["AlterResult", "alter_table"]
 

@@ -33,7 +33,7 @@ from hudi_fast.writing.file_columns import new_meta_columns
 from hudi_fast.writing.log_data import data_blocks, delete_records
 from hudi_fast.writing.log_file import BlockCounts, LogOutput, LogTarget
 from hudi_fast.writing.output_file import Rows
-from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.write_plan import PART_ROWS, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["append_log"]
 

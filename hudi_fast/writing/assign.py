@@ -33,8 +33,8 @@ from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
 from hudi_fast.writing.dml_rows import match_dml_rows, one_change_per_row
 from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, look_up, look_up_all
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
 __all__ = [
     "PartitionMatches",

@@ -20,8 +20,8 @@ from hudi_fast.metadata_table.updates.runner import GroupVisitor, GroupWriter
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.plan import FilePlan, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.preview import WritePreview
+from hudi_fast.writing.write_plan import FilePlan, TaskToken, WriteOutcome, WritePlan
 
 __all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine", "is_from_spark"]
 

@@ -57,7 +57,7 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.bucket_ranges import overwritten_ranges
 from hudi_fast.writing.lookup import look_up
-from hudi_fast.writing.plan import Incoming, WritePlan
+from hudi_fast.writing.write_plan import Incoming, WritePlan
 
 __all__ = ["BucketShare", "assign_to_buckets", "bucket_numbers", "resolve_buckets"]
 

@@ -47,7 +47,7 @@ from hudi_fast.storage.stored_json import stored_json
 from hudi_fast.view.file_names import log_file_name
 from hudi_fast.writing import file_columns
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import FilePlan, TaskToken
+from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["ChangeLog", "change_log_of"]
 

@@ -46,7 +46,7 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.indexed_keys import refuse_long_entries
 from hudi_fast.writing.located import match_slices
 from hudi_fast.writing.lookup import Runner, living, look_up_all
-from hudi_fast.writing.plan import Incoming, WritePlan
+from hudi_fast.writing.write_plan import Incoming, WritePlan
 
 __all__ = [
     "ACTION",

@@ -57,7 +57,10 @@ from hudi_fast.writing.dml_rows import ACTION, DML_COLUMNS
 from hudi_fast.writing.indexed_keys import indexed_columns, key_limits
 from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.partition_styles import with_stored_styles
-from hudi_fast.writing.plan import (
+from hudi_fast.writing.reconcile import DELETES, changed_columns, known_columns, reconciled
+from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, stored_columns
+from hudi_fast.writing.sizing import SizingSettings, average_record_size
+from hudi_fast.writing.write_plan import (
     RECORD_KEY,
     BloomSettings,
     FilePlan,
@@ -67,9 +70,6 @@ from hudi_fast.writing.plan import (
     WritePlan,
     stored_keys,
 )
-from hudi_fast.writing.reconcile import DELETES, changed_columns, known_columns, reconciled
-from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, stored_columns
-from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
 __all__ = ["draft_files", "draft_plan"]
 

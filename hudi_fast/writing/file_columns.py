@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_fast.formats.required_fields import null_array
 from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels.seqno import format_sequence_numbers
-from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = [
     "CONSTANT_META",

@@ -25,9 +25,9 @@ from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.located import with_row_numbers
 from hudi_fast.writing.output_file import OutputFile, Rows, new_rows
 from hudi_fast.writing.partition_marker import ensure_partition_marker
-from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, Incoming, WritePlan
 from hudi_fast.writing.rewrite import rewrite_file_group
 from hudi_fast.writing.whole_rows import whole_rows
+from hudi_fast.writing.write_plan import PART_ROWS, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["write_file_group"]
 

@@ -75,7 +75,6 @@ from hudi_fast.writing.open_table import Target, create_table, find_target, remo
 from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.overwrite_in_place import changed_properties, require_same_partitions
 from hudi_fast.writing.pending_clusterings import release_all, release_groups
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.schema_commit import overwritten_ids, record_schema, schema_metadata
 from hudi_fast.writing.session import TableSession
@@ -90,6 +89,7 @@ from hudi_fast.writing.transaction import (
     rolled_back_on_failure,
     withdraw,
 )
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 
 __all__ = ["WriteResult", "preview_write", "replaced_groups", "run_write", "write_at"]
 

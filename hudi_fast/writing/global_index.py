@@ -22,7 +22,7 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, assign_rows, combined_rows
 from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, beats_stored, living, look_up_all
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
 __all__ = ["TableTags", "assign_table", "tag_table"]
 

@@ -14,7 +14,7 @@ from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.updates.build import requested_indexes
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.metadata_commit import dropped_partitions
-from hudi_fast.writing.plan import Incoming, WritePlan
+from hudi_fast.writing.write_plan import Incoming, WritePlan
 
 __all__ = ["indexed_columns", "key_limits", "refuse_long_entries"]
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.writing.plan import BloomSettings, FilePlan
+from hudi_fast.writing.write_plan import BloomSettings, FilePlan
 
 __all__ = ["KeyFooter"]
 

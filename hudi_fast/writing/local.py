@@ -26,10 +26,10 @@ from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.partial import refuse_unknown
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 from hudi_fast.writing.preview import WritePreview, rows_by_partition
 from hudi_fast.writing.profile import bulk_parts, needs_row_size, with_measured_row_size
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 
 __all__ = ["LocalEngine", "lookup_threads", "write_incoming"]
 

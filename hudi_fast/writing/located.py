@@ -28,7 +28,7 @@ from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.lookup import Runner, living, look_up, look_up_logged
-from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, WritePlan
 
 __all__ = [
     "locate_rows",

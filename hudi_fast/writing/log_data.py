@@ -28,7 +28,7 @@ from hudi_fast.formats.parquet.base_file import ParquetSettings, ParquetStream
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.writing.file_columns import RECORD_KEY
-from hudi_fast.writing.plan import LogSettings
+from hudi_fast.writing.write_plan import LogSettings
 
 __all__ = ["DataBlock", "data_blocks", "delete_records"]
 

@@ -42,7 +42,7 @@ from hudi_fast.storage.concurrency import is_little
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile, LogFile
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.plan import Incoming, WritePlan
+from hudi_fast.writing.write_plan import Incoming, WritePlan
 
 __all__ = [
     "Runner",

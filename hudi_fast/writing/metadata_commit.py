@@ -39,8 +39,8 @@ from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, load_state, table_schema
-from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = [
     "columns_with_stats",

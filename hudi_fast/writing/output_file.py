@@ -27,7 +27,7 @@ from hudi_fast.writing.file_columns import (
 )
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, FilePlan, Incoming
+from hudi_fast.writing.write_plan import PART_ROWS, FileGroupWork, FilePlan, Incoming
 
 __all__ = ["OutputFile", "Rows", "chunks", "dictionary_of", "new_rows", "with_new_meta"]
 

@@ -20,7 +20,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta, without_meta
 from hudi_fast.merging.rules import MergeRules
-from hudi_fast.writing.plan import FileGroupWork, Incoming, PartialColumns, WritePlan
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, PartialColumns, WritePlan
 
 __all__ = ["partial_columns", "refuse_unknown", "unknown_keys"]
 

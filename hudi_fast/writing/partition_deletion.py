@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.view.table_state import TableState, table_schema
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 
 __all__ = ["PartitionDeletion", "deletion_options"]
 

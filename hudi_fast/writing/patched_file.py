@@ -54,7 +54,7 @@ from hudi_fast.writing.file_columns import FILE_NAME, writer_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.output_file import OutputFile, dictionary_of
-from hudi_fast.writing.plan import FileGroupWork, FilePlan
+from hudi_fast.writing.write_plan import FileGroupWork, FilePlan
 
 __all__ = ["EncodedRun", "Kept", "KeptParts", "NextVersion", "PatchedFile", "kept_parts", "next_version"]
 

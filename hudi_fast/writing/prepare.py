@@ -24,7 +24,7 @@ from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.dml_rows import DML_COLUMNS, prepare_dml_rows
 from hudi_fast.writing.indexed_keys import refuse_long_entries
-from hudi_fast.writing.plan import Incoming, WritePlan
+from hudi_fast.writing.write_plan import Incoming, WritePlan
 
 __all__ = ["check_rows", "columns_for", "prepare_rows", "spooled_form", "with_auto_keys"]
 

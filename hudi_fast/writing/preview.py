@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hudi_fast.reading.inspecting.results import HtmlResult
-from hudi_fast.writing.plan import Incoming
+from hudi_fast.writing.write_plan import Incoming
 
 __all__ = ["WritePreview", "rows_by_partition"]
 

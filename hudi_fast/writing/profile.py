@@ -27,9 +27,9 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import files_to_fill
 from hudi_fast.writing.file_columns import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_META, RECORD_KEY, writer_schema
 from hudi_fast.writing.output_file import new_rows
-from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 from hudi_fast.writing.sizing import SizingSettings, SmallFile, assign_inserts, most_files
+from hudi_fast.writing.write_plan import FileGroupWork, TaskToken, WritePlan
 
 __all__ = [
     "InsertFiles",

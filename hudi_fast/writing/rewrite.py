@@ -31,7 +31,7 @@ from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns
 from hudi_fast.writing.output_file import OutputFile, Rows, new_rows, with_new_meta
 from hudi_fast.writing.patched_file import PatchedFile, next_version
-from hudi_fast.writing.plan import PART_BYTES, PART_ROWS, FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.write_plan import PART_BYTES, PART_ROWS, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["rewrite_file_group"]
 

@@ -26,8 +26,8 @@ from hudi_fast.writing.key_places import UNKNOWN_ROW, UNREADABLE
 from hudi_fast.writing.located import locate_rows, match_located
 from hudi_fast.writing.lookup import look_up, look_up_all
 from hudi_fast.writing.partial import refuse_unknown
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
 __all__ = ["BUCKET", "MOVED", "ORIGIN", "SLICE", "STORED_ROW", "BucketWriter"]
 
@@ -41,8 +41,8 @@ See :class:`hudi_fast.writing.key_places.KeyPlaces`. Without :data:`MOVED` no ro
 """
 
 ORIGIN = "__hudi_fast_origin"
-"""Column of writes that need it (:attr:`hudi_fast.writing.plan.WritePlan.needs_origins`): for a row that moves to the
-partition of the bucket, the number of the slice that it leaves; null for other rows.
+"""Column of writes that need it (:attr:`hudi_fast.writing.write_plan.WritePlan.needs_origins`): for a row that moves
+to the partition of the bucket, the number of the slice that it leaves; null for other rows.
 """
 
 Rows = npt.NDArray[np.int64]

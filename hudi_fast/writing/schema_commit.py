@@ -24,7 +24,7 @@ from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State, instant_file_name
 from hudi_fast.view.schema_history import SCHEMA_COMMIT, SCHEMA_FOLDER, newest_schema_commit
 from hudi_fast.view.table_state import TableState, table_schema
-from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = ["BY_THIS_COMMIT", "avro_of_columns", "overwritten_ids", "record_schema", "schema_metadata", "stored_columns"]
 

@@ -22,9 +22,9 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import BatchSource, PlannedEngine
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import FilePlan, TaskToken
 from hudi_fast.writing.spilling.engine import SpillingEngine
 from hudi_fast.writing.spilling.spill_file import SpillSettings
+from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["ThreadBackend", "delete_in_threads", "map_in_threads"]
 

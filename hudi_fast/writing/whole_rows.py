@@ -34,7 +34,7 @@ from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import merge_settings
 from hudi_fast.writing.partial import unknown_keys
-from hudi_fast.writing.plan import RECORD_KEY, FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.write_plan import RECORD_KEY, FileGroupWork, Incoming, WritePlan
 
 __all__ = ["whole_rows"]
 

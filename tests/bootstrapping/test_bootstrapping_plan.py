@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.bootstrapping.plan import BootstrapPlan, bootstrap_plan
-from hudi_fast.bootstrapping.run import copied_batches, copied_rows
+from hudi_fast.bootstrapping.bootstrap import copied_batches, copied_rows
+from hudi_fast.bootstrapping.bootstrap_plan import BootstrapPlan, bootstrap_plan
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.storage.base import Storage
 

@@ -1,6 +1,6 @@
 """Bootstraps: what becomes of a folder, what is refused, and everything else that is done to such tables.
 
-Modules: hudi_fast.bootstrapping.run.
+Modules: hudi_fast.bootstrapping.bootstrap.
 """
 
 from __future__ import annotations

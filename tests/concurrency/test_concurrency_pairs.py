@@ -14,15 +14,15 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.dml.dml import check_update, run_dml
 from hudi_fast.dml.local import updated_rows
-from hudi_fast.dml.run import check_update, run_dml
 from hudi_fast.dml.statement import MergeSpec
 from hudi_fast.schema.alter import RenameColumn
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import alter_table
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.support.interleaving import (
     NBCC,
     PREFER_WRITER,

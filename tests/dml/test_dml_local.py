@@ -296,7 +296,7 @@ def test_updates_from_many_threads_are_all_there(tmp_path: Path) -> None:
 
 
 def test_a_commit_of_another_writer_in_between_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hudi_fast.dml import run
+    from hudi_fast.dml import dml as run
     from hudi_fast.writing import flow
     from hudi_fast.writing.local import LocalEngine
 

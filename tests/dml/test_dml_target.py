@@ -11,7 +11,7 @@ from pyarrow.compute import field
 from hudi_fast.dml.statement import MergeSpec
 from hudi_fast.dml.target import PLACES, check_columns, identity_columns, key_filter, names_rows, read_rows, roots
 from hudi_fast.errors import ConfigError
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 from tests.dml.dml_tables import new_table, rows, table_options
 from tests.writing.plans import drafted
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.bootstrapping.run import BootstrapResult
+from hudi_fast.bootstrapping.bootstrap import BootstrapResult
 from hudi_fast.storage.base import Storage
 from tests.faults.calls import interesting
 from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, bootstrapped, data, make_source

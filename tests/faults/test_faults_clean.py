@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.cleaning.work import CleanResult
+from hudi_fast.services.cleaning.clean_result import CleanResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.active import read_instant_body

@@ -192,7 +192,7 @@ def test_a_clustering_that_fails_each_time_keeps_no_write_out(tmp_path: Path, mo
     def fail(*_: object) -> None:
         raise ValueError("no such curve")
 
-    monkeypatch.setattr("hudi_fast.services.clustering.run.rewrite_group", fail)
+    monkeypatch.setattr("hudi_fast.services.clustering.cluster.rewrite_group", fail)
     for ts in (7, 8, 9):
         before = len(rollbacks(tmp_path))
         with warnings.catch_warnings(record=True) as told:

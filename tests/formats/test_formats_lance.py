@@ -1,8 +1,7 @@
 """Lance base files: rows, ranges of rows, Hudi's keys, types, files on other storage, damage.
 
 Modules: hudi_fast.formats.lance.read, hudi_fast.formats.lance.types, hudi_fast.formats.lance.local_file,
-hudi_fast.formats.lance.decoder, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.read,
-hudi_fast.formats.lance.write.
+hudi_fast.formats.lance.decoder, hudi_fast.formats.lance.decoding, hudi_fast.formats.lance.write.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.interop.sides import Sides, after_upsert, trip_options, trips
 from tests.peer.client import PeerError
 from tests.support.sessions import write_engine

@@ -164,7 +164,7 @@ def test_what_our_pipeline_finishes_or_withdraws_is_gone_for_hudi_too(
     def fail(*_: object) -> None:
         raise ValueError("no such curve")
 
-    monkeypatch.setattr("hudi_fast.services.clustering.run.rewrite_group", fail)
+    monkeypatch.setattr("hudi_fast.services.clustering.cluster.rewrite_group", fail)
     new = trips(range(20, 70), ts=4, note="by us")
     with pytest.raises(PostCommitError):
         sides.we_write(new, more=inline)

@@ -23,7 +23,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.view.table_state import read_commit
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.metadata_table.producer_runs import before, context_of, flat_rows, logged, produced
 from tests.support.golden import Golden
 from tests.support.sessions import write_engine

@@ -9,7 +9,7 @@ __all__ = ["SERVICES"]
 SERVICES = (
     Mutant(
         name="services-compaction-takes-groups-of-a-clustering",
-        file="hudi_fast/services/compaction/plan.py",
+        file="hudi_fast/services/compaction/compact_plan.py",
         before="taken = {*pending, *view.pending_groups}",
         after="taken = {*pending}",
         harm="A compaction and a clustering rewrite one file group, and the rows are stored twice.",
@@ -52,7 +52,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-clean-deletes-folders-of-pending-writes",
-        file="hudi_fast/services/cleaning/run.py",
+        file="hudi_fast/services/cleaning/clean.py",
         before="    if timeline.pending_writes:\n        return []\n",
         after="",
         harm="A concurrent insert into a partition that a clean empties is not listed by the metadata table.",
@@ -60,7 +60,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-archive-forgets-replaced-files",
-        file="hudi_fast/services/archiving/run.py",
+        file="hudi_fast/services/archiving/archive.py",
         before="bound = _replaced_files_left(state, plan.instants)",
         after="bound = None",
         harm="Rows that an overwrite or a clustering replaced are read again once it is archived.",
@@ -68,7 +68,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-archive-deletes-before-it-writes",
-        file="hudi_fast/services/archiving/run.py",
+        file="hudi_fast/services/archiving/archive.py",
         before=(
             "        written += len(append_archive(storage, config, rows, options, require_lock))\n"
             "        require_lock()\n"
@@ -84,7 +84,7 @@ SERVICES = (
     ),
     Mutant(
         name="services-clustering-takes-groups-of-a-compaction",
-        file="hudi_fast/services/clustering/plan.py",
+        file="hudi_fast/services/clustering/cluster_plan.py",
         before="planned = group in view.pending_groups or group in view.pending_compactions or group in",
         after="planned = group in view.pending_groups or group in",
         harm="A clustering replaces a file group that a pending compaction brings back.",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.services.clustering.work import ClusteringWork, Ordering
+from hudi_fast.services.clustering.cluster_work import ClusteringWork, Ordering
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice

@@ -9,7 +9,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.services.archiving.run import archive_after_write
+from hudi_fast.services.archiving.archive import archive_after_write
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.archive.writer import append_archive, delete_instants, read_instant, state_files
@@ -273,7 +273,7 @@ def test_compactions_are_archived_with_their_plans(tmp_path, version):
 def test_many_instants_are_archived_a_thousand_at_a_time(tmp_path, monkeypatch):
     settings = {**writes(metadata=False), **KEEP}
     write_times(tmp_path, 8, settings)
-    monkeypatch.setattr("hudi_fast.services.archiving.run._AT_ONCE", 2)
+    monkeypatch.setattr("hudi_fast.services.archiving.archive._AT_ONCE", 2)
     done = services(tmp_path).archive(settings)
     assert len(done.instants) == 6
     assert done.files_written == 4  # three of level 0, one that they were merged to

@@ -1,6 +1,6 @@
 """How cleans run: when they are due, where they look, what they do about files that cannot be deleted.
 
-Modules: hudi_fast.services.cleaning.plan, hudi_fast.services.cleaning.metadata.
+Modules: hudi_fast.services.cleaning.clean_plan, hudi_fast.services.cleaning.metadata.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
-from hudi_fast.services.cleaning.work import CleanResult
+from hudi_fast.services.cleaning.clean import clean_after_write, clean_before_write
+from hudi_fast.services.cleaning.clean_result import CleanResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import Instant, State
@@ -30,7 +30,7 @@ from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.services.clean_tables import COMMITS, VERSIONS, clean_metadata, data_files, services, write_times, writes
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import RecordingStorage

@@ -1,6 +1,6 @@
 """Buckets of consistent hashing that split and merge: which ones, what becomes of their rows, and writers that die.
 
-Modules: hudi_fast.services.clustering.run.
+Modules: hudi_fast.services.clustering.cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hudi_fast.index.consistent import (
 )
 from hudi_fast.services.clustering.bucket_ranges import ResizeBounds, plan_partition
 from hudi_fast.services.clustering.bucket_resize import resize_buckets
-from hudi_fast.services.clustering.plan import planned_group
+from hudi_fast.services.clustering.cluster_plan import planned_group
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State

@@ -28,17 +28,17 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.parquet.row_groups import read_footer
 from hudi_fast.services.clustering.ahead import ahead
+from hudi_fast.services.clustering.cluster import rewrite_group, rewrite_rows
+from hudi_fast.services.clustering.cluster_work import Ordering
 from hudi_fast.services.clustering.ordering import order_rows
 from hudi_fast.services.clustering.rows import group_input
-from hudi_fast.services.clustering.run import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
-from hudi_fast.services.clustering.work import Ordering
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
 from hudi_fast.timeline.service_plans import decode_requested_replace
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import marked_files
-from hudi_fast.writing.plan import TaskToken
+from hudi_fast.writing.write_plan import TaskToken
 from tests.services.clustering_work import INSTANT, GroupedWork, work_of, written
 from tests.support.golden import Golden
 from tests.support.mor_tables import make_logs_alone, mor_options

@@ -14,8 +14,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
-from hudi_fast.services.clustering.plan import ScheduledClustering
-from hudi_fast.services.clustering.run import cluster_after_write, run_clustering
+from hudi_fast.services.clustering.cluster import cluster_after_write, run_clustering
+from hudi_fast.services.clustering.cluster_plan import ScheduledClustering
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight

@@ -12,7 +12,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
-from hudi_fast.services.compaction.log_run import schedule_log_compaction
+from hudi_fast.services.compaction.compact_logs import schedule_log_compaction
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight

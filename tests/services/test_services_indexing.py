@@ -19,8 +19,8 @@ from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.runner import WriteRecords, run_in_threads
+from hudi_fast.services.indexing.build import build_index
 from hudi_fast.services.indexing.request import IndexRequest
-from hudi_fast.services.indexing.run import build_index
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body, read_requested_body
 from hudi_fast.timeline.index_plans import decode_index_metadata, decode_index_plan
@@ -339,7 +339,7 @@ class Dies(Exception):
 
 def die_while_building(path: Path, monkeypatch: pytest.MonkeyPatch, runner: WriteRecords) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("hudi_fast.services.indexing.run._undo", lambda *_: None)
+        patched.setattr("hudi_fast.services.indexing.build._undo", lambda *_: None)
         with pytest.raises(Dies):
             build_with(path, runner)
 

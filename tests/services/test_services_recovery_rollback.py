@@ -36,8 +36,8 @@ from hudi_fast.timeline.service_plans import (
 from hudi_fast.timeline.transition import create_requested, revert_to_inflight, to_inflight
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.rollback_plan import plan_rollback
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true

@@ -1,6 +1,6 @@
 """What waits on the timeline, as a table, and carrying all of it out.
 
-Modules: hudi_fast.services.scheduling.run.
+Modules: hudi_fast.services.pending.
 """
 
 from __future__ import annotations

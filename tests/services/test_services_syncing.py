@@ -1,6 +1,6 @@
 """Catalogs after a write, and as a call of the table's services.
 
-Modules: hudi_fast.services.syncing.run.
+Modules: hudi_fast.services.sync.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Partition TTL: which partitions expire, and what deleting them leaves.
 
-Modules: hudi_fast.services.ttl.plan, hudi_fast.services.ttl.run,
-hudi_fast.config.ttl_options.
+Modules: hudi_fast.services.expiry, hudi_fast.config.ttl_options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables of every version and kind in the other versions: same rows, same history, and what is refused.
 
-Modules: hudi_fast.services.upgrading.plan, hudi_fast.services.upgrading.run, hudi_fast.services.upgrading.move,
-hudi_fast.services.upgrading.metadata, hudi_fast.services.upgrading.timeline.
+Modules: hudi_fast.services.upgrading.upgrade_plan, hudi_fast.services.upgrading.upgrade,
+hudi_fast.services.upgrading.move, hudi_fast.services.upgrading.metadata, hudi_fast.services.upgrading.timeline.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.service_plans import ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state, read_commit
-from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.threads import map_in_threads
+from hudi_fast.writing.write_plan import FilePlan
 from tests.support.golden import Golden
 from tests.support.mor_tables import mor_options
 from tests.support.rows import assert_same_rows

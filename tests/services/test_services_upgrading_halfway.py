@@ -13,8 +13,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.table_config import other_layout
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.services.upgrading.run import put_back
 from hudi_fast.services.upgrading.timeline import copy_timeline
+from hudi_fast.services.upgrading.upgrade import put_back
 from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
 from hudi_fast.view.moved_instants import moved_away

@@ -1,6 +1,7 @@
 """Tables that releases before 0.14 wrote: read as they answered, and the same in every later version.
 
-Modules: hudi_fast.services.upgrading.plan, hudi_fast.services.upgrading.run, hudi_fast.services.upgrading.metadata.
+Modules: hudi_fast.services.upgrading.upgrade_plan, hudi_fast.services.upgrading.upgrade,
+hudi_fast.services.upgrading.metadata.
 """
 
 from __future__ import annotations

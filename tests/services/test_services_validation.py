@@ -1,6 +1,6 @@
 """Validation finds what is planted in a metadata table, and nothing in those that real Hudi wrote.
 
-Modules: hudi_fast.services.validation.run, hudi_fast.services.validation.compare,
+Modules: hudi_fast.services.validation.validate, hudi_fast.services.validation.compare,
 hudi_fast.services.validation.groups, hudi_fast.services.validation.stats.
 """
 
@@ -23,7 +23,7 @@ from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.services.planted import metadata, plant
 from tests.support.golden import Golden
 from tests.support.interleaving import LateEngine, settings_for, write_during

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.clustering.run import cluster_after_write
+from hudi_fast.services.clustering.cluster import cluster_after_write
 from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State

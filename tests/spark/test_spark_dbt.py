@@ -1,6 +1,6 @@
 """A dbt project builds Hudi tables in a session of hudi_fast: views, tables, and incremental models of each strategy.
 
-Module: hudi_fast.spark_api.sql.run. dbt is in the environment of the oldest PySpark: it does not run on Spark 4.
+Module: hudi_fast.spark_api.sql.statements. dbt is in the environment of the oldest PySpark: it does not run on Spark 4.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.routed_rows import BUCKET, MOVED, SLICE
+from hudi_fast.writing.write_plan import WritePlan
 from tests.spark.programs import PROJECT
 from tests.spark.spark_writes import batch
 from tests.support.small_tables import options

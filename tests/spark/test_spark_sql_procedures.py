@@ -1,6 +1,6 @@
 """CALL: parameters, services, and what they show; table functions.
 
-Modules: hudi_fast.spark_api.sql.run, hudi_fast.spark_api.sql.queries, hudi_fast.procedures.call,
+Modules: hudi_fast.spark_api.sql.statements, hudi_fast.spark_api.sql.queries, hudi_fast.procedures.call,
 hudi_fast.procedures.timeline, hudi_fast.procedures.values, hudi_fast.sql_text.procedures.
 """
 

@@ -11,7 +11,7 @@ import decimal
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.spark_api.sql.run import run_sql
+from hudi_fast.spark_api.sql.statements import run_sql
 from tests.spark.sql_sessions import fast, listed
 
 __all__ = ["fast"]
@@ -114,7 +114,7 @@ def test_parameters(rides):
     ],
 )
 def test_values_of_parameters_keep_their_type(fast, value, expected):
-    from hudi_fast.spark_api.sql.run import _literal
+    from hudi_fast.spark_api.sql.statements import _literal
 
     assert fast.sql(f"SELECT {_literal(value)}").collect()[0][0] == expected
 

@@ -1,6 +1,6 @@
 """The sink: batches of real streaming queries, and what happens when a batch cannot be written.
 
-Modules: hudi_fast.spark_api.streaming.sink, hudi_fast.spark_api.streaming.sink.
+Module: hudi_fast.spark_api.streaming.sink.
 """
 
 from __future__ import annotations

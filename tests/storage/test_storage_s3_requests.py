@@ -14,7 +14,7 @@ import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing import transaction
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.servers.http_faults import Faults, http_faults
 from tests.servers.s3 import S3Server
 from tests.support.sessions import write_engine

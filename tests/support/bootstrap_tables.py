@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hudi_fast as hf
-from hudi_fast.bootstrapping.run import BootstrapResult, run_bootstrap
+from hudi_fast.bootstrapping.bootstrap import BootstrapResult, run_bootstrap
 from hudi_fast.config.properties_file import update_properties
 from hudi_fast.sessions import open_session
 from hudi_fast.storage.base import Storage

@@ -23,7 +23,7 @@ from hudi_fast.table.services import TableServices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.support.mor_tables import mor_options
 from tests.support.sessions import InjectedServices, MeanwhileBackend, write_engine
 from tests.support.small_tables import assert_tidy, options, table_rows

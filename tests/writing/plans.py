@@ -13,8 +13,8 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.draft import draft_plan
-from hudi_fast.writing.plan import Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
+from hudi_fast.writing.write_plan import Incoming, TaskToken, WritePlan
 
 __all__ = ["INSTANT", "TOKEN", "drafted"]
 

@@ -12,7 +12,7 @@ import hudi_fast as hf
 from hudi_fast.errors import DuplicateKeyError
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.assign import assign_partition, combined_rows, files_to_fill
-from hudi_fast.writing.plan import FileGroupWork
+from hudi_fast.writing.write_plan import FileGroupWork
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import TOKEN, drafted
 

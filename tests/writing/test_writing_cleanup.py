@@ -32,7 +32,7 @@ from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.support.sessions import write_engine
 from tests.support.small_tables import OPTIONS, assert_tidy, listing, options, plain_rows, table_rows
 

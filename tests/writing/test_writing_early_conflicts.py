@@ -28,7 +28,7 @@ from hudi_fast.writing.conflicts.early import EarlyDetection, require_no_earlier
 from hudi_fast.writing.conflicts.touched import FileGroup
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder, marked_in_partition, marker_instants
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.support.mor_tables import mor_options
 from tests.support.sessions import write_engine
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows

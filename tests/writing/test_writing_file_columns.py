@@ -18,7 +18,7 @@ from hudi_fast.writing.file_columns import (
     sequence_numbers,
     writer_schema,
 )
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import INSTANT, drafted
 

@@ -20,8 +20,8 @@ from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.markers import make_marker_folder, marked_files
 from hudi_fast.writing.output_file import chunks, new_rows
-from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
 from hudi_fast.writing.rewrite import rewrite_file_group
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, WritePlan
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import INSTANT, TOKEN, drafted
 

@@ -18,7 +18,7 @@ from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.writing.log_data import DataBlock, data_blocks, delete_records
-from hudi_fast.writing.plan import LogSettings
+from hudi_fast.writing.write_plan import LogSettings
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
 AVRO = arrow_to_avro(SCHEMA, "row", "", meta_fields=False)

@@ -27,7 +27,7 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 from tests.support.mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit, stats_of
 from tests.support.sessions import rolled_back, write_engine
 from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows

@@ -16,7 +16,6 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.draft import draft_plan
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.profile import (
     InsertFiles,
     WorkloadProfile,
@@ -29,6 +28,7 @@ from hudi_fast.writing.profile import (
     with_measured_row_size,
     with_row_size,
 )
+from hudi_fast.writing.write_plan import WritePlan
 from tests.support.small_tables import options, plain_rows
 
 

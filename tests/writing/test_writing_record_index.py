@@ -22,8 +22,8 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.located import match_slices, with_row_numbers
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.threads import map_in_threads
+from hudi_fast.writing.write_plan import TaskToken
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import drafted
 

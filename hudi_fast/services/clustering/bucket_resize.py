@@ -8,7 +8,7 @@
       rewrite  slices, merged ─► a base file for each new range, in threads or Spark tasks; rows keep their commit time
       commit   the new ranges ─► the metadata table ─► completed instant (visible) ─► marks: ranges are valid
 
-Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.run`. This replace commit
+Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.cluster`. This replace commit
 has no plan: if its writer fails, the next one rolls it back like any write, and ranges without a completed instant are
 invalid. Groups keep their range unless they are rewritten.
 
@@ -45,8 +45,8 @@ from hudi_fast.merging.gather import gather
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
-from hudi_fast.services.clustering.work import Finished
-from hudi_fast.services.compaction.plan import require_merge_on_read
+from hudi_fast.services.clustering.cluster_work import Finished
+from hudi_fast.services.compaction.compact_plan import require_merge_on_read
 from hudi_fast.services.running import file_plan, recover_with_metadata, stats_by_partition
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -58,10 +58,10 @@ from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.metadata_commit import record_in_metadata
 from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.output_file import OutputFile
-from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, begin, publish, rolled_back_on_failure
+from hudi_fast.writing.write_plan import FileGroupWork, FilePlan, TaskToken
 
 __all__ = ["execute_resizes", "resize_buckets"]
 

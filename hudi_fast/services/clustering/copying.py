@@ -38,7 +38,7 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import CONSTANT_META, RECORD_KEY
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import FilePlan, TaskToken
+from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["copy_row_groups"]
 

@@ -23,7 +23,7 @@ from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile
-from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, TaskToken
+from hudi_fast.writing.write_plan import PART_ROWS, FileGroupWork, TaskToken
 
 __all__ = ["NewFiles", "new_stat"]
 

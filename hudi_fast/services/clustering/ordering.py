@@ -24,8 +24,8 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.kernels.curves import hilbert_values, z_values
 from hudi_fast.kernels.radix import radix_order
 from hudi_fast.schema.dotted import dotted_values, find_dotted
+from hudi_fast.services.clustering.cluster_work import Ordering
 from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
-from hudi_fast.services.clustering.work import Ordering
 
 __all__ = ["order_rows", "require_sortable", "sort_roots", "sort_values"]
 

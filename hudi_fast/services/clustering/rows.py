@@ -13,12 +13,12 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.bloom_union import union_filters
 from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
-from hudi_fast.services.clustering.work import ClusteringWork, slices_of
+from hudi_fast.services.clustering.cluster_work import ClusteringWork, slices_of
 from hudi_fast.timeline.service_plans import ClusteringGroup
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import carried_schema
-from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = ["GroupInput", "KnownKeys", "group_input", "joined_filters", "known_keys", "read_rows"]
 

@@ -27,8 +27,8 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.slice_merge import merge_schema
+from hudi_fast.services.compaction.compact_work import CompactionWork, slice_of
 from hudi_fast.services.compaction.slices import ScannedLog, log_counters, scan_log
-from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.slices import FileSlice
@@ -36,7 +36,7 @@ from hudi_fast.writing.file_columns import META_COLUMNS, new_meta_columns
 from hudi_fast.writing.log_data import data_blocks, delete_records
 from hudi_fast.writing.log_file import BlockCounts, LogOutput, LogTarget
 from hudi_fast.writing.output_file import Rows, chunks
-from hudi_fast.writing.plan import FilePlan, TaskToken
+from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["compact_log"]
 

@@ -26,7 +26,7 @@ from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.log_scan import filter_visible_blocks, slice_blocks
 from hudi_fast.merging.resolve import ResolvedSlice, resolve_slice
 from hudi_fast.merging.slice_merge import merge_schema
-from hudi_fast.services.compaction.work import CompactionWork, slice_of
+from hudi_fast.services.compaction.compact_work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.base_files import open_base
@@ -36,7 +36,7 @@ from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_s
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, chunks
 from hudi_fast.writing.patched_file import NextVersion, next_version
-from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
+from hudi_fast.writing.write_plan import FileGroupWork, FilePlan, TaskToken
 
 __all__ = ["ScannedLog", "compact_slice", "log_counters", "scan_log"]
 

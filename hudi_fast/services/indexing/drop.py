@@ -25,7 +25,7 @@ from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
-from hudi_fast.services.indexing.plan import (
+from hudi_fast.services.indexing.index_plan import (
     INDEX_LOCK_PATH,
     ScheduledIndex,
     last_write,

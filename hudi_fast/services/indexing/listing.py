@@ -11,7 +11,7 @@ from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitio
 from hudi_fast.metadata_table.layout import kind_of
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.services.indexing.plan import scheduled_indexes
+from hudi_fast.services.indexing.index_plan import scheduled_indexes
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["INDEXES", "indexes_table"]

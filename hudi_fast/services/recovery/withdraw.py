@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from hudi_fast.errors import ConfigError
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.indexing.drop import undo_indexing
-from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, read_index_plan
+from hudi_fast.services.indexing.index_plan import INDEX_LOCK_PATH, ScheduledIndex, read_index_plan
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files

@@ -33,8 +33,8 @@ from hudi_fast.metadata_table.updates.bookkeeping import (
 from hudi_fast.metadata_table.updates.maintain import compact_metadata
 from hudi_fast.services.running import file_plan
 from hudi_fast.services.upgrading.move import move_table, sweep
-from hudi_fast.services.upgrading.plan import leaving_partitions, needs_compaction
 from hudi_fast.services.upgrading.properties import PropertyHints
+from hudi_fast.services.upgrading.upgrade_plan import leaving_partitions, needs_compaction
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending

@@ -16,7 +16,7 @@ from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.routing import pack_bins
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.writing.plan import FilePlan, TaskToken
+from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["in_tasks"]
 

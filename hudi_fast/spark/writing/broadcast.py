@@ -18,7 +18,7 @@ from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.routing import pack_bins
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token, write_partition
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["run_broadcast"]
 

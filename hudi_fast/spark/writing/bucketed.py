@@ -28,7 +28,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.writing.columns import by_partition, key_text, partition_text, task_address
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, write_partitions
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["lanes_of_buckets", "run_bucketed"]
 

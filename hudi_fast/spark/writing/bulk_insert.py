@@ -34,10 +34,10 @@ from hudi_fast.spark.writing.workload import LEAST_BYTES, PARTITIONS_TASK_BYTES
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 from hudi_fast.writing.profile import WorkloadProfile, sizing_of
 from hudi_fast.writing.sizing import files_of_parts, most_files
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["Arrangement", "BulkFiles", "arrangement", "bulk_files", "few_tasks", "run_direct"]
 

@@ -22,8 +22,8 @@ from hudi_fast.spark.writing.columns import content_hash, key_text
 from hudi_fast.spark.writing.stored import OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, ORDER, PATH
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.routed_rows import MOVED, SLICE
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["ChangeShape", "one_place_per_key", "places_of_changes", "undefeated"]
 

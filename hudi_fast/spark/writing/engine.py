@@ -57,7 +57,6 @@ from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import columns_for
 from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.profile import (
@@ -70,6 +69,7 @@ from hudi_fast.writing.profile import (
     sizing_of,
     with_row_size,
 )
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 
 __all__ = ["PLANS", "SparkEngine"]
 

@@ -16,8 +16,8 @@ from hudi_fast.spark.writing.tasks import (
     write_partitions,
 )
 from hudi_fast.view.slices import latest_slices
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.profile import WorkloadProfile
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["run_fused"]
 

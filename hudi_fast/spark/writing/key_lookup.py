@@ -36,7 +36,7 @@ from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.key_places import KEYS_AT_ONCE, UNREADABLE, KeyPlaces, places_of_matches, slice_numbers
 from hudi_fast.writing.lookup import look_up_all
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = [
     "Lanes",

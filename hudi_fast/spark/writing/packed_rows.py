@@ -38,9 +38,9 @@ from hudi_fast.spark.writing.tasks import Answer, task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.writing.assign import combined_rows
 from hudi_fast.writing.key_places import KEYS_AT_ONCE, KeyPlaces
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.routed_rows import BUCKET, STORED_ROW
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["Find", "packed_rows", "packs_rows", "unpacking"]
 

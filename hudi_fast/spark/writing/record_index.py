@@ -34,7 +34,7 @@ from hudi_fast.spark.writing.tasks import is_tried_again, task_attempts
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.key_places import KEYS_AT_ONCE, UNREADABLE, KeyPlaces, slice_numbers
 from hudi_fast.writing.located import metadata_for
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["LANE", "NOT_STORED", "by_index_group", "by_index_lanes", "places_by_index", "with_slices"]
 

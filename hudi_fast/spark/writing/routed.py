@@ -58,9 +58,9 @@ from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.key_places import KEYS_AT_ONCE
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, bulk_parts, insert_files
 from hudi_fast.writing.routed_rows import BUCKET, MOVED, ORIGIN, SLICE
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["run_routed"]
 

@@ -16,9 +16,9 @@ from hudi_fast.merging.freed_memory import return_freed_memory
 from hudi_fast.merging.row_buffer import CollectedRows, RowBuffer, write_failure
 from hudi_fast.spark.writing.tasks import Answer, cut_runs, task_token
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import spooled_form
 from hudi_fast.writing.routed_rows import BUCKET, BucketWriter
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["write_buckets"]
 

@@ -25,8 +25,8 @@ from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.spark.writing.columns import key_text
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import stored_keys, with_logged_keys
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.routed_rows import SLICE
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["GONE", "OLD", "OWNER", "STORED_KEY", "STORED_PATH", "places_frame", "stored_keys_frame"]
 

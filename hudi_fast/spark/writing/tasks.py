@@ -37,9 +37,9 @@ from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.markers import begin_task, clear_if_left_behind
 from hudi_fast.writing.partial import refuse_unknown
-from hudi_fast.writing.plan import FilePlan, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 from hudi_fast.writing.profile import with_measured_row_size
+from hudi_fast.writing.write_plan import FilePlan, TaskToken, WritePlan
 
 __all__ = [
     "ANSWER_SCHEMA",

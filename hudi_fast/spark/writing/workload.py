@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from hudi_fast.spark.arrow import estimated_bytes, parallelism, reads_files, running_parallelism, session_conf
 from hudi_fast.spark.writing.columns import partition_text
 from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = [
     "LEAST_BYTES",

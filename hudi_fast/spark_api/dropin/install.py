@@ -40,7 +40,7 @@ from hudi_fast.spark_api.dropin.tables import insert_into, read_table, save_tabl
 from hudi_fast.spark_api.dropin.translate import is_hudi
 from hudi_fast.spark_api.sql.catalog import Entry
 from hudi_fast.spark_api.sql.descriptions import describe_table, has_table, list_columns
-from hudi_fast.spark_api.sql.run import run_sql
+from hudi_fast.spark_api.sql.statements import run_sql
 
 __all__ = ["FALLBACK", "ON", "install", "set_mark"]
 

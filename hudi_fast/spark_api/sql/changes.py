@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 from hudi_fast.api import merge, write
 from hudi_fast.config.option_descriptor import WRITE
 from hudi_fast.config.options import find_option
+from hudi_fast.dml.dml import dml_settings
 from hudi_fast.dml.insert_overwrite import overwrite_options
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
-from hudi_fast.dml.run import dml_settings
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause

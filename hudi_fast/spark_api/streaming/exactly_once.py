@@ -24,9 +24,9 @@ from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 
 __all__ = ["Batch", "is_written", "noting", "write_exactly_once"]
 

@@ -32,9 +32,9 @@ from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError, ConfigError, HudiError, LockError, PostCommitError, ServiceTakenError
 from hudi_fast.events import note, warn
-from hudi_fast.services.clustering.run import run_pending_clusterings
+from hudi_fast.services.clustering.cluster import run_pending_clusterings
 from hudi_fast.services.inline import check_inline, write_with_services
-from hudi_fast.services.scheduling.run import run_pending_services
+from hudi_fast.services.pending import run_pending_services
 from hudi_fast.sessions import open_session
 from hudi_fast.spark_api.streaming.checkpoints import Checkpoint
 from hudi_fast.spark_api.streaming.exactly_once import Batch, is_written, noting, write_exactly_once

@@ -32,9 +32,9 @@ from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
 from hudi_fast.writing.conflicts.touched import groups_of_commit
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.rollback_plan import log_of, pending_rollback_of, rollback_of
 from hudi_fast.writing.schema_commit import stored_columns
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = [
     "Pinned",

@@ -15,10 +15,10 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.partial import refuse_unknown
-from hudi_fast.writing.plan import TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 from hudi_fast.writing.routed_rows import BucketWriter
 from hudi_fast.writing.spilling.spill_file import Piece, SpillSettings
+from hudi_fast.writing.write_plan import TaskToken, WritePlan
 
 __all__ = ["MOST_THREADS", "Bucket", "Buckets", "write_buckets"]
 

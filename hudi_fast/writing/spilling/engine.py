@@ -34,7 +34,6 @@ from hudi_fast.writing.global_index import TableTags, tag_table
 from hudi_fast.writing.key_places import places_of_matches, slice_numbers
 from hudi_fast.writing.local import LocalEngine, lookup_threads, write_incoming
 from hudi_fast.writing.located import with_usable_index
-from hudi_fast.writing.plan import Incoming, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.profile import needs_row_size, with_measured_row_size
@@ -43,6 +42,7 @@ from hudi_fast.writing.spilling.buckets import MOST_THREADS, Bucket, Buckets, wr
 from hudi_fast.writing.spilling.large_partition import cut_inserts, split_partition
 from hudi_fast.writing.spilling.spill_file import Piece, SpillFile, SpillSettings
 from hudi_fast.writing.spilling.spilled_rows import SpilledRows, spill_rows, splits_by_key
+from hudi_fast.writing.write_plan import Incoming, WriteOutcome, WritePlan
 
 __all__ = ["SpillingEngine"]
 

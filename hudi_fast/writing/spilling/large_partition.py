@@ -39,13 +39,13 @@ from hudi_fast.writing.assign import (
 )
 from hudi_fast.writing.bucket import bucket_numbers
 from hudi_fast.writing.key_places import KeyPlaces, places_of_matches, slice_numbers
-from hudi_fast.writing.plan import Incoming, WritePlan
 from hudi_fast.writing.prepare import check_rows, with_auto_keys
 from hudi_fast.writing.profile import insert_files
 from hudi_fast.writing.routed_rows import STORED_ROW
 from hudi_fast.writing.spilling.buckets import Bucket, Buckets
 from hudi_fast.writing.spilling.spill_file import Piece, SpillFile, SpillSettings
 from hudi_fast.writing.spilling.spilled_rows import chunks_of, hashed
+from hudi_fast.writing.write_plan import Incoming, WritePlan
 
 __all__ = ["cut_inserts", "deal_inserts", "split_partition"]
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.kernels.xx_hash import xx_hash64
 from hudi_fast.merging.freed_memory import return_freed_bytes
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import check_rows, columns_for, spooled_form
 from hudi_fast.writing.spilling.spill_file import Piece, SpillFile, SpillSettings
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["SpilledRows", "chunks_of", "hashed", "spill_rows", "splits_by_key"]
 

@@ -33,9 +33,9 @@ from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["check_update", "delete_locally", "dml_settings", "merge_locally", "run_dml", "update_locally"]
 

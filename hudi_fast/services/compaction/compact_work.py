@@ -22,7 +22,7 @@ from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.schema_history import renamer
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = ["CompactionResult", "CompactionWork", "combined_result", "slice_of"]
 

@@ -24,16 +24,16 @@ from dataclasses import replace
 from hudi_fast.errors import ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import scan_log_blocks
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.services.compaction.plan import (
+from hudi_fast.services.compaction.compact import Operations, merge_slices, service_metadata, service_work
+from hudi_fast.services.compaction.compact_plan import (
     ScheduledCompaction,
     compactable_slices,
     recovered_state,
     require_merge_on_read,
     sync_planned,
 )
-from hudi_fast.services.compaction.run import Operations, merge_slices, service_metadata, service_work
+from hudi_fast.services.compaction.compact_work import CompactionResult, CompactionWork, combined_result
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
-from hudi_fast.services.compaction.work import CompactionResult, CompactionWork, combined_result
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import begin_service, commit_service, figures_of, file_plan
 from hudi_fast.storage.base import Storage

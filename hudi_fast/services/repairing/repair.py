@@ -15,20 +15,22 @@ from collections.abc import Sequence
 
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CommitError
-from hudi_fast.services.repairing.findings import Finding, RepairPlan, RepairResult
-from hudi_fast.services.repairing.inspection import inspect_table
+from hudi_fast.errors import CommitConflictError, CommitError, CorruptTableError
+from hudi_fast.services.repairing.data_files import find_data_files
+from hudi_fast.services.repairing.findings import FINDING_KINDS, Finding, RepairPlan, RepairResult
+from hudi_fast.services.repairing.inspection import Inspection, inspect_table
+from hudi_fast.services.repairing.instants import find_instants
+from hudi_fast.services.repairing.leftovers import find_leftovers
 from hudi_fast.services.repairing.lost_bodies import rebuilt_body
-from hudi_fast.services.repairing.plan import plan_repair
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
-from hudi_fast.timeline.heartbeat import heartbeat_path
+from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["run_repair"]
+__all__ = ["plan_repair", "run_repair"]
 
 _DATA = ("orphan file", "failed delete")
 _FILES = ("temporary file", "heartbeat", "other timeline")
@@ -157,3 +159,44 @@ def _pending_of(storage: Storage, config: TableConfig, findings: Sequence[Findin
 
 def _config(storage: Storage) -> TableConfig:
     return TableConfig.from_properties(load_properties(storage), storage.uri)
+
+
+# ---- plans a repair: finds files and instants that do not belong to a table
+#
+# ::
+#
+#     inspect_table ─► instants (first: a lost plan leaves its data files unclear) ─► data files ─► leftovers ─► plan
+#
+# Nothing is written. A metadata table that cannot be used is a finding; validation compares its contents with the
+# table.
+
+
+def plan_repair(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False) -> RepairPlan:
+    """Find everything below the table's folder that does not belong; nothing is written.
+
+    Args:
+        storage: the table's storage.
+        heartbeat: when a heartbeat expires.
+        locked: whether the caller holds the table's lock: no other process of this machine writes then.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        CorruptTableError: ``hoodie.properties`` is damaged.
+    """
+    inspection = inspect_table(storage, heartbeat, locked)
+    instants = list(find_instants(inspection))
+    findings = [*instants, *_data_files(inspection, instants), *find_leftovers(inspection)]
+    findings.sort(key=lambda one: (FINDING_KINDS.index(one.kind), one.instant, one.path))
+    return RepairPlan(tuple(findings))
+
+
+def _data_files(inspection: Inspection, instants: Sequence[Finding]) -> list[Finding]:
+    """Findings about data files; if the timeline is damaged, one finding with the cause, unless ``instants`` has it."""
+    try:
+        return list(find_data_files(inspection))
+    except CorruptTableError as error:
+        path = error.path or inspection.config.timeline_folder
+        if any(one.instant and one.instant in path for one in instants):
+            return []
+        advice = f"Data files cannot be checked before this is repaired: {error}"
+        return [Finding("dangling instant", "", path, 0, False, advice)]

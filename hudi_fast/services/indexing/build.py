@@ -40,7 +40,7 @@ from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSour
 from hudi_fast.metadata_table.updates.runner import GroupWriter as Writer
 from hudi_fast.reading.inspecting.results import HtmlResult
 from hudi_fast.services.indexing.drop import finish_pending_indexings, undo_indexing
-from hudi_fast.services.indexing.plan import (
+from hudi_fast.services.indexing.index_plan import (
     INDEX_LOCK_PATH,
     IndexWork,
     ScheduledIndex,

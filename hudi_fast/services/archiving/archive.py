@@ -25,8 +25,8 @@ from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
 from hudi_fast.events import Completed, completed, warn
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.services.archiving.archive_plan import ArchivePlan, Facts, Rules, at_most, may_be_due, plan_of, up_to
 from hudi_fast.services.archiving.bounds import Bound
-from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, at_most, may_be_due, plan_of, up_to
 from hudi_fast.services.cleaning.last_clean import last_clean
 from hudi_fast.services.compaction.triggers import last_compaction
 from hudi_fast.storage.base import Storage

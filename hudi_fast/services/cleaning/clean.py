@@ -37,10 +37,10 @@ from hudi_fast.errors import (
 from hudi_fast.events import Completed, completed, warn
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
+from hudi_fast.services.cleaning.clean_plan import clean_may_be_due, read_clean_plan, schedule_clean
+from hudi_fast.services.cleaning.clean_result import CleanResult, FinishedClean, ScheduledClean, combined_result
 from hudi_fast.services.cleaning.metadata import ensure_metadata_of_clean, record_clean
-from hudi_fast.services.cleaning.plan import clean_may_be_due, read_clean_plan, schedule_clean
 from hudi_fast.services.cleaning.retained_files import CheckedPlan, check_plan
-from hudi_fast.services.cleaning.work import CleanResult, FinishedClean, ScheduledClean, combined_result
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline

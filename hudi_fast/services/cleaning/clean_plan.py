@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.services.cleaning.clean_result import ScheduledClean
 from hudi_fast.services.cleaning.last_clean import SAVEPOINTS_KEY, TAKEN_OVER_KEY, LastClean, last_clean
 from hudi_fast.services.cleaning.retained_files import kept_names, retained_files
 from hudi_fast.services.cleaning.retention import BY_VERSIONS, RetainedFiles, earliest_to_retain, outdated
-from hudi_fast.services.cleaning.work import ScheduledClean
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.active import Timeline, explained_plan, read_requested_body

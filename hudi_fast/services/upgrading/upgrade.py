@@ -29,10 +29,10 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig, other_layout
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.services.compaction.log_run import run_pending_log_compactions
-from hudi_fast.services.compaction.plan import schedule_compaction
-from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
-from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
+from hudi_fast.services.compaction.compact import run_compaction, run_pending_compactions
+from hudi_fast.services.compaction.compact_logs import run_pending_log_compactions
+from hudi_fast.services.compaction.compact_plan import schedule_compaction
+from hudi_fast.services.indexing.index_plan import INDEX_LOCK_PATH
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.upgrading.metadata import (
     as_it_is,
@@ -43,7 +43,9 @@ from hudi_fast.services.upgrading.metadata import (
     version_definitions,
 )
 from hudi_fast.services.upgrading.move import both_tables, move_table, sweep, target_config
-from hudi_fast.services.upgrading.plan import (
+from hudi_fast.services.upgrading.properties import path_between
+from hudi_fast.services.upgrading.timeline import copy_timeline
+from hudi_fast.services.upgrading.upgrade_plan import (
     UpgradePlan,
     UpgradeResult,
     copied_plans,
@@ -54,8 +56,6 @@ from hudi_fast.services.upgrading.plan import (
     needs_compaction,
     refuse,
 )
-from hudi_fast.services.upgrading.properties import path_between
-from hudi_fast.services.upgrading.timeline import copy_timeline
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.instant import Instant

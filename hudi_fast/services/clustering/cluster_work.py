@@ -22,7 +22,7 @@ from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.schema_history import renamer
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = [
     "ClusteringResult",

@@ -4,7 +4,7 @@
 
     properties, timeline, newest slices, metadata partitions ─► refused with a reason ─► steps in words
 
-The steps, as :mod:`hudi_fast.services.upgrading.run` executes them (2 to 6, 6 to 8, 8 to 9, and back to 5; 7 is no
+The steps, as :mod:`hudi_fast.services.upgrading.upgrade` executes them (2 to 6, 6 to 8, 8 to 9, and back to 5; 7 is no
 target):
 
 =====================  =================================================================================================
@@ -49,7 +49,7 @@ from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import examine_metadata
 from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder
 from hudi_fast.reading.inspecting.results import HtmlResult
-from hudi_fast.services.compaction.plan import compactable_slices
+from hudi_fast.services.compaction.compact_plan import compactable_slices
 from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
 from hudi_fast.services.upgrading.properties import TARGETS, PropertyHints, path_between
 from hudi_fast.timeline.instant import Instant, State

@@ -26,11 +26,10 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.services.clustering.ordering import require_sortable
-from hudi_fast.services.clustering.parameters import parameters_of
 from hudi_fast.services.clustering.partitions import last_completed_clustering, select_partitions
 from hudi_fast.services.clustering.simple_buckets import are_buckets, one_bucket_to_a_group
-from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
-from hudi_fast.services.compaction.plan import recovered_state
+from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, parameters_of, plan_strategy_of
+from hudi_fast.services.compaction.compact_plan import recovered_state
 from hudi_fast.services.pending_deletes import PendingDeletes
 from hudi_fast.services.running import file_plan, sync_logs
 from hudi_fast.storage.base import Storage

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hudi_fast.bootstrapping.plan import BootstrapPlan, CopiedFile, bootstrap_plan
+from hudi_fast.bootstrapping.bootstrap_plan import BootstrapPlan, CopiedFile, bootstrap_plan
 from hudi_fast.bootstrapping.staging import find_place, staged
 from hudi_fast.config.defaults_file import with_table_defaults
 from hudi_fast.config.table_layout import create_table_layout
@@ -51,11 +51,11 @@ from hudi_fast.writing.metadata_commit import ensure_metadata, record_in_metadat
 from hudi_fast.writing.output_file import OutputFile
 from hudi_fast.writing.overwrite import OVERWRITE
 from hudi_fast.writing.partition_marker import ensure_partition_marker
-from hudi_fast.writing.plan import PART_ROWS, FileGroupWork, FilePlan, TaskToken
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.transaction import begin, publish
+from hudi_fast.writing.write_plan import PART_ROWS, FileGroupWork, FilePlan, TaskToken
 
 __all__ = ["BootstrapResult", "copied_batches", "copied_rows", "run_bootstrap"]
 

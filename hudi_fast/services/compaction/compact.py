@@ -23,15 +23,15 @@ from functools import partial
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.services.compaction.log_slices import compact_log
-from hudi_fast.services.compaction.plan import (
+from hudi_fast.services.compaction.compact_plan import (
     ScheduledCompaction,
     pending_compactions,
     require_merge_on_read,
     schedule_compaction,
 )
+from hudi_fast.services.compaction.compact_work import CompactionResult, CompactionWork, combined_result
+from hudi_fast.services.compaction.log_slices import compact_log
 from hudi_fast.services.compaction.slices import compact_slice
-from hudi_fast.services.compaction.work import CompactionResult, CompactionWork, combined_result
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
@@ -46,11 +46,11 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.pending import read_compaction_plan
-from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, rolled_back_on_failure
+from hudi_fast.writing.write_plan import TaskToken
 
 __all__ = ["compact", "merge_slices", "run_compaction", "run_pending_compactions", "service_metadata", "service_work"]
 

@@ -41,22 +41,14 @@ from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.services.clustering.ahead import ahead
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeGroup
 from hudi_fast.services.clustering.bucket_resize import execute_resizes, resize_buckets
-from hudi_fast.services.clustering.conflicts import changed_groups, require_no_active_writer, require_unchanged
-from hudi_fast.services.clustering.copying import copy_row_groups
-from hudi_fast.services.clustering.new_files import NewFiles
-from hudi_fast.services.clustering.ordered_rows import ordered_rows
-from hudi_fast.services.clustering.parameters import options_of_plan
-from hudi_fast.services.clustering.plan import (
+from hudi_fast.services.clustering.cluster_plan import (
     ScheduledClustering,
     clustering_action,
     clustering_is_due,
     schedule_clustering,
     waiting_clusterings,
 )
-from hudi_fast.services.clustering.rows import GroupInput, group_input, known_keys
-from hudi_fast.services.clustering.simple_buckets import are_buckets, require_buckets
-from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of, plan_strategy_of
-from hudi_fast.services.clustering.work import (
+from hudi_fast.services.clustering.cluster_work import (
     ClusteringResult,
     ClusteringWork,
     Finished,
@@ -64,6 +56,13 @@ from hudi_fast.services.clustering.work import (
     combined_result,
     slices_of,
 )
+from hudi_fast.services.clustering.conflicts import changed_groups, require_no_active_writer, require_unchanged
+from hudi_fast.services.clustering.copying import copy_row_groups
+from hudi_fast.services.clustering.new_files import NewFiles
+from hudi_fast.services.clustering.ordered_rows import ordered_rows
+from hudi_fast.services.clustering.rows import GroupInput, group_input, known_keys
+from hudi_fast.services.clustering.simple_buckets import are_buckets, require_buckets
+from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of, options_of_plan, plan_strategy_of
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,
@@ -82,11 +81,11 @@ from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.pending_clusterings import withdraw_clustering, withdraw_failed
-from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, noted_on, rolled_back_on_failure
+from hudi_fast.writing.write_plan import TaskToken
 
 __all__ = [
     "cluster",

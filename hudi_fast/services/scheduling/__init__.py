@@ -1,1 +1,0 @@
-"""Listing and executing pending table services."""

@@ -1,1 +1,0 @@
-"""Syncing catalogs with the table, after a write and on request."""

@@ -1,1 +1,0 @@
-"""Partition TTL: deletes partitions that have expired."""
