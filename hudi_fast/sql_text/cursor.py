@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from hudi_fast.errors import ConfigError
 
-__all__ = ["Cursor", "Name", "StatementError", "Token"]
+__all__ = ["Cursor", "Name", "StatementError", "Token", "syntax_fault"]
 
 
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -213,6 +213,23 @@ def _tokenizer() -> Any:
     return _Dialect()
 
 
+def syntax_fault(text: str, error: Any) -> str:
+    """An error of sqlglot's in words of SQL, such as ``a value is missing after '>' (character 6)``.
+
+    Args:
+        text: that it could not read.
+        error: a ``SqlglotError``.
+    """
+    for one in getattr(error, "errors", ()):
+        said, near = one["description"].rstrip("."), f"{one['highlight']!r} (character {len(one['start_context']) + 1})"
+        if said.startswith("Required keyword"):
+            return f"a value is missing after {near}"
+        if said.startswith("Expecting "):
+            return f"expected {said.removeprefix('Expecting ')} after {near}"
+        return f"{near} is not expected there"
+    return "a quotation mark or a comment is not closed" if text.strip() else "it is empty"
+
+
 @lru_cache(maxsize=32)
 def _tokens_of(text: str) -> tuple[Token, ...]:
     from sqlglot.errors import TokenError
@@ -220,7 +237,7 @@ def _tokens_of(text: str) -> tuple[Token, ...]:
     try:
         found = _tokenizer().tokenize(text)
     except TokenError as error:
-        raise StatementError(f"SQL: the statement cannot be read: {error}") from error
+        raise StatementError(f"SQL: the statement cannot be read: {syntax_fault(text, error)}.") from error
     return tuple(token for one in found for token in _split(one))
 
 

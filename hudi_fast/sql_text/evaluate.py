@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.sql_text.cursor import syntax_fault
 from hudi_fast.storage.extras import import_extra
 
 __all__ = ["evaluated"]
@@ -32,7 +33,7 @@ def evaluated(text: str, sources: Mapping[str, Any], shown: str | None = None) -
     try:
         (translated,) = sqlglot.transpile(text, read="spark", write="duckdb")
     except (SqlglotError, ValueError) as error:
-        raise ConfigError(f"The query {said!r} cannot be read: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"The query {said!r} cannot be read: {syntax_fault(text, error)}.") from error
     with duckdb.connect(config={"python_enable_replacements": False}) as connection:
         for name, source in sources.items():
             connection.register(name, source)

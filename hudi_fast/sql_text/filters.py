@@ -40,6 +40,7 @@ from hudi_fast.sql_text.coercion import (
     number_literal,
 )
 from hudi_fast.sql_text.comparing import OPPOSITE, compared, is_nan, joined, listed, unknown
+from hudi_fast.sql_text.cursor import syntax_fault
 
 __all__ = ["sql_filter", "sql_value"]
 
@@ -171,7 +172,7 @@ def _parsed(text: str, wanted: str) -> Any:
     try:
         tree = _dialect().parser(dialect=_dialect()).parse(_dialect().tokenize(text), text)
     except SqlglotError as error:
-        raise _syntax_error(text, error, wanted.partition(" ")[0]) from None
+        raise ConfigError(f"{text!r} is not a {wanted.partition(' ')[0]}: {syntax_fault(text, error)}.") from None
     found = tree[0] if len(tree) == 1 else None
     if found is None or not isinstance(found, Condition):
         raise ConfigError(f"Expected one {wanted}; found {text!r}.")
@@ -188,15 +189,6 @@ def _dialect() -> Any:
             STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     return Conditions()
-
-
-def _syntax_error(text: str, error: Any, wanted: str) -> ConfigError:
-    for one in getattr(error, "errors", ()):
-        at = len(one["start_context"]) + 1
-        return ConfigError(
-            f"In {text!r} at character {at}: {one['description'].rstrip('.')}, near {one['highlight']!r}."
-        )
-    return ConfigError(f"{text!r} is not a {wanted}: {str(error).splitlines()[0] if str(error) else 'it is empty'}.")
 
 
 class _Translation:
