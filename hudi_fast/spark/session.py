@@ -7,11 +7,37 @@ from dataclasses import replace
 from typing import Any
 
 from hudi_fast.config.sync_options import SyncOptions
+from hudi_fast.errors import UnsupportedFeatureError
 
-__all__ = ["ORIGINAL", "as_it_was", "is_classic", "session_settings", "sync_defaults", "text_map"]
+__all__ = [
+    "ORIGINAL",
+    "as_it_was",
+    "is_classic",
+    "require_pyspark",
+    "session_settings",
+    "sync_defaults",
+    "text_map",
+]
 
 ORIGINAL = "_hudi_fast_wraps"
 """Attribute of a wrapped method: the original method."""
+
+_LOWEST = (3, 5)
+
+
+def require_pyspark(version: str) -> None:
+    """Check the release of PySpark before its missing parts fail somewhere in a job.
+
+    Args:
+        version: ``pyspark.__version__``.
+
+    Raises:
+        UnsupportedFeatureError: PySpark before 3.5.
+    """
+    if tuple(int(part) for part in version.split(".")[:2]) < _LOWEST:
+        raise UnsupportedFeatureError(
+            f"hudi_fast needs PySpark 3.5 or newer; this is {version}. Install it: pip install 'pyspark>=3.5'."
+        )
 
 
 def session_settings(spark: Any) -> Mapping[str, str]:

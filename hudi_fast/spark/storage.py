@@ -16,10 +16,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyspark
+
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.parquet.encryption import FACTORY, JAVA_CLIENT, SETTINGS
 from hudi_fast.spark.hadoop_settings import hdfs_settings, is_default
-from hudi_fast.spark.session import is_classic, session_settings
+from hudi_fast.spark.session import is_classic, require_pyspark, session_settings
 from hudi_fast.spark.worker_python import require_worker_python
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.hadoop_names import HADOOP_PREFIXES, counts, from_hadoop, scheme_prefixes, secret_names
@@ -58,6 +60,7 @@ def storage_of(spark: Any, path: str | os.PathLike[str], options: Mapping[str, A
         ConfigError: unknown storage, a wrong option, or workers on this machine lack hudi_fast.
         UnsupportedFeatureError: the session's default file system, for a path without a scheme.
     """
+    require_pyspark(pyspark.__version__)
     require_worker_python(spark)
     place = session_path(spark, os.fspath(path)) if isinstance(path, str | os.PathLike) else path
     if isinstance(place, str) and scheme_of(place) == "memory":

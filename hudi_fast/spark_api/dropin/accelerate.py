@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyspark
+
 from hudi_fast.errors import ConfigError
+from hudi_fast.spark.session import require_pyspark
 from hudi_fast.spark_api.dropin.install import FALLBACK, ON, install, set_mark
 from hudi_fast.spark_api.dropin.names import drop_names
 
@@ -29,7 +32,9 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
 
     Raises:
         ConfigError: ``spark`` is not a Spark session.
+        UnsupportedFeatureError: PySpark before 3.5.
     """
+    require_pyspark(pyspark.__version__)
     if not hasattr(spark, "readStream") or not hasattr(spark, "conf"):
         raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
     if not on:
