@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
     from hudi_fast.api import bootstrap, delete, is_table, merge, plan_write, read, scan, update, write
+    from hudi_fast.arrow_input import read_rows
     from hudi_fast.bootstrapping.bootstrap import BootstrapResult
     from hudi_fast.checking import CheckResult, Finding, check
     from hudi_fast.config.option_names import Operation, QueryType, SaveMode, TableType
@@ -128,6 +129,7 @@ __all__ = [
     "plan_write",
     "progress",
     "read",
+    "read_rows",
     "register_data_source",
     "scan",
     "sink",
@@ -166,6 +168,7 @@ _MODULES = {
     "plan_write": "hudi_fast.api",
     "progress": "hudi_fast.monitoring.progress",
     "read": "hudi_fast.api",
+    "read_rows": "hudi_fast.arrow_input",
     "register_data_source": "hudi_fast.spark_api.source.entry",
     "scan": "hudi_fast.api",
     "sink": "hudi_fast.spark_api.streaming.sink",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.fitting_chunks import fitting_slices, in_fitting_chunks
 
-__all__ = ["RowStream", "row_stream", "to_arrow_table"]
+__all__ = ["ROW_FORMATS", "RowStream", "read_rows", "row_stream", "to_arrow_table"]
+
+ROW_FORMATS = ("parquet", "csv", "json", "arrow", "feather", "orc")
+"""Formats of files of rows, and the endings of their names."""
 
 _BATCH_ROWS = 1 << 16
 _READ_AHEAD = 4
@@ -30,6 +34,42 @@ class RowStream:
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
+
+
+def read_rows(path: str | os.PathLike[str], format: str | None = None) -> pa.RecordBatchReader:
+    """A stream of the rows of a file, or of all files of a folder, for :func:`hudi_fast.write`.
+
+    Types are those of the file. CSV and JSON have none: Arrow infers them from the first MiB. ``table_schema.cast``
+    or a pyarrow reader of your own gives others.
+
+    Args:
+        path: a Parquet, CSV, JSON (one object a line), Arrow or ORC file, or a folder of such files.
+        format: one of :data:`ROW_FORMATS`; None: the ending of the name says it.
+
+    Raises:
+        ConfigError: there is no such file, or its format is unknown.
+        InvalidDataError: the file has another format, or its rows do not fit the columns.
+
+    Example:
+        >>> import hudi_fast as hf, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "trips.csv").write_text("id,fare\\n1,9.5\\n2,3.0\\n")
+        >>> hf.write(hf.read_rows(folder / "trips.csv"), folder / "trips", key="id").inserts
+        2
+    """
+    import pyarrow.dataset as ds
+
+    place, known = os.fspath(path), ", ".join(ROW_FORMATS)
+    kind = os.path.splitext(place)[1].lstrip(".").lower() if format is None else format
+    if kind not in ROW_FORMATS:
+        raise ConfigError(f"{place}: expected a format= or an ending among {known}; found {kind!r}.")
+    if not os.path.exists(place):
+        raise ConfigError(f"The file {place} does not exist.")
+    try:
+        reader: pa.RecordBatchReader = ds.dataset(place, format=kind).scanner().to_reader()
+    except pa.ArrowInvalid as error:
+        raise InvalidDataError(f"{place} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
+    return reader
 
 
 def row_stream(data: Any) -> RowStream | None:

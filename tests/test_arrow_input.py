@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import json
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.dataset as ds
+import pyarrow.feather as feather
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -286,3 +292,31 @@ def test_a_key_that_the_first_dict_lacks_is_written(tmp_path) -> None:
 def test_a_list_of_something_else_than_rows_is_refused(rows, found) -> None:
     with pytest.raises(InvalidDataError, match=found):
         to_arrow_table(rows)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "arrow", "feather", "orc"])
+def test_files_of_rows_are_read_by_their_ending(tmp_path: Path, ending: str) -> None:
+    rows = pa.table({"id": [1, 2], "name": ["a", "b"]})
+    write = {
+        "parquet": pq.write_table,
+        "csv": pa_csv.write_csv,
+        "json": lambda table, path: Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist())),
+        "arrow": feather.write_feather,
+        "feather": feather.write_feather,
+        "orc": orc.write_table,
+    }[ending]
+    write(rows, str(tmp_path / f"rows.{ending}"))
+    assert hf.read_rows(tmp_path / f"rows.{ending}").read_all().to_pylist() == rows.to_pylist()
+    assert hf.write(hf.read_rows(tmp_path / f"rows.{ending}"), tmp_path / "t", key="id").inserts == 2
+    (tmp_path / f"rows.{ending}").rename(tmp_path / "rows.data")
+    assert hf.read_rows(tmp_path / "rows.data", format=ending).read_all().num_rows == 2
+
+
+def test_a_file_of_rows_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(hf.ConfigError, match=r"none\.csv does not exist"):
+        hf.read_rows(tmp_path / "none.csv")
+    (tmp_path / "rows.txt").write_text("x")
+    with pytest.raises(hf.ConfigError, match=r"expected a format= or an ending among parquet, csv.*found 'txt'"):
+        hf.read_rows(tmp_path / "rows.txt")
+    with pytest.raises(hf.InvalidDataError, match=r"rows\.txt cannot be read as parquet"):
+        hf.read_rows(tmp_path / "rows.txt", format="parquet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -196,15 +195,11 @@ COMMANDS = (read, write, update, delete)
 def _file_rows(path: str) -> pa.Table:
     """All rows of a file."""
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
+    from hudi_fast.arrow_input import read_rows
     from hudi_fast.cli.progress import counted, progress_line
-    from hudi_fast.cli.render import format_of
 
-    kind = format_of(path, _FILE_FORMATS)
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"The file {path} does not exist.")
-    reader = ds.dataset(path, format=kind).scanner().to_reader()
+    reader = read_rows(path)
     with progress_line(f"Reading {path}") as advance:
         return pa.Table.from_batches(counted(reader, advance), reader.schema)
 
