@@ -56,7 +56,7 @@ def test_without_a_provider_the_one_of_the_process_is_taken_if_that_is_wanted() 
     given = {**options(), **OCC, "hoodie.auto.adjust.lock.configs": "true"}
     del given["hoodie.write.lock.provider"]
     found = WriteOptions.from_options(given)
-    assert (found.lock.provider_class, found.failed_writes_policy) == (IN_PROCESS, "LAZY")
+    assert (found.lock.provider_class, found.failed_writes.policy) == (IN_PROCESS, "LAZY")
 
 
 @pytest.mark.parametrize(
