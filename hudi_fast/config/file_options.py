@@ -5,6 +5,7 @@ Sources: ``HoodieStorageConfig``, ``HoodieCompactionConfig``, ``HoodieIndexConfi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hudi_fast.config.option_descriptor import Kind
@@ -57,6 +58,13 @@ class SizingOptions(OptionValues):
         unit="rows",
         minimum=1,
     )
+    compression_ratio: float = option(
+        "hoodie.parquet.compression.ratio",
+        Kind.FLOAT,
+        0.1,
+        "Fraction by which a base file may exceed its target size before the writer starts another.",
+        minimum=0,
+    )
     small_file_limit: int = option(
         "hoodie.parquet.small.file.limit",
         Kind.INT,
@@ -64,13 +72,13 @@ class SizingOptions(OptionValues):
         "Base files smaller than this receive inserts; 0 or less = never.",
         unit="bytes",
     )
-    insert_auto_split: bool = option(
+    auto_split: bool = option(
         "hoodie.copyonwrite.insert.auto.split",
         Kind.BOOL,
         True,
         "Compute the rows of a new file from the target file size and the average row size.",
     )
-    insert_split_size: int = option(
+    split_size: int = option(
         "hoodie.copyonwrite.insert.split.size",
         Kind.INT,
         500_000,
@@ -101,7 +109,7 @@ class SizingOptions(OptionValues):
         unit="commits",
         minimum=0,
     )
-    estimator_metadata_size: int = option(
+    estimator_file_metadata: int = option(
         "hoodie.record.size.estimator.average.metadata.size",
         Kind.INT,
         0,
@@ -109,7 +117,7 @@ class SizingOptions(OptionValues):
         unit="bytes",
         minimum=0,
     )
-    small_file_candidates_limit: int = option(
+    small_file_candidates: int = option(
         "hoodie.merge.small.file.group.candidates.limit",
         Kind.INT,
         1,
@@ -117,6 +125,19 @@ class SizingOptions(OptionValues):
         unit="file groups",
         minimum=0,
     )
+
+    def records_per_new_file(self, average: int) -> int:
+        """Number of records of ``average`` bytes in a new file."""
+        fitting = max(1, math.ceil(self.max_file_size / average)) if self.auto_split else self.split_size
+        return min(fitting, self.max_file_rows)
+
+    def records_before_full(self, average: int) -> int:
+        """Number of records of ``average`` bytes after which a new file is full while it is written."""
+        return max(1, int(self.records_per_new_file(average) * (1 + self.compression_ratio)))
+
+    def records_to_fill(self, size: int, average: int) -> int:
+        """Number of records of ``average`` bytes that a file of ``size`` bytes takes; zero or less for none."""
+        return min((self.max_file_size - size) // average, self.max_file_rows - size // average)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -165,13 +186,6 @@ class LogOptions(OptionValues):
 class ParquetOptions(OptionValues):
     """Parquet base files, and Parquet blocks of log files. Sizes are bytes."""
 
-    compression_ratio: float = option(
-        "hoodie.parquet.compression.ratio",
-        Kind.FLOAT,
-        0.1,
-        "Fraction by which a base file may exceed its target size before the writer starts another.",
-        minimum=0,
-    )
     codec: str = option(
         "hoodie.parquet.compression.codec",
         Kind.ENUM,

@@ -151,7 +151,7 @@ def _headers(plan: WritePlan, slice_: FileSlice, base_rows: Rows) -> dict[Header
     headers = {HeaderKey.INSTANT_TIME: plan.instant, HeaderKey.SCHEMA: _avro_schema(plan)}
     if plan.partial is not None:
         headers[HeaderKey.IS_PARTIAL] = "true"
-    if plan.files.log.positions and slice_.base_file is not None and (base_rows >= 0).all():
+    if plan.files.log.record_positions and slice_.base_file is not None and (base_rows >= 0).all():
         headers[HeaderKey.RECORD_POSITIONS] = encode_positions(base_rows)
         headers[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = slice_.base_file.instant
     return headers

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from hudi_fast.config.file_options import LogOptions
 from hudi_fast.config.merge_mode import DEFAULT_PAYLOAD
 from hudi_fast.config.option_conflicts import check_against_table, effective_operation
 from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
@@ -59,13 +60,11 @@ from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.partition_styles import with_stored_styles
 from hudi_fast.writing.reconcile import DELETES, changed_columns, known_columns, reconciled
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, stored_columns
-from hudi_fast.writing.sizing import SizingSettings, average_record_size
+from hudi_fast.writing.sizing import average_record_size
 from hudi_fast.writing.write_plan import (
     RECORD_KEY,
-    BloomSettings,
     FilePlan,
     FileSettings,
-    LogSettings,
     TableSpec,
     WritePlan,
     stored_keys,
@@ -217,7 +216,8 @@ def _table_spec(
 
 def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
     config = state.config
-    sizing = _sizing(options, _max_file_size(options, config))
+    sizing = replace(options.sizing, max_file_size=_max_file_size(options, config))
+    is_given = _RECORD_SIZE in options.explicit
     commits = (
         metadata
         for instant, metadata in commits_newest_first(state)
@@ -225,16 +225,11 @@ def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
     )
     return FileSettings(
         sizing=sizing,
-        average_record_size=average_record_size(commits, sizing),
+        average_record_size=average_record_size(commits, sizing, is_given),
+        record_size_is_given=is_given,
         parquet=_parquet(options),
         other=_other(options, config),
-        bloom=BloomSettings(
-            enabled=options.writes_bloom_filter and config.populate_meta_fields,
-            kind=options.bloom.type,
-            entries=options.bloom.entries,
-            error_rate=options.bloom.fpp,
-            max_entries=options.bloom.max_entries,
-        ),
+        bloom=replace(options.bloom, enabled=options.writes_bloom_filter and config.populate_meta_fields),
         log=_log(options, config),
         threads=options.engine.threads or os.cpu_count() or 1,
         most_threads=options.engine.threads or most_threads(state.storage),
@@ -482,25 +477,8 @@ def _stored_keys(state: TableState) -> Iterator[str]:
                     yield from (keys[0].as_py() for keys in file_keys(reader, None) if len(keys))
 
 
-def _sizing(options: WriteOptions, max_file_size: int) -> SizingSettings:
-    return SizingSettings(
-        max_file_size=max_file_size,
-        max_file_rows=options.sizing.max_file_rows,
-        small_file_limit=options.sizing.small_file_limit,
-        auto_split=options.sizing.insert_auto_split,
-        split_size=options.sizing.insert_split_size,
-        record_size_estimate=options.sizing.record_size_estimate,
-        estimation_threshold=options.sizing.estimation_threshold,
-        estimator_max_commits=options.sizing.estimator_max_commits,
-        estimator_file_metadata=options.sizing.estimator_metadata_size,
-        compression_slack=options.parquet.compression_ratio,
-        small_file_candidates=options.sizing.small_file_candidates_limit,
-        estimate_is_set=_RECORD_SIZE in options.explicit,
-    )
-
-
-def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
-    """Settings of log files. Blocks have row positions only with table version 8, an index that finds positions
+def _log(options: WriteOptions, config: TableConfig) -> LogOptions:
+    """Options of log files. Blocks have row positions only with table version 8, an index that finds positions
     (``HoodieIndex``, Hudi 1.2.0), and Parquet base files: Hudi gets positions of stored rows from its Parquet reader.
 
     HFile blocks have no positions: Hudi sorts their rows by key after it has sorted the positions
@@ -508,9 +486,7 @@ def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
     """
     positions = options.log.record_positions and config.version >= 8 and not options.index.is_global
     positions = positions and config.base_file_format == "PARQUET" and not config.has_several_formats
-    positions = positions and options.log.block_format != "hfile"
-    sizes = options.log.max_block_size, options.log.max_file_size
-    return LogSettings(options.log.block_format, *sizes, positions, options.log.hfile_codec)
+    return replace(options.log, record_positions=positions and options.log.block_format != "hfile")
 
 
 def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> IndexSettings:

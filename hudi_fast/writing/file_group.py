@@ -71,11 +71,11 @@ def _create_file(
     plan: WritePlan, work: FileGroupWork, file_id: str, incoming: Incoming, rows: Rows, first_sequence: int
 ) -> WriteStat:
     sizing = plan.files.sizing
-    ceiling = sizing.max_file_size * (1 + sizing.compression_slack) - 2 * plan.files.average_record_size
+    ceiling = sizing.max_file_size * (1 + sizing.compression_ratio) - 2 * plan.files.average_record_size
     if plan.index.bucket is not None:  # a bucket is one file group, however large
         ceiling = math.inf
     else:
-        rows = rows[: math.ceil(sizing.max_file_rows * (1 + sizing.compression_slack))]
+        rows = rows[: math.ceil(sizing.max_file_rows * (1 + sizing.compression_ratio))]
     with OutputFile(plan, work, file_id, "CREATE", KeyFooter.for_new_file(plan)) as output:
         for part in incoming.parts(rows, _rows_at_once(incoming, ceiling)):
             output.write(new_rows(plan, work, incoming, part, output.name, first_sequence + output.rows))

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.config.file_options import BloomOptions
 from hudi_fast.formats.base_file import BaseFileFooter
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.writing.write_plan import BloomSettings, FilePlan
+from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = ["KeyFooter"]
 
@@ -111,10 +112,8 @@ class KeyFooter:
         self._high = high if self._high is None else max(self._high, high, key=_java_order)
 
 
-def _new_filter(settings: BloomSettings) -> BloomFilter | None:
-    if not settings.enabled:
-        return None
-    return BloomFilter.create(settings.entries, settings.error_rate, settings.max_entries, settings.kind)
+def _new_filter(bloom: BloomOptions) -> BloomFilter | None:
+    return BloomFilter.create(bloom.entries, bloom.fpp, bloom.max_entries, bloom.type) if bloom.enabled else None
 
 
 def _key_range(keys: pa.Array | pa.ChunkedArray) -> tuple[str, str]:

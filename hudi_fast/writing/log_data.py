@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.config.file_options import LogOptions
 from hudi_fast.formats.avro.rows import AvroEncoder, block_content_head
 from hudi_fast.formats.hfile.codecs import Codec
 from hudi_fast.formats.hfile.writer import encode_hfile
@@ -28,7 +29,6 @@ from hudi_fast.formats.parquet.base_file import ParquetSettings, ParquetStream
 from hudi_fast.formats.parquet.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.writing.file_columns import RECORD_KEY
-from hudi_fast.writing.write_plan import LogSettings
 
 __all__ = ["DataBlock", "data_blocks", "delete_records"]
 
@@ -56,7 +56,7 @@ def data_blocks(
     tables: Iterable[pa.Table],
     schema: pa.Schema,
     avro_schema: str,
-    log: LogSettings,
+    log: LogOptions,
     parquet: ParquetSettings,
     stats_columns: Collection[str] = (),
 ) -> Iterator[DataBlock]:

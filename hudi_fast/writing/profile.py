@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from hudi_fast.config.file_options import SizingOptions
 from hudi_fast.formats.parquet.base_file import ParquetStream
 from hudi_fast.formats.parquet.dictionary import dictionary_columns
 from hudi_fast.view.slices import FileSlice
@@ -28,7 +29,7 @@ from hudi_fast.writing.assign import files_to_fill
 from hudi_fast.writing.file_columns import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_META, RECORD_KEY, writer_schema
 from hudi_fast.writing.output_file import new_rows
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
-from hudi_fast.writing.sizing import SizingSettings, SmallFile, assign_inserts, most_files
+from hudi_fast.writing.sizing import SmallFile, assign_inserts, most_files
 from hudi_fast.writing.write_plan import FileGroupWork, TaskToken, WritePlan
 
 __all__ = [
@@ -152,7 +153,7 @@ def insert_files(plan: WritePlan, partition: str, slices: Sequence[tuple[int, Fi
     return InsertFiles(filled, tuple(one.count for one in assigned if one.file_id is None))
 
 
-def sizing_of(plan: WritePlan) -> SizingSettings:
+def sizing_of(plan: WritePlan) -> SizingOptions:
     """The settings for new files. Files of a bulk_insert end by size alone, as they do while they are written."""
     sizing = plan.files.sizing
     return replace(sizing, auto_split=True) if plan.operation == "bulk_insert" else sizing
@@ -188,7 +189,7 @@ def needs_row_size(plan: WritePlan, largest: int) -> bool:
 def may_need_row_size(plan: WritePlan) -> bool:
     """Whether :func:`needs_row_size` depends on the number of rows."""
     sizing = sizing_of(plan)
-    known = plan.files.average_record_size != sizing.record_size_estimate or sizing.estimate_is_set
+    known = plan.files.average_record_size != sizing.record_size_estimate or plan.files.record_size_is_given
     sized = plan.operation not in ("delete", "delete_partition") and plan.index.bucket is None
     return sized and not known and sizing.auto_split and plan.partial is None
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from hudi_fast.config.file_options import SizingOptions
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 
 __all__ = [
     "InsertAssignment",
-    "SizingSettings",
     "SmallFile",
     "assign_inserts",
     "average_record_size",
@@ -31,52 +31,6 @@ _LARGE_FILE = 8 << 20
 
 _MORE_FILES = 10
 """One file in this many may be smaller than the sizes allow, if that avoids a shuffle or keeps cores busy."""
-
-
-@dataclass(frozen=True, slots=True)
-class SizingSettings:
-    """File sizing options; sizes in bytes.
-
-    Attributes:
-        max_file_size: ``hoodie.parquet.max.file.size``.
-        max_file_rows: ``hudi_fast.max.file.rows``.
-        small_file_limit: smaller files are filled; 0 or less disables this.
-        auto_split: whether sizes decide the number of records per new file, rather than ``split_size``.
-        split_size: records per new file otherwise.
-        record_size_estimate: bytes per record while there is no history.
-        estimation_threshold: share of the small file limit that a commit must have written to be used.
-        estimator_max_commits: number of examined commits, newest first.
-        estimator_file_metadata: bytes subtracted per file.
-        compression_slack: share above ``max_file_size`` or ``max_file_rows`` at which a file is full.
-        small_file_candidates: MERGE_ON_READ: number of files of a partition that one write fills.
-        estimate_is_set: whether the user chose ``record_size_estimate``.
-    """
-
-    max_file_size: int = 125829120
-    max_file_rows: int = 3_000_000
-    small_file_limit: int = 104857600
-    auto_split: bool = True
-    split_size: int = 500000
-    record_size_estimate: int = 1024
-    estimation_threshold: float = 1.0
-    estimator_max_commits: int = 5
-    estimator_file_metadata: int = 0
-    compression_slack: float = 0.1
-    small_file_candidates: int = 1
-    estimate_is_set: bool = False
-
-    def records_per_new_file(self, average: int) -> int:
-        """Number of records of ``average`` bytes in a new file."""
-        fitting = max(1, math.ceil(self.max_file_size / average)) if self.auto_split else self.split_size
-        return min(fitting, self.max_file_rows)
-
-    def records_before_full(self, average: int) -> int:
-        """Number of records of ``average`` bytes after which a new file is full while it is written."""
-        return max(1, int(self.records_per_new_file(average) * (1 + self.compression_slack)))
-
-    def records_to_fill(self, size: int, average: int) -> int:
-        """Number of records of ``average`` bytes that a file of ``size`` bytes takes; zero or less for none."""
-        return min((self.max_file_size - size) // average, self.max_file_rows - size // average)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +49,7 @@ class InsertAssignment:
     count: int
 
 
-def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSettings) -> int:
+def average_record_size(commits: Iterable[CommitMetadata], sizing: SizingOptions, is_given: bool = False) -> int:
     """Bytes per record, from the newest commit that wrote enough.
 
     Apache Hudi ignores commits below the threshold. Here they count if no other commit does, their files are large on
@@ -103,24 +57,25 @@ def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSetti
 
     Args:
         commits: newest first, without replace commits; read lazily. Only base files of a delta commit count.
-        settings: thresholds and the fallback estimate.
+        sizing: thresholds and the fallback estimate.
+        is_given: whether the user set the fallback estimate.
     """
-    threshold = settings.estimation_threshold * settings.small_file_limit
+    threshold = sizing.estimation_threshold * sizing.small_file_limit
     measured = None
-    for commit in islice(commits, settings.estimator_max_commits):
+    for commit in islice(commits, sizing.estimator_max_commits):
         stats = [stat for group in commit.partition_to_write_stats.values() for stat in group]
         stats = [stat for stat in stats if ".log." not in (stat.path or "")]
-        size = sum(stat.total_write_bytes - settings.estimator_file_metadata for stat in stats)
+        size = sum(stat.total_write_bytes - sizing.estimator_file_metadata for stat in stats)
         records = sum(stat.num_writes for stat in stats)
         if records > 0 and size > threshold:
             return math.ceil(size / records)
         if records > 0 and measured is None and size >= _LARGE_FILE * len(stats):
             measured = math.ceil(size / records)
-    return settings.record_size_estimate if measured is None or settings.estimate_is_set else measured
+    return sizing.record_size_estimate if measured is None or is_given else measured
 
 
 def assign_inserts(
-    inserts: int, small_files: Sequence[SmallFile], average: int, settings: SizingSettings
+    inserts: int, small_files: Sequence[SmallFile], average: int, sizing: SizingOptions
 ) -> list[InsertAssignment]:
     """Assign ``inserts`` records of one partition to files, in order.
 
@@ -128,18 +83,18 @@ def assign_inserts(
         inserts: number of records.
         small_files: files below the limit, in listing order.
         average: bytes per record.
-        settings: sizes.
+        sizing: sizes.
     """
     left = inserts
     assigned: list[InsertAssignment] = []
     for small in small_files:
-        count = min(settings.records_to_fill(small.size, average), left)
+        count = min(sizing.records_to_fill(small.size, average), left)
         if count > 0:
             assigned.append(InsertAssignment(small.file_id, count))
             left -= count
         if left <= 0:
             return assigned
-    per_file = settings.records_per_new_file(average)
+    per_file = sizing.records_per_new_file(average)
     while left > 0:
         count = min(per_file, left)
         assigned.append(InsertAssignment(None, count))

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_fast.config.file_options import BloomOptions, LogOptions, SizingOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.avro.schema import OPERATION_FIELD
 from hudi_fast.formats.lance.write import LanceSettings
@@ -37,19 +38,16 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, TableView
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.conflicts.early import EarlyDetection
-from hudi_fast.writing.sizing import SizingSettings
 
 __all__ = [
     "PARTITION_PATH",
     "PART_BYTES",
     "PART_ROWS",
     "RECORD_KEY",
-    "BloomSettings",
     "FileGroupWork",
     "FilePlan",
     "FileSettings",
     "Incoming",
-    "LogSettings",
     "PartialColumns",
     "TableSpec",
     "TaskToken",
@@ -63,44 +61,6 @@ RECORD_KEY, PARTITION_PATH = "_hoodie_record_key", "_hoodie_partition_path"
 
 PART_ROWS, PART_BYTES = 65536, 32 << 20
 """Maximum rows, and approximate Arrow bytes, that are written at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class BloomSettings:
-    """Bloom filters of new base files.
-
-    Attributes:
-        enabled: whether files have a filter.
-        kind: ``DYNAMIC_V0`` or ``SIMPLE``.
-        entries: keys that the filter is sized for.
-        error_rate: fraction of absent keys that pass.
-        max_entries: number of keys at which a dynamic filter stops growing.
-    """
-
-    enabled: bool = True
-    kind: str = "DYNAMIC_V0"
-    entries: int = 60000
-    error_rate: float = 1e-9
-    max_entries: int = 100000
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """Log files of a MERGE_ON_READ table; sizes in bytes.
-
-    Attributes:
-        block_format: ``avro``, ``parquet`` or ``hfile``, of data blocks.
-        max_block_size: a data block is written when it reaches this size.
-        max_file_size: a new file begins when a file exceeds this size.
-        positions: whether blocks store the positions of their rows in the base file.
-        hfile_codec: ``gz`` or ``none``, of HFile blocks.
-    """
-
-    block_format: str = "avro"
-    max_block_size: int = 64 << 20
-    max_file_size: int = 1073741824
-    positions: bool = True
-    hfile_codec: str = "gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,23 +125,25 @@ class FileSettings:
     Attributes:
         sizing: file sizes.
         average_record_size: bytes.
+        record_size_is_given: whether the options say it for a table without usable commits.
         parquet: encoding of Parquet base files.
         other: encoding of base files in ORC or Lance; None where new base files are Parquet.
-        bloom: bloom filters of base files.
-        log: log files.
+        bloom: bloom filters of base files, enabled if this table has them.
+        log: log files, with row positions if this table has them.
         threads: number of file groups that one process writes in parallel.
         most_threads: the same for small file groups, whose threads mostly wait for an object store.
         stats_columns: columns whose ranges are recorded for the metadata table's column statistics.
     """
 
-    sizing: SizingSettings
+    sizing: SizingOptions
     average_record_size: int
     parquet: ParquetSettings
-    bloom: BloomSettings
-    log: LogSettings
+    bloom: BloomOptions
+    log: LogOptions
     threads: int = 2
     most_threads: int = 2
     stats_columns: tuple[str, ...] = ()
+    record_size_is_given: bool = False
     other: OrcSettings | LanceSettings | None = None
 
     @property

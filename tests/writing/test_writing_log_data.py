@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_fast.config.file_options import LogOptions
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import arrow_to_avro
@@ -18,7 +19,6 @@ from hudi_fast.formats.log.blocks import BlockType
 from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.writing.log_data import DataBlock, data_blocks, delete_records
-from hudi_fast.writing.write_plan import LogSettings
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
 AVRO = arrow_to_avro(SCHEMA, "row", "", meta_fields=False)
@@ -29,7 +29,7 @@ def rows(*numbers: int) -> pa.Table:
 
 
 def blocks(tables: list[pa.Table], block_format: str, size: int) -> list[DataBlock]:
-    log = LogSettings(block_format=block_format, max_block_size=size)
+    log = LogOptions(block_format=block_format, max_block_size=size)
     return list(data_blocks(tables, SCHEMA, AVRO, log, ParquetSettings(), ["n"]))
 
 
@@ -61,7 +61,7 @@ def test_rows_of_hfile_blocks_are_in_the_order_of_their_keys_under_numbers(count
     keys = [f"k{number * 7919 % count:05d}" for number in range(count)]
     table = pa.table({"_hoodie_record_key": keys, "n": range(count)}, schema=schema)
     later = pa.table({"_hoodie_record_key": keys[:1], "n": [-1]}, schema=schema)
-    log = LogSettings(block_format="hfile", hfile_codec="none")
+    log = LogOptions(block_format="hfile", hfile_codec="none")
     (block,) = data_blocks([table, later], schema, avro, log, ParquetSettings(), ["n"])
     assert (block.kind, block.rows) == (BlockType.HFILE_DATA, count + 1)
     assert (block.ranges["n"].low, block.ranges["n"].high) == (pa.scalar(-1), pa.scalar(count - 1))

@@ -142,7 +142,7 @@ def joined_filters(plan: FilePlan, footers: Iterable[tuple[str, BaseFileFooter]]
     settings = plan.files.bloom
     if not settings.enabled or not plan.config.populate_meta_fields:
         return None
-    like = BloomFilter.create(settings.entries, settings.error_rate, settings.max_entries, settings.kind)
+    like = BloomFilter.create(settings.entries, settings.fpp, settings.max_entries, settings.type)
     all_have_one = True
 
     def filters() -> Iterator[BloomFilter]:
