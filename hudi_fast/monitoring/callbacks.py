@@ -2,8 +2,8 @@
 
 ::
 
-    Completed (the write) ─► message: JSON, as from Apache Hudi ─► POST, with key and headers
-    WriteResult           ─► the function
+    commit metadata ─► message: JSON, as from Apache Hudi ─► POST, with key and headers
+    WriteResult     ─► the function
 
 They are called once per committed write, after the services that follow it. An error is logged and warned about; the
 commit stays.
@@ -19,7 +19,7 @@ import urllib.request
 from typing import Any
 
 from hudi_fast.config.hook_options import HookOptions
-from hudi_fast.events import Completed, note, warn, without_secrets
+from hudi_fast.events import note, warn, without_secrets
 from hudi_fast.timeline.commit_metadata import CommitMetadata, RuntimeStats, WriteStat
 
 __all__ = ["call_back", "message_of"]
@@ -29,23 +29,23 @@ _SET, _EMPTY = {"empty": False, "present": True}, {"empty": True, "present": Fal
 """Apache Hudi's JSON of a Java ``Option``: it says whether there is a value, but not which one."""
 
 
-def call_back(hooks: HookOptions, uri: str, done: Completed, result: Any) -> None:
+def call_back(hooks: HookOptions, uri: str, message: bytes | None, result: Any) -> None:
     """Call the callbacks that the options name, after a commit.
 
     Args:
         hooks: the options.
         uri: base path of the table.
-        done: the completed write.
+        message: the body for the service over HTTP; None if the options name no service.
         result: the result for the Python function.
 
     Warns:
         HudiWarning: a callback failed.
     """
-    if hooks.http_on:
+    if message is not None:
         try:
-            _post(hooks, message_of(done, uri))
+            _post(hooks, message)
         except OSError as error:
-            _failed(uri, done.instant, f"The commit callback to {hooks.url}", error)
+            _failed(uri, result.instant, f"The commit callback to {hooks.url}", error)
     if hooks.callback is not None:
         try:
             hooks.callback(result)
@@ -53,17 +53,18 @@ def call_back(hooks: HookOptions, uri: str, done: Completed, result: Any) -> Non
             _failed(uri, result.instant, "The function hudi_fast.commit.callback", error)
 
 
-def message_of(done: Completed, uri: str) -> bytes:
-    """The JSON body for a completed write.
+def message_of(instant: str, metadata: CommitMetadata, table: str, uri: str) -> bytes:
+    """The JSON body for a committed write.
 
     Args:
-        done: the write; it has commit metadata and the state of the table.
+        instant: its requested time.
+        metadata: its commit metadata.
+        table: name of the table.
         uri: base path of the table.
     """
-    metadata: CommitMetadata = done.metadata
     body = {
-        "commitTime": done.instant,
-        "tableName": done.state.config.name,
+        "commitTime": instant,
+        "tableName": table,
         "basePath": uri,
         "hoodieWriteStat": [_stat(one) for one in metadata.write_stats()],
         "commitActionType": _SET,

@@ -33,7 +33,7 @@ from typing import NamedTuple
 from hudi_fast.catalogs.open_catalog import open_catalog
 from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import HudiError, LockTimeoutError, PostCommitError, ServiceTakenError
-from hudi_fast.events import Completed, note, warn
+from hudi_fast.events import note, warn
 from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.services.archiving.archive import archive_after_write
 from hudi_fast.services.cleaning.clean import clean_after_write, clean_before_write
@@ -54,6 +54,7 @@ from hudi_fast.services.sync import sync_after_write
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.failures import storage_failure
 from hudi_fast.timeline.instant import instant_from_ms
+from hudi_fast.view.table_state import commits_newest_first
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
@@ -114,7 +115,7 @@ def write_with_services(session: TableSession, write: Callable[[], WriteResult |
                 return result
             written.append(result)
             if settings.hooks.http_on or settings.hooks.callback is not None:
-                ends.callback(_call_back, session, session.last_write, result)
+                ends.callback(_call_back, session, _message_of(session, result), result)
             _run_due(session, result, _WITHIN_TURN)
         _run_due(session, result, _AFTER_TURN)
         _run_due(session, result, _CATALOGS)
@@ -175,11 +176,21 @@ def _run_log_compactions(session: TableSession) -> None:
         run_pending_log_compactions(session)
 
 
-def _call_back(session: TableSession, done: Completed | None, result: WriteResult) -> None:
-    assert done is not None, "a committed write has been completed"
+def _message_of(session: TableSession, result: WriteResult) -> bytes | None:
+    """The message of a write for the callback over HTTP; None without one."""
+    if not session.settings.hooks.http_on:
+        return None
+    from hudi_fast.monitoring.callbacks import message_of
+
+    state = session.state
+    commit = next(found for instant, found in commits_newest_first(state) if instant.requested == result.instant)
+    return message_of(result.instant, commit, state.config.name, session.storage.uri)
+
+
+def _call_back(session: TableSession, message: bytes | None, result: WriteResult) -> None:
     from hudi_fast.monitoring.callbacks import call_back
 
-    call_back(session.settings.hooks, session.storage.uri, done, result)
+    call_back(session.settings.hooks, session.storage.uri, message, result)
 
 
 def check_inline(settings: Settings) -> None:

@@ -408,7 +408,6 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
         try:
             private = TableSession(staged, session.settings, session.backend, private=True)
             result = _write(private, engine, started, new=replace(target, storage=staged, exists=False))
-            session.last_write = private.last_write
         except (OSError, CommitStateUnknownError, PostCommitError) as error:  # the staged table is deleted in any case
             raise CommitError(
                 f"The new table that was to replace {storage.uri} could not be written: {error} The old table is as "

@@ -24,7 +24,7 @@ from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import LockTimeoutError, ServiceTakenError
-from hudi_fast.events import Completed, Listener, Phase, phase
+from hudi_fast.events import Listener, Phase, phase
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.metadata_table.lister import MetadataLister
@@ -71,8 +71,6 @@ class TableSession:
         self._waits = True
         self._unlocked_work: list[Callable[[], None]] = []
         self._listeners: tuple[Listener, ...] | None = None
-        self.last_write: Completed | None = None
-        """The last write that this call completed."""
         self.may_lack_bodies = False
         """Whether completed writes may lack their bodies: this call is about to undo them."""
         self.is_recovered = False

@@ -80,7 +80,7 @@ _PLANNED_ACTIONS = ("compaction", "logcompaction", "clustering", "replacecommit"
 """Pending actions of services, which keep their requested times when they are executed again."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Transaction:
     """A write or table service that has begun.
 
@@ -90,6 +90,7 @@ class Transaction:
         operation: as commit metadata names it (``UPSERT``).
         heartbeat: its heartbeat; None when it sends none.
         started: when it began, on the monotonic clock, in seconds.
+        is_visible: whether :func:`publish` has made it visible.
     """
 
     session: TableSession
@@ -97,6 +98,7 @@ class Transaction:
     operation: str
     heartbeat: Heartbeat | None = None
     started: float = field(default_factory=time.monotonic)
+    is_visible: bool = False
 
     @property
     def storage(self) -> Storage:
@@ -263,16 +265,18 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
         times,
         confirm=lambda done: confirm_alone(session, instant, done, metadata, state),
     )
+    transaction.is_visible = True
     with contextlib.suppress(OSError, CorruptTableError):  # the write is visible; leftover markers are harmless
         delete_markers(storage, instant.requested, kept)
-    session.last_write = Completed(
-        action=_SERVICES.get(transaction.operation, visible.action),
-        instant=instant.requested,
-        seconds=time.monotonic() - transaction.started,
-        metadata=metadata,
-        state=state,
+    completed(
+        Completed(
+            action=_SERVICES.get(transaction.operation, visible.action),
+            instant=instant.requested,
+            seconds=time.monotonic() - transaction.started,
+            metadata=metadata,
+            state=state,
+        )
     )
-    completed(session.last_write)
     return visible
 
 
@@ -345,9 +349,9 @@ def _told_if_visible(transaction: Transaction) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        session, requested = transaction.session, transaction.instant.requested
-        if session.last_write is None or session.last_write.instant != requested:
+        if not transaction.is_visible:
             raise
+        session, requested = transaction.session, transaction.instant.requested
         raise PostCommitError(
             f"The {transaction.operation.lower()} {requested} of {session.storage.uri} is committed; a step after it "
             f"failed: {error or type(error).__name__} Do not run it again.",
