@@ -2,7 +2,7 @@
 
 ::
 
-    load_state ─► open_metadata ─► MetadataLister replaces the lister of folders
+    configuration, timeline ─► checked ─► open_metadata ─► the lister: MetadataLister, or folders ─► state
 
 A process that writes to a table repeatedly passes its last state as the known one. That state is returned if the
 configurations, both timelines, the index definitions and the files of the metadata table are unchanged, because all
@@ -26,7 +26,7 @@ from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.lost_content import require_bodies
 from hudi_fast.view.moved_instants import require_whole
 from hudi_fast.view.slices import TableView
-from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.view.table_state import TableState, load_timeline_of, looked_again, state_of
 
 __all__ = ["can_be_kept", "metadata_of", "open_state"]
 
@@ -57,15 +57,19 @@ def open_state(
         HudiWarning: the metadata table cannot be trusted; folders are listed.
     """
     known = None if known is None else _opened_by(storage, known)
-    state = load_state(storage, as_of, known=known)
-    if known is not None and state is known and _has_current_metadata(known):
-        return known
-    require_whole(state)
-    if not may_lack_bodies:
-        require_bodies(storage, state.timeline, as_of)
-    table = open_metadata(storage, state.config, state.timeline) if use_metadata else None
-    lister = StorageLister(storage) if table is None else MetadataLister(table)
-    return replace(state, view=replace(state.view, lister=lister))
+
+    def load() -> TableState:
+        config, timeline = load_timeline_of(storage)
+        if known is not None and (config, timeline) == (known.config, known.timeline) and _has_current_metadata(known):
+            return known
+        require_whole(storage, config, timeline)
+        if not may_lack_bodies:
+            require_bodies(storage, timeline, as_of)
+        table = open_metadata(storage, config, timeline) if use_metadata else None
+        lister = StorageLister(storage) if table is None else MetadataLister(table)
+        return state_of(storage, config, timeline, lister, as_of)
+
+    return looked_again(load)
 
 
 def metadata_of(state: TableState | TableView) -> MetadataTable | None:

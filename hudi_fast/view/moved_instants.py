@@ -17,32 +17,34 @@ from __future__ import annotations
 from hudi_fast.config.table_config import TableConfig, other_layout
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import Instant, comparable_action
-from hudi_fast.view.table_state import TableState, read_commit
+from hudi_fast.view.table_state import read_commit
 
 __all__ = ["moved_away", "require_whole"]
 
 
-def require_whole(state: TableState) -> None:
+def require_whole(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
     """Check that a table before version 8 has its whole timeline; costs nothing unless the folder of version 8 exists.
 
     Args:
-        state: the table.
+        storage: the table's storage.
+        config: its configuration.
+        timeline: its active timeline.
 
     Raises:
         CorruptTableError: a failed change of the version moved commits away.
     """
-    if not state.timeline.has_other_folder:
+    if not timeline.has_other_folder:
         return
-    lost = moved_away(state.storage, state.config)
+    lost = moved_away(storage, config)
     if lost:
-        folder = other_layout(state.config, state.storage.uri).timeline_folder
+        folder = other_layout(config, storage.uri).timeline_folder
         raise CorruptTableError(
-            f"The table {state.storage.uri} of version {state.config.version} lacks {len(lost)} instants, the first of "
+            f"The table {storage.uri} of version {config.version} lacks {len(lost)} instants, the first of "
             f"{lost[0].requested}: a change of the version by another program failed after it had moved them to "
-            f"{folder}. Put them back with services.upgrade({state.config.version}) or `hudi-fast upgrade`, or with the"
+            f"{folder}. Put them back with services.upgrade({config.version}) or `hudi-fast upgrade`, or with the"
             " version that was wanted; do not let Apache Hudi try again.",
             folder,
         )

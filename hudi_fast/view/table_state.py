@@ -1,13 +1,15 @@
 """A table at one moment: its configuration, its timeline, and the view of its files.
 
-Loading reads ``hoodie.properties``, lists the timeline, and reads completed replace commits (for replaced file groups)
-and pending clusterings and compactions. Data folders are listed on demand.
+::
+
+    load_timeline_of: hoodie.properties, the timeline ─► state_of: completed replace commits (for replaced file groups),
+    pending clusterings and compactions ─► TableState, whose files are listed on demand
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -26,7 +28,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_met
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.view.base_files import open_base, open_file
 from hudi_fast.view.bootstrap_index import SourceLookup
-from hudi_fast.view.listing import StorageLister
+from hudi_fast.view.listing import Lister, StorageLister
 from hudi_fast.view.logged_inserts import LoggedInserts
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.planned_slices import PlannedSlices
@@ -38,7 +40,10 @@ __all__ = [
     "column_defaults",
     "commits_newest_first",
     "load_state",
+    "load_timeline_of",
+    "looked_again",
     "read_commit",
+    "state_of",
     "stores_operations",
     "table_avro",
     "table_schema",
@@ -120,18 +125,58 @@ def load_state(
         TableNotFoundError: the table does not exist.
         CorruptTableError: a file of its configuration or timeline is invalid.
     """
+
+    def load() -> TableState:
+        config, timeline = load_timeline_of(storage)
+        if known is not None and config == known.config and timeline == known.timeline:
+            return known
+        return state_of(storage, config, timeline, StorageLister(storage), as_of, replaced_since)
+
+    return looked_again(load)
+
+
+def looked_again(load: Callable[[], TableState]) -> TableState:
+    """The result of ``load``, called again when an instant was archived or rolled back after it listed the timeline."""
     for _ in range(_MORE_LOOKS):
-        with contextlib.suppress(FileGoneError):  # archived or rolled back after the timeline was listed
-            return _load(storage, as_of, replaced_since, known)
-    return _load(storage, as_of, replaced_since, known)
+        with contextlib.suppress(FileGoneError):
+            return load()
+    return load()
 
 
-def _load(storage: Storage, as_of: str | None, replaced_since: str | None, known: TableState | None) -> TableState:
+def load_timeline_of(storage: Storage) -> tuple[TableConfig, Timeline]:
+    """The configuration of a table and its active timeline, from which all else of its state follows.
+
+    Raises:
+        TableNotFoundError: the table does not exist.
+        CorruptTableError: a file of its configuration or timeline is invalid.
+    """
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     timeline = load_timeline(storage, config)
-    config = effective_config(storage, config, timeline)
-    if known is not None and config == known.config and timeline == known.timeline:
-        return known
+    return effective_config(storage, config, timeline), timeline
+
+
+def state_of(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    lister: Lister,
+    as_of: str | None = None,
+    replaced_since: str | None = None,
+) -> TableState:
+    """The state of a table at the end of a timeline or earlier; reads completed replace commits and pending plans.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: its active timeline.
+        lister: lists its files.
+        as_of: as for :func:`load_state`.
+        replaced_since: as for :func:`load_state`.
+
+    Raises:
+        CorruptTableError: a file of the timeline is invalid.
+        FileGoneError: an instant was archived or rolled back after the timeline was listed.
+    """
     replaced: dict[tuple[str, str], str] = {}
     for instant in timeline.writes():
         done = max(instant.requested, instant.completion or "")
@@ -139,24 +184,25 @@ def _load(storage: Storage, as_of: str | None, replaced_since: str | None, known
             ended = read_commit(storage, config, instant).partition_to_replace_file_ids or {}
             for partition, file_ids in ended.items():
                 replaced.update({(partition, file_id): instant.requested for file_id in file_ids})
-    planned = list(pending_clusterings(storage, config, timeline))
-    groups = frozenset(
-        (one.partition_path, one.file_id) for _, plan in planned for group in plan.groups for one in group.slices
-    )
+    planned, is_mor = list(pending_clusterings(storage, config, timeline)), config.is_mor
     view = TableView(
-        timeline,
-        StorageLister(storage),
-        replaced,
-        as_of,
-        groups,
-        compacted_groups(storage, config, timeline.pending_compactions),
-        compacted_groups(storage, config, timeline.pending_log_compactions),
-        config.version,
-        ArchivedTimes(storage, config.history_folder) if config.layout_version > 1 else None,
-        load_history(storage, config, timeline, as_of),
-        None if config.bootstrap_base_path is None else SourceLookup(storage, config),
-        PlannedSlices(storage, config.timeline_folder) if config.is_mor and config.layout_version == 1 else None,
-        LoggedInserts(storage, config) if config.is_mor else None,
+        timeline=timeline,
+        lister=lister,
+        replaced=replaced,
+        as_of=as_of,
+        pending_groups=frozenset(
+            (one.partition_path, one.file_id) for _, plan in planned for group in plan.groups for one in group.slices
+        ),
+        pending_compactions=compacted_groups(storage, config, timeline.pending_compactions),
+        pending_log_compactions=compacted_groups(storage, config, timeline.pending_log_compactions),
+        table_version=config.version,
+        archive=ArchivedTimes(storage, config.history_folder) if config.layout_version > 1 else None,
+        history=load_history(storage, config, timeline, as_of),
+        sources=None if config.bootstrap_base_path is None else SourceLookup(storage, config),
+        planned=PlannedSlices(storage, config.timeline_folder)
+        if config.is_mor and config.layout_version == 1
+        else None,
+        logged=LoggedInserts(storage, config) if is_mor else None,
     )
     return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
 
