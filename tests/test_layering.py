@@ -30,6 +30,7 @@ OUTSIDE = {
     "hive": {"thriftpy2"},
     "reading": {"pyarrow", "numpy", "pandas", "polars", "duckdb"},
     "table": {"pyarrow", "pandas", "polars", "duckdb"},
+    "expressions": {"pyarrow", "sqlglot"},
     "sql_text": {"pyarrow", "sqlglot"},
     "local_sql": {"pyarrow", "sqlglot", "duckdb"},
 }

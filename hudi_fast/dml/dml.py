@@ -23,11 +23,11 @@ from hudi_fast.dml.matching_columns import column_of, resolved_spec
 from hudi_fast.dml.statement import MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import roots
 from hudi_fast.errors import ConfigError
+from hudi_fast.expressions.sql_filters import sql_filter, sql_value
 from hudi_fast.merging.rules import merge_rules_of
 from hudi_fast.reading.scan import filter_of
 from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.services.inline import check_inline, write_with_services
-from hudi_fast.sql_text.filters import sql_filter, sql_value
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.backend import Engine

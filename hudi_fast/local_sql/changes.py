@@ -14,6 +14,7 @@ from hudi_fast.dml.expressions import is_literal
 from hudi_fast.dml.insert_overwrite import overwrite_options
 from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.errors import ConfigError
+from hudi_fast.expressions.sql_filters import sql_value
 from hudi_fast.local_sql.names import Tables
 from hudi_fast.local_sql.queries import column_order, constant, query
 from hudi_fast.metadata_table.state import open_state
@@ -23,7 +24,6 @@ from hudi_fast.schema.conform import assigned_values
 from hudi_fast.schema.names import renamed_fields, resolve_name
 from hudi_fast.schema.storable_rows import storable_rows
 from hudi_fast.sessions import open_session
-from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.statements import Delete, Insert, MergeInto, TruncateTable, Update
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.flow import WriteResult

@@ -20,12 +20,12 @@ from hudi_fast.config.option_names import SnapshotType
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.dml.expressions import is_literal, literal_value
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.expressions.sql_filters import sql_value
 from hudi_fast.local_sql.names import Tables, name_parts
 from hudi_fast.reading.vector_search import BATCH_FUNCTION, FUNCTION, batch_arguments, search_arguments
 from hudi_fast.sql_text.clauses import read_items
 from hudi_fast.sql_text.cursor import Cursor
 from hudi_fast.sql_text.evaluate import evaluated
-from hudi_fast.sql_text.filters import sql_value
 from hudi_fast.sql_text.references import Edit, Reference, edited, references_in
 from hudi_fast.table import HudiTable
 from hudi_fast.writing.file_columns import META_COLUMNS

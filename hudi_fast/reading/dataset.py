@@ -9,7 +9,7 @@
 duckdb and polars push columns and filters down into a ``pyarrow.dataset.Dataset``, so a scan is such a dataset. Arrow's
 own dataset code would read files directly and could not merge log files. Such access fails, since the file that Arrow
 finds cannot be opened (:class:`_NoFiles`). A pushed-down expression compares NaN as its engine does
-(:mod:`hudi_fast.reading.nan_order`).
+(:mod:`hudi_fast.expressions.nan_order`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.reading.nan_order import as_engines_compare
+from hudi_fast.expressions.nan_order import as_engines_compare
 from hudi_fast.reading.rows import count_rows, first_rows
 from hudi_fast.reading.scan import (
     Filter,

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.expressions.conditions import And, Anything, Condition, Not, Or, columns_of
 from hudi_fast.formats.parquet.encryption import encryption_of
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, OLD_DEFAULT_PARTITION, stored_values
-from hudi_fast.reading.conditions import And, Anything, Condition, Not, Or, columns_of
 from hudi_fast.storage.base import Storage
 
 __all__ = [

@@ -26,11 +26,12 @@ import pyarrow.compute as pc
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import ConfigError, FileGoneError
 from hudi_fast.events import phase
+from hudi_fast.expressions.arrow_filters import RowFilter
+from hudi_fast.expressions.conditions import Anything, Condition
 from hudi_fast.formats.avro.schema import OPERATION_FIELD, with_meta
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge
-from hudi_fast.reading.conditions import Anything, Condition, RowFilter
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.prune import path_columns
 from hudi_fast.reading.shown_columns import ShownColumns, shown_columns
@@ -323,7 +324,7 @@ def expression_of(filter: Any, schema: pa.Schema | None, alias: str = "") -> pc.
     if filter is None or isinstance(filter, pc.Expression):
         return filter
     if isinstance(filter, str):
-        from hudi_fast.sql_text.filters import sql_filter  # sqlglot takes 0.1 s to import
+        from hudi_fast.expressions.sql_filters import sql_filter  # sqlglot takes 0.1 s to import
 
         return sql_filter(filter, schema, alias)
     raise ConfigError(

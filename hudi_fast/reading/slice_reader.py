@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.expressions.arrow_filters import RowFilter
 from hudi_fast.formats.base_file import BaseFileReader
 from hudi_fast.formats.log.blocks import HeaderKey, LogBlock
 from hudi_fast.merging.log_scan import visible_blocks
@@ -37,7 +38,6 @@ from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.merging.stored_columns import plan_stored
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.conditions import RowFilter
 from hudi_fast.reading.prune import known_partition_values, matching_row_groups, typed_partition_values
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import open_base

@@ -31,7 +31,7 @@ from hudi_fast.dml.engine import pinned_state
 from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import check_columns, identity_columns, names_rows, roots
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.reading.conditions import Anything, Column, Condition, In
+from hudi_fast.expressions.conditions import Anything, Column, Condition, In
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.spark.arrow import arrow_schema, estimated_bytes, names_are_exact, session_conf
 from hudi_fast.spark.reading.filters import understand_filter

@@ -12,7 +12,7 @@ from pyarrow.compute import field
 
 from hudi_fast.dml.expressions import check_condition, evaluate, mentioned, parse_value, true_of
 from hudi_fast.errors import ConfigError, InvalidDataError
-from hudi_fast.sql_text.filters import sql_value
+from hudi_fast.expressions.sql_filters import sql_value
 
 ROWS = pa.table(
     {"target.fare": [1.0, None, 3.0], "source.note": ["a", "b", None], "target._hoodie_record_key": ["1"] * 3}

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.reading.conditions import Column, parse_filter
+from hudi_fast.expressions.arrow_filters import parse_filter
+from hudi_fast.expressions.conditions import Column
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
 from tests.support.examples import examples
 

@@ -11,7 +11,8 @@ import pytest
 from pyarrow.compute import field
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.reading.conditions import Column, parse_filter
+from hudi_fast.expressions.arrow_filters import parse_filter
+from hudi_fast.expressions.conditions import Column
 from hudi_fast.reading.skipping.keys import record_key_texts, wanted_values
 
 SCHEMA = pa.schema({"_hoodie_record_key": pa.string(), "id": pa.string(), "n": pa.int32(), "x": pa.float64()})

@@ -10,8 +10,9 @@ import pytest
 from pyarrow.compute import field
 
 import hudi_fast as hf
+from hudi_fast.expressions.arrow_filters import parse_filter
+from hudi_fast.expressions.conditions import Column
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.conditions import Column, parse_filter
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.skipping import select_files
 from hudi_fast.reading.skipping.select_files import SkipReport, SkipRequest, SkipStep, select_slices

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError
-from hudi_fast.reading.conditions import (
+from hudi_fast.expressions.conditions import (
     And,
     Anything,
     Cast,

@@ -29,8 +29,8 @@ import pyarrow.fs as pafs
 from hudi_fast.config.moments import Moment, timeline_zone
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.errors import ConfigError
+from hudi_fast.expressions.conditions import Condition
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.incremental.commit_range import ChangeRange, readable_until, resolve_range
 from hudi_fast.reading.scan import Filter, ScanPlan, ScanQuery, check_filter, filter_of, plan_scan, readable_schema
 from hudi_fast.storage.base import FileStat, Storage

@@ -25,7 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_fast.reading.conditions import (
+from hudi_fast.expressions.conditions import (
+    OPPOSITE,
     And,
     Cast,
     Column,
@@ -43,7 +44,6 @@ from hudi_fast.reading.conditions import (
 
 __all__ = ["Bounds", "may_match"]
 
-_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MOST_RANGES = 64
 _FAILURES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
@@ -153,7 +153,7 @@ class _Answers:
         left, right = self._side(node.left), self._side(node.right)
         if left is None or right is None or any(_is_nan(one) for one in constants):
             return None
-        sign = node.sign if truth else _OPPOSITE[node.sign]
+        sign = node.sign if truth else OPPOSITE[node.sign]
         both = left.has_value & right.has_value
         nan = (left.may_be_nan and not isinstance(node.left, Constant)) or (
             right.may_be_nan and not isinstance(node.right, Constant)

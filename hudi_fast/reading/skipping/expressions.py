@@ -19,20 +19,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.expressions.conditions import And, Column, Compare, Condition, Constant, Function, In, Value, conjuncts
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.reading.conditions import (
-    And,
-    Column,
-    Compare,
-    Condition,
-    Constant,
-    Function,
-    In,
-    Value,
-    conjuncts,
-)
 from hudi_fast.reading.skipping.stats import StatsColumn, column_type
 
 __all__ = ["SPARK", "FilteredExpression", "IndexedExpression", "filtered_expressions", "indexed_expressions"]

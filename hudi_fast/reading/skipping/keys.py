@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError
+from hudi_fast.expressions.conditions import Column, Compare, Condition, Constant, In, IsNull, conjuncts
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.index.record_index import is_by_partition, locate_keys
 from hudi_fast.keys.key_generator import KINDS, KeyConfig, record_keys
@@ -38,7 +39,6 @@ from hudi_fast.metadata_table.keys import bloom_key, secondary_prefix, split_sec
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, prefix
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.reading.conditions import Column, Compare, Condition, Constant, In, IsNull, conjuncts
 from hudi_fast.reading.skipping.stats import column_type
 from hudi_fast.schema.history import SchemaHistory, altered_columns
 from hudi_fast.view.slices import FileSlice

@@ -26,11 +26,11 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
+from hudi_fast.expressions.conditions import Anything, Column, Condition, columns_of
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.reading.conditions import Anything, Column, Condition, columns_of
 from hudi_fast.reading.prune import matching_partitions, of_stored_values, partition_columns
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
 from hudi_fast.reading.skipping.buckets import bucket_matches

@@ -33,13 +33,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.expressions.conditions import Column
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.index.tagging import RECORD_KEY
 from hudi_fast.metadata_table.keys import column_hash, column_stats_keys, partition_hash
 from hudi_fast.metadata_table.read import lookup, prefix
 from hudi_fast.metadata_table.stat_values import unwrap_values
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.reading.conditions import Column
 from hudi_fast.reading.skipping.bounds import Bounds
 from hudi_fast.schema.history import SchemaHistory, altered_columns
 from hudi_fast.view.slices import FileSlice

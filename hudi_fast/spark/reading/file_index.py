@@ -30,8 +30,8 @@ import pyarrow as pa
 
 from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
+from hudi_fast.expressions.conditions import And, Anything, Condition
 from hudi_fast.formats.hfile.messages import bytes_field, number_field
-from hudi_fast.reading.conditions import And, Anything, Condition
 from hudi_fast.spark.reading.filters import spark_condition
 
 __all__ = ["Narrow", "PlannedFile", "planned_frame"]

@@ -28,7 +28,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.reading.conditions import (
+from hudi_fast.expressions.conditions import (
+    TURNED,
     And,
     Anything,
     Cast,
@@ -56,7 +57,6 @@ _SIGNS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
-_TURNED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
@@ -185,7 +185,7 @@ def _leaf(kind: str, node: Any) -> Condition:
 
 def _compare(sign: str, left: Value, right: Value, kind: pa.DataType) -> Condition:
     if isinstance(left, Constant) and not isinstance(right, Constant):
-        sign, left, right = _TURNED[sign], right, left
+        sign, left, right = TURNED[sign], right, left
     if not pa.types.is_floating(kind) and not _is_floating(right):
         return Compare(sign, left, right)
     if not isinstance(right, Constant) or (right.value.is_valid and math.isnan(right.value.as_py())):

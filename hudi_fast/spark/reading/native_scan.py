@@ -23,9 +23,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.expressions.conditions import Condition
 from hudi_fast.formats.vectors import is_vector
 from hudi_fast.keys.partition_path import stored_values
-from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.prune import known_partition_values
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.schema.history import stored_name

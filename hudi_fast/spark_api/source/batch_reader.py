@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from hudi_fast.reading.conditions import Anything
+from hudi_fast.expressions.conditions import Anything
 from hudi_fast.spark_api.source.filters import Pushed, understand
 from hudi_fast.spark_api.source.parts import part_batches
 from hudi_fast.spark_api.source.queries import TableQuery, check_columns, query_parts, table_columns

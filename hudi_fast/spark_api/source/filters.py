@@ -21,15 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import datasource as ds
 
-from hudi_fast.reading.conditions import (
-    And,
-    Anything,
-    Column,
-    Compare,
-    Condition,
-    Constant,
-    parse_filter,
-)
+from hudi_fast.expressions.arrow_filters import parse_filter
+from hudi_fast.expressions.conditions import And, Anything, Column, Compare, Condition, Constant
 
 __all__ = ["Pushed", "understand"]
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import SchemaMismatchError
-from hudi_fast.reading.conditions import Condition
+from hudi_fast.expressions.conditions import Condition
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, plan_cdc
 from hudi_fast.reading.incremental.query import incremental_view, plan_view
 from hudi_fast.reading.scan import ScanQuery, plan_scan, readable_schema

@@ -1,6 +1,6 @@
 """NaN equals NaN and is above every number, whoever asks for rows, and whatever is skipped before they are read.
 
-Modules: hudi_fast.reading.nan_order, hudi_fast.reading.pickled_expressions.
+Modules: hudi_fast.expressions.nan_order, hudi_fast.expressions.arrow_trees.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 import hudi_fast as hf
 from hudi_fast.cli.main import main
-from hudi_fast.reading.conditions import RowFilter
-from hudi_fast.reading.nan_order import as_engines_compare, on_safe_bounds
-from hudi_fast.reading.pickled_expressions import expression_of, tree_of
+from hudi_fast.expressions.arrow_filters import RowFilter
+from hudi_fast.expressions.arrow_trees import expression_of, tree_of
+from hudi_fast.expressions.nan_order import as_engines_compare, on_safe_bounds
 from tests.naive import sql_rows
 from tests.support.examples import examples
 from tests.support.mor_tables import mor_options

@@ -1,6 +1,6 @@
 """SQL values as expressions: the answers of Spark, and the columns of two sides.
 
-Module: hudi_fast.sql_text.filters.
+Module: hudi_fast.expressions.sql_filters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.sql_text.filters import sql_filter, sql_value
+from hudi_fast.expressions.sql_filters import sql_filter, sql_value
 
 ROWS = pa.table(
     {

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_fast.reading.conditions import (
+from hudi_fast.expressions.arrow_filters import parse_filter
+from hudi_fast.expressions.conditions import (
     And,
     Anything,
     Cast,
@@ -24,7 +25,6 @@ from hudi_fast.reading.conditions import (
     StartsWith,
     columns_of,
     conjuncts,
-    parse_filter,
 )
 
 A, B, C = pc.field("a"), pc.field("b"), pc.field("c")

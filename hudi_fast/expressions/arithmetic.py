@@ -14,7 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.sql_text.coercion import MOST_DIGITS, Operand, as_decimal, cast_literal, cast_to, common_type, is_exact
+from hudi_fast.expressions.coercion import (
+    MOST_DIGITS,
+    Operand,
+    as_decimal,
+    cast_literal,
+    cast_to,
+    common_type,
+    is_exact,
+)
 
 __all__ = ["computed", "negated"]
 

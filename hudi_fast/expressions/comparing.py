@@ -12,7 +12,6 @@ Arrow every comparison with NaN is false except ``!=``. The result is null where
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
@@ -22,13 +21,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.sql_text.coercion import Operand, cast_literal, cast_to, common_type, exactly, is_exact
+from hudi_fast.expressions.coercion import Operand, cast_literal, cast_to, common_type, exactly, is_exact
+from hudi_fast.expressions.conditions import TURNED
+from hudi_fast.expressions.nan_order import compared_floats, compared_with_number
 
-__all__ = ["OPPOSITE", "compared", "is_nan", "joined", "listed", "unknown"]
+__all__ = ["compared", "is_nan", "joined", "listed", "unknown"]
 
-OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""The negation of each comparison."""
-_TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -60,7 +58,7 @@ def compared(sign: str, left: Operand, right: Operand) -> pc.Expression | None:
         OverflowError: as before.
     """
     if left.literal is not None and right.literal is None:
-        sign, left, right = _TURNED[sign], right, left
+        sign, left, right = TURNED[sign], right, left
     kind = common_type(left, right)
     if kind is None:
         return None
@@ -164,29 +162,28 @@ def _floats(sign: str, left: Operand, right: Operand, kind: pa.DataType) -> pc.E
         number = float(cast_literal(right.literal, kind).as_py())
         if left.type == pa.float32() and pa.scalar(number).cast(pa.float32()).as_py() == number:
             kind = left.type  # the column need not be cast
-        return _beside_float(sign, cast_to(left, kind), pa.scalar(number).cast(kind))
-    first, second = cast_to(left, kind), cast_to(right, kind)
-    if sign in (">", ">="):
-        sign, first, second = _TURNED[sign], second, first
-    plain = _COMPARE[sign](first.expression, second.expression)
-    one, other = is_nan(first), is_nan(second)
-    match sign:
-        case "==":
-            return plain | (one & other)
-        case "!=":
-            return plain & ~(one & other)
-        case "<":
-            return plain | (~one & other)
-        case _:
-            return plain | (other & first.expression.is_valid())
+        literal = pc.scalar(pa.scalar(number).cast(kind))
+        return compared_with_number(_Expressions(), sign, cast_to(left, kind).expression, literal, number)
+    return compared_floats(_Expressions(), sign, cast_to(left, kind).expression, cast_to(right, kind).expression)
 
 
-def _beside_float(sign: str, value: Operand, number: pa.Scalar) -> pc.Expression:
-    if math.isnan(number.as_py()):
-        if sign in ("==", ">="):
-            return is_nan(value)
-        if sign in ("!=", "<"):
-            return ~is_nan(value)
-        return _always(value) if sign == "<=" else _never(value)
-    plain = _COMPARE[sign](value.expression, pc.scalar(number))
-    return plain | is_nan(value) if sign in (">", ">=") else plain
+class _Expressions:
+    """Conditions as expressions of Arrow."""
+
+    def compare(self, sign: str, left: pc.Expression, right: pc.Expression) -> pc.Expression:
+        return _COMPARE[sign](left, right)
+
+    def is_nan(self, value: pc.Expression) -> pc.Expression:
+        return pc.is_nan(value)
+
+    def is_valid(self, value: pc.Expression) -> pc.Expression:
+        return value.is_valid()
+
+    def both(self, one: pc.Expression, other: pc.Expression) -> pc.Expression:
+        return one & other
+
+    def either(self, one: pc.Expression, other: pc.Expression) -> pc.Expression:
+        return one | other
+
+    def negated(self, condition: pc.Expression) -> pc.Expression:
+        return ~condition

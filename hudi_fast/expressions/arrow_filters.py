@@ -1,173 +1,44 @@
-"""Filters as trees of values, the form that all data skipping works on.
+"""Filters of Arrow as conditions.
 
 ::
 
-    pyarrow expression ─► tree of calls, fields, literals ─► Condition ◄─ a Spark column, likewise
+    pyarrow expression ─► its tree of calls, fields and literals ─► Condition, columns ─► RowFilter
 
-An unreadable expression, and a call of a function that has no entry here, becomes :class:`Anything`: an unknown
-condition, which keeps every file.
+An unreadable expression, and a call of a function that has no entry here, becomes :class:`Anything`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.reading.nan_order import on_safe_bounds
-from hudi_fast.reading.pickled_expressions import Call, Field, Literal, Node, tree_of
+from hudi_fast.expressions.arrow_trees import Call, Field, Literal, Node, tree_of
+from hudi_fast.expressions.conditions import (
+    And,
+    Anything,
+    Cast,
+    Column,
+    Compare,
+    Condition,
+    Constant,
+    Function,
+    In,
+    IsNan,
+    IsNull,
+    Not,
+    Or,
+    StartsWith,
+    Value,
+    columns_of,
+    like_condition,
+)
+from hudi_fast.expressions.nan_order import on_safe_bounds
 
-__all__ = [
-    "And",
-    "Anything",
-    "Cast",
-    "Column",
-    "Compare",
-    "Condition",
-    "Constant",
-    "Function",
-    "In",
-    "IsNan",
-    "IsNull",
-    "Not",
-    "Or",
-    "RowFilter",
-    "StartsWith",
-    "Value",
-    "columns_of",
-    "conjuncts",
-    "like_condition",
-    "parse_filter",
-]
-
-
-# ---- values of a row
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column, or a field inside structs: the names from the outside in."""
-
-    path: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """The dotted name."""
-        return ".".join(self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A literal."""
-
-    value: pa.Scalar
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """A value in another type."""
-
-    value: Value
-    to: pa.DataType
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of one value, with Arrow's ``name`` and ``options``."""
-
-    name: str
-    value: Value
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-Value: TypeAlias = Column | Constant | Cast | Function
-
-
-# ---- conditions on a row: true, false, or null
-
-
-@dataclass(frozen=True, slots=True)
-class Anything:
-    """An unknown condition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """``left sign right`` with one of ``== != < <= > >=``: null if one side is null; NaN equals nothing."""
-
-    sign: str
-    left: Value
-    right: Value
-
-
-@dataclass(frozen=True, slots=True)
-class In:
-    """Whether a value is one of ``values``.
-
-    Attributes:
-        values: without nulls.
-        null_is: result for a null value: True, False, or None (null).
-    """
-
-    value: Value
-    values: pa.Array
-    null_is: bool | None = False
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    """Whether a value is null; with ``or_nan``, null or NaN."""
-
-    value: Value
-    or_nan: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class IsNan:
-    """Whether a number is NaN: null for a null, false for a number of a type without NaN."""
-
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class StartsWith:
-    """Whether a string starts with ``prefix``.
-
-    Attributes:
-        exact: False if a string with the prefix may still not match.
-    """
-
-    value: Value
-    prefix: str
-    exact: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """Negation; null stays null."""
-
-    part: Condition
-
-
-@dataclass(frozen=True, slots=True)
-class And:
-    """All parts are true."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """At least one part is true."""
-
-    parts: tuple[Condition, ...]
-
-
-Condition: TypeAlias = Anything | Compare | In | IsNull | IsNan | StartsWith | Not | And | Or
+__all__ = ["RowFilter", "parse_filter"]
 
 _SIGNS = {
     "equal": "==",
@@ -178,7 +49,6 @@ _SIGNS = {
     "greater_equal": ">=",
 }
 _TRUE = Constant(pa.scalar(True))
-_WILDCARD = re.compile(r"[%_\\]")
 
 
 @dataclass(frozen=True)
@@ -246,43 +116,6 @@ def _calls(root: Node) -> Iterator[Call]:
         if isinstance(one, Call):
             yield one
             waiting.extend(one.arguments)
-
-
-def conjuncts(condition: Condition) -> Iterator[Condition]:
-    """Conditions that are true for every row for which ``condition`` is true."""
-    if isinstance(condition, And):
-        for part in condition.parts:
-            yield from conjuncts(part)
-    elif isinstance(condition, Not) and isinstance(condition.part, Not):
-        yield from conjuncts(condition.part.part)
-    else:
-        yield condition
-
-
-def columns_of(node: Condition | Value) -> frozenset[Column]:
-    """The columns that a condition or value uses, without unknown conditions."""
-    match node:
-        case Column():
-            return frozenset((node,))
-        case Constant() | Anything():
-            return frozenset()
-        case Compare():
-            return columns_of(node.left) | columns_of(node.right)
-        case Not():
-            return columns_of(node.part)
-        case And() | Or():
-            return frozenset().union(*(columns_of(part) for part in node.parts))
-        case _:
-            return columns_of(node.value)
-
-
-def like_condition(value: Value, pattern: str) -> Condition:
-    """``value LIKE pattern``, with backslash as escape; ignores the text after the first wildcard."""
-    found = _WILDCARD.search(pattern)
-    if found is None:
-        return Compare("==", value, Constant(pa.scalar(pattern)))
-    prefix, rest = pattern[: found.start()], pattern[found.start() :]
-    return StartsWith(value, prefix, exact=rest == "%")
 
 
 class _Unknown(Exception):

@@ -1,7 +1,9 @@
-"""Rewrite expressions that may meet NaN: for the comparisons of SQL engines, and for the bounds of Parquet.
+"""The order of floats and doubles in SQL engines, for conditions that Arrow evaluates.
 
 Spark, duckdb and polars treat NaN as equal to itself and greater than every number. In Arrow every comparison with NaN
-is false, except ``!=``. polars passes its conditions to a dataset as Arrow expressions, with the meaning of polars.
+is false, except ``!=``. :func:`compared_floats` and :func:`compared_with_number` are the only place of these rules:
+SQL text becomes expressions by them, and expressions that polars passes to a dataset with its own meaning are rewritten
+by them. Bounds of Parquet files know nothing of NaN; :func:`on_safe_bounds` is for them.
 """
 
 from __future__ import annotations
@@ -9,17 +11,96 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.acero as acero
 import pyarrow.compute as pc
 
-from hudi_fast.reading.pickled_expressions import Call, Field, Literal, Node, Tree, expression_of, tree_of
+from hudi_fast.expressions.arrow_trees import Call, Field, Literal, Node, Tree, expression_of, tree_of
+from hudi_fast.expressions.conditions import TURNED
 
-__all__ = ["as_engines_compare", "on_safe_bounds"]
+__all__ = ["Logic", "as_engines_compare", "compared_floats", "compared_with_number", "on_safe_bounds"]
 
-_TURNED = {"equal": "equal", "not_equal": "not_equal", "less": "greater", "less_equal": "greater_equal"}
-_TURNED |= {other: one for one, other in _TURNED.items()}
+_SIGNS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
+_FUNCTIONS = {sign: function for function, sign in _SIGNS.items()}
+
+Term = TypeVar("Term")
+
+
+class Logic(Protocol[Term]):
+    """Makes conditions of one kind of expression."""
+
+    def compare(self, sign: str, left: Term, right: Term) -> Term:
+        """``left sign right`` as Arrow compares."""
+        ...
+
+    def is_nan(self, value: Term) -> Term:
+        """Whether a number is NaN; null for a null."""
+        ...
+
+    def is_valid(self, value: Term) -> Term:
+        """Whether a value is not null."""
+        ...
+
+    def both(self, one: Term, other: Term) -> Term:
+        """``one and other``."""
+        ...
+
+    def either(self, one: Term, other: Term) -> Term:
+        """``one or other``."""
+        ...
+
+    def negated(self, condition: Term) -> Term:
+        """``not condition``."""
+        ...
+
+
+def compared_floats(logic: Logic[Term], sign: str, left: Term, right: Term) -> Term:
+    """A comparison of two values, each of which may be NaN; null where one of them is null.
+
+    Args:
+        logic: makes the expressions.
+        sign: one of ``== != < <= > >=``.
+        left: a float or double.
+        right: likewise.
+    """
+    if sign in (">", ">="):
+        sign, left, right = TURNED[sign], right, left
+    plain = logic.compare(sign, left, right)
+    one, other = logic.is_nan(left), logic.is_nan(right)
+    match sign:
+        case "==":
+            return logic.either(plain, logic.both(one, other))
+        case "!=":
+            return logic.both(plain, logic.negated(logic.both(one, other)))
+        case "<":
+            return logic.either(plain, logic.both(logic.negated(one), other))
+        case _:
+            return logic.either(plain, logic.both(other, logic.is_valid(left)))
+
+
+def compared_with_number(logic: Logic[Term], sign: str, value: Term, literal: Term, number: float) -> Term:
+    """A comparison of a value that may be NaN with a literal; null where the value is null.
+
+    Args:
+        logic: makes the expressions.
+        sign: one of ``== != < <= > >=``.
+        value: a float or double.
+        literal: the right side.
+        number: its value.
+    """
+    nan = logic.is_nan(value)
+    if not math.isnan(number):
+        plain = logic.compare(sign, value, literal)
+        return logic.either(plain, nan) if sign in (">", ">=") else plain
+    if sign in ("==", ">="):
+        return nan
+    if sign in ("!=", "<"):
+        return logic.negated(nan)
+    # Every value is at most NaN and none is greater; for a null, both comparisons are null.
+    always = logic.either(nan, logic.negated(nan))
+    return always if sign == "<=" else logic.negated(always)
 
 
 def as_engines_compare(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
@@ -34,7 +115,7 @@ def as_engines_compare(expression: pc.Expression, schema: pa.Schema) -> pc.Expre
         return expression
 
     def replaced(call: Call) -> Node:
-        if call.function in _TURNED and len(call.arguments) == 2 and _is_floating(call.arguments, tree, schema):
+        if call.function in _SIGNS and len(call.arguments) == 2 and _is_floating(call.arguments, tree, schema):
             return _compared(call.function, *call.arguments)
         if call.function == "is_in" and len(call.arguments) == 1 and _is_floating(call.arguments, tree, schema):
             return _listed(call)
@@ -62,39 +143,37 @@ def on_safe_bounds(expression: pc.Expression) -> pc.Expression:
     return expression if root is tree.root else expression_of(Tree(root, tree.batch))
 
 
+class _Calls:
+    """Conditions as nodes of a tree."""
+
+    def compare(self, sign: str, left: Node, right: Node) -> Node:
+        return Call(_FUNCTIONS[sign], (left, right))
+
+    def is_nan(self, value: Node) -> Node:
+        return Call("is_nan", (value,))
+
+    def is_valid(self, value: Node) -> Node:
+        return Call("is_valid", (value,))
+
+    def both(self, one: Node, other: Node) -> Node:
+        return Call("and_kleene", (one, other))
+
+    def either(self, one: Node, other: Node) -> Node:
+        return Call("or_kleene", (one, other))
+
+    def negated(self, condition: Node) -> Node:
+        return Call("invert", (condition,))
+
+
 def _compared(function: str, left: Node, right: Node) -> Node:
+    sign = _SIGNS[function]
     if isinstance(left, Literal) and not isinstance(right, Literal):
-        return _compared(_TURNED[function], right, left)
+        sign, left, right = TURNED[sign], right, left
     if not isinstance(right, Literal):
-        return _both(function, left, right)
-    plain = Call(function, (left, right))
-    nan = Call("is_nan", (left,))
+        return compared_floats(_Calls(), sign, left, right)
     if not right.value.is_valid:
-        return plain
-    if not math.isnan(right.value.as_py()):
-        return Call("or_kleene", (plain, nan)) if function in ("greater", "greater_equal") else plain
-    if function in ("equal", "greater_equal"):
-        return nan
-    if function in ("not_equal", "less"):
-        return Call("invert", (nan,))
-    # Every value is at most NaN and none is greater; for a null, both comparisons are null.
-    whole = Call("or_kleene", (nan, Call("invert", (nan,))))
-    return whole if function == "less_equal" else Call("invert", (whole,))
-
-
-def _both(function: str, left: Node, right: Node) -> Node:
-    """A comparison of two values, each of which may be NaN."""
-    if function in ("greater", "greater_equal"):
-        return _both(_TURNED[function], right, left)
-    plain = Call(function, (left, right))
-    one, other = Call("is_nan", (left,)), Call("is_nan", (right,))
-    if function == "equal":
-        return Call("or_kleene", (plain, Call("and_kleene", (one, other))))
-    if function == "not_equal":
-        return Call("and_kleene", (plain, Call("invert", (Call("and_kleene", (one, other)),))))
-    if function == "less":
-        return Call("or_kleene", (plain, Call("and_kleene", (Call("invert", (one,)), other))))
-    return Call("or_kleene", (plain, Call("and_kleene", (other, Call("is_valid", (left,))))))
+        return Call(function, (left, right))
+    return compared_with_number(_Calls(), sign, left, right, right.value.as_py())
 
 
 def _listed(call: Call) -> Node:

@@ -1,6 +1,6 @@
 """Comparisons in SQL text answer as Spark does, for every type and at the borders of each.
 
-Modules: hudi_fast.sql_text.comparing, hudi_fast.sql_text.coercion, hudi_fast.sql_text.arithmetic.
+Modules: hudi_fast.expressions.comparing, hudi_fast.expressions.coercion, hudi_fast.expressions.arithmetic.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.reading.conditions import Anything, Condition, parse_filter
-from hudi_fast.sql_text.filters import sql_filter, sql_value
+from hudi_fast.expressions.arrow_filters import parse_filter
+from hudi_fast.expressions.conditions import Anything, Condition
+from hudi_fast.expressions.sql_filters import sql_filter, sql_value
 from tests.naive import sql_rows
 
 NAN, INF = math.nan, math.inf

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import ConfigError, HudiError, UnsupportedFeatureError
-from hudi_fast.sql_text.filters import sql_filter
+from hudi_fast.expressions.sql_filters import sql_filter
 
 ROWS = pa.table(
     {
