@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
+from tests.expressions.test_expressions_comparing import ROWS, TYPES, Texts, answers_of
 from tests.spark.sql_sessions import fast
-from tests.sql_text.test_sql_text_comparing import ROWS, TYPES, Texts, answers_of
 
 __all__ = ["fast"]
 
