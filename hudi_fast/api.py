@@ -139,6 +139,14 @@ def plan_write(
     Raises:
         UnsupportedFeatureError: the operation is ``bootstrap``.
         HudiError: :func:`write` would refuse the options, the columns or, where they are checked beforehand, the rows.
+
+    Example:
+        >>> import hudi_fast as hf, tempfile
+        >>> path = tempfile.mkdtemp() + "/trips"
+        >>> hf.plan_write([{"id": 1, "fare": 9.5}], path, key="id").plan
+        'local'
+        >>> hf.is_table(path)
+        False
     """
     options = with_words(options, words)
     if is_bootstrap(options):
@@ -349,6 +357,11 @@ def is_table(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | 
 
     Raises:
         HudiError: the storage does not answer.
+
+    Example:
+        >>> import hudi_fast as hf
+        >>> hf.is_table("/tmp")
+        False
     """
     from hudi_fast.table import HudiTable
 
@@ -379,6 +392,15 @@ def merge(
 
     Returns:
         The merge, to add clauses to; see :class:`hudi_fast.dml.statement.Merge`.
+
+    Example:
+        >>> import hudi_fast as hf, tempfile
+        >>> path = tempfile.mkdtemp() + "/trips"
+        >>> result = hf.write([{"id": 1, "fare": 9.5}], path, key="id")
+        >>> merge = hf.merge(path, [{"id": 1, "fare": 8.0}, {"id": 2, "fare": 3.0}]).on("id")
+        >>> result = merge.when_matched_update().when_not_matched_insert().execute()
+        >>> result.updates, result.inserts
+        (1, 1)
     """
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
@@ -414,6 +436,13 @@ def update(
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
+
+    Example:
+        >>> import hudi_fast as hf, tempfile
+        >>> path = tempfile.mkdtemp() + "/trips"
+        >>> result = hf.write([{"id": 1, "fare": 9.5}, {"id": 2, "fare": 3.0}], path, key="id")
+        >>> hf.update(path, where="fare < 5", set={"fare": "fare + 1"}).updates
+        1
     """
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
@@ -437,6 +466,13 @@ def delete(
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
+
+    Example:
+        >>> import hudi_fast as hf, tempfile
+        >>> path = tempfile.mkdtemp() + "/trips"
+        >>> result = hf.write([{"id": 1, "fare": 9.5}, {"id": 2, "fare": 3.0}], path, key="id")
+        >>> hf.delete(path, where="fare < 5").deletes
+        1
     """
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:

@@ -14,6 +14,11 @@ from typing import Any
 import pytest
 from hudi_fast.kernels._kernel import Helper, Kernel
 
+import hudi_fast as hf
+from hudi_fast.table.reads import TableReads
+from hudi_fast.table.recovery import RecoveryServices
+from hudi_fast.table.services import TableServices
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -30,6 +35,8 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
+WITH_EXAMPLE = {TableReads: hf.HudiTable, RecoveryServices: TableServices}
+"""Classes whose methods use the names that the example of another class defines."""
 
 
 def public_values(module: ModuleType) -> dict[str, Any]:
@@ -109,10 +116,32 @@ def test_parameters_are_described_or_obvious_from_one_line() -> None:
 
 @pytest.mark.parametrize("name", [name for name, path in SOURCES.items() if ">>>" in path.read_text(encoding="utf-8")])
 def test_examples_run(name: str) -> None:
-    failed, tried = doctest.testmod(importlib.import_module(name))
+    """Examples of methods use the names that the example of their class defines."""
+    module = importlib.import_module(name)
+    runner, tried = doctest.DocTestRunner(), 0
+    for found in doctest.DocTestFinder().find(module):
+        owner = getattr(module, found.name.removeprefix(f"{name}.").split(".")[0], None)
+        if found.examples and inspect.isclass(owner) and found.name.count(".") > name.count(".") + 1:
+            found.globs.update(names_of_example(WITH_EXAMPLE.get(owner, owner)))
+        tried += runner.run(found).attempted
     assert tried
-    assert failed == 0
+    assert runner.failures == 0
 
 
-def test_the_table_object_has_examples() -> None:
-    assert doctest.testmod(importlib.import_module("hudi_fast.table.hudi_table")).attempted >= 6
+def names_of_example(cls: type) -> dict[str, object]:
+    """The names that the example in the docstring of a class defines."""
+    names: dict[str, object] = {}
+    for example in doctest.DocTestParser().get_examples(inspect.getdoc(cls) or ""):
+        exec(example.source, names)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("cls", "calls"),
+    [
+        (hf.HudiTable, "open create write upsert merge update delete to_arrow to_batches incremental history explain"),
+        (TableServices, "compact cluster clean index rollback savepoint validate pending"),
+    ],
+)
+def test_the_most_used_calls_have_examples(cls: type, calls: str) -> None:
+    assert [one for one in calls.split() if ">>>" not in (inspect.getdoc(getattr(cls, one)) or "")] == []

@@ -6,7 +6,7 @@ import difflib
 import warnings
 from collections.abc import Iterable, Mapping
 
-__all__ = ["MODULE_GUESSES", "RENAMED", "TABLE_GUESSES", "missing", "new_name"]
+__all__ = ["MERGE_GUESSES", "MODULE_GUESSES", "RENAMED", "TABLE_GUESSES", "missing", "new_name"]
 
 RENAMED = {
     "log_compact": "compact_logs",
@@ -45,6 +45,21 @@ TABLE_GUESSES = {
     **dict.fromkeys(("alter_table", "add_column", "rename_column", "update_schema"), "alter()"),
 }
 """Names of other libraries for methods of a table."""
+
+MERGE_GUESSES = {
+    **dict.fromkeys(("when_matched_update_all", "whenMatchedUpdateAll", "whenMatchedUpdate"), "when_matched_update()"),
+    **dict.fromkeys(("whenMatchedDelete", "when_matched"), "when_matched_delete() or when_matched_update()"),
+    **dict.fromkeys(
+        ("when_not_matched_insert_all", "whenNotMatchedInsertAll", "whenNotMatchedInsert", "when_not_matched"),
+        "when_not_matched_insert()",
+    ),
+    **dict.fromkeys(
+        ("whenNotMatchedBySourceDelete", "whenNotMatchedBySourceUpdate", "when_not_matched_by_source"),
+        "when_not_matched_by_source_delete() or when_not_matched_by_source_update(set)",
+    ),
+    **dict.fromkeys(("merge", "commit", "collect"), "execute()"),
+}
+"""Names of other libraries for methods of a merge."""
 
 
 def new_name(owner: str, name: str, known: Iterable[str]) -> str | None:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hudi_fast.config.guesses import MERGE_GUESSES, missing
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.names import resolve_name
 from hudi_fast.writing.flow import WriteResult
@@ -96,6 +97,11 @@ class Merge:
 
     run: Callable[[MergeSpec], WriteResult]
     spec: MergeSpec = field(default_factory=MergeSpec)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("Merge", name, {} if name.startswith("_") else MERGE_GUESSES, dir(type(self)))
 
     def on(self, columns: Any, condition: Any = None) -> Merge:
         """Set the match of rows of the table and rows of the source.

@@ -87,6 +87,10 @@ class HudiTable(TableReads):
         Raises:
             TableNotFoundError: no table at this path.
             CorruptTableError: the table properties cannot be parsed.
+
+        Example:
+            >>> hf.HudiTable.open(table.path).schema.names
+            ['id', 'fare']
         """
         return cls(path, storage_options, merger)
 
@@ -120,6 +124,13 @@ class HudiTable(TableReads):
         Raises:
             TableExistsError: the path already holds a table.
             ConfigError: the options do not define a table, or name columns that are not in the schema.
+
+        Example:
+            >>> import pyarrow as pa, tempfile, hudi_fast as hf
+            >>> schema = pa.schema({"id": pa.int64(), "city": pa.string(), "fare": pa.float64()})
+            >>> path = tempfile.mkdtemp() + "/trips"
+            >>> hf.HudiTable.create(path, schema, key="id", partition_by="city").config.partition_fields
+            ('city',)
         """
         from hudi_fast.config.defaults_file import with_table_defaults
         from hudi_fast.config.new_table import new_table_properties
@@ -211,6 +222,10 @@ class HudiTable(TableReads):
         Raises:
             ConfigError: the options name another operation.
             HudiError: see :mod:`hudi_fast.errors`.
+
+        Example:
+            >>> table.write([{"id": 3, "fare": 7.0}], "insert").inserts
+            1
         """
         return self._write(data, with_words(options, {**words, "operation": operation}))
 
@@ -248,7 +263,13 @@ class HudiTable(TableReads):
         return result
 
     def upsert(self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]) -> WriteResult:
-        """Insert new rows and update rows whose key is stored."""
+        """Insert new rows and update rows whose key is stored.
+
+        Example:
+            >>> result = table.upsert([{"id": 2, "fare": 5.0}, {"id": 3, "fare": 7.0}])
+            >>> result.updates, result.inserts
+            (1, 1)
+        """
         return self.write(data, "upsert", options, **words)
 
     def insert(self, data: Any, options: Mapping[str, Any] | None = None, **words: Unpack[TableWords]) -> WriteResult:
@@ -280,6 +301,10 @@ class HudiTable(TableReads):
         Raises:
             ConfigError: neither keys nor a filter, or both.
             HudiError: see :mod:`hudi_fast.errors`.
+
+        Example:
+            >>> table.delete(where="fare < 5").deletes
+            1
         """
         import pyarrow.compute as pc
 
@@ -302,6 +327,10 @@ class HudiTable(TableReads):
 
         Raises:
             HudiError: see :mod:`hudi_fast.errors`.
+
+        Example:
+            >>> table.delete_keys([{"id": 1}]).deletes
+            1
         """
         return self.write(rows, "delete", options, **words)
 
@@ -363,6 +392,19 @@ class HudiTable(TableReads):
             options: ``hoodie.*`` keys as for a write.
             aliases: prefixes of the columns of the table and of the source.
             words: as for :func:`hudi_fast.write`.
+
+        Example:
+            >>> rows = [{"id": 2, "fare": None}, {"id": 3, "fare": 7.0}]
+            >>> result = (
+            ...     table.merge(rows)
+            ...     .on("id")
+            ...     .when_matched_delete("source.fare is null")
+            ...     .when_matched_update()
+            ...     .when_not_matched_insert()
+            ...     .execute()
+            ... )
+            >>> result.deletes, result.inserts
+            (1, 1)
         """
         from hudi_fast.arrow_input import to_arrow_table
         from hudi_fast.dml.dml import merge_locally
@@ -390,6 +432,12 @@ class HudiTable(TableReads):
         Raises:
             ConfigError: the filter or a value does not fit the table, or a key column is set.
             HudiError: see :mod:`hudi_fast.errors`.
+
+        Example:
+            >>> table.update(where="id = 1", set={"fare": "fare * 2"}).updates
+            1
+            >>> table.to_arrow(["fare"], filter="id = 1").to_pylist()
+            [{'fare': 19.0}]
         """
         from hudi_fast.dml.dml import update_locally
 
@@ -426,6 +474,12 @@ class HudiTable(TableReads):
             ConfigError: an unknown or protected column, or a name that already exists.
             SchemaMismatchError: a type that stored values cannot be converted to.
             HudiError: as for a write.
+
+        Example:
+            >>> table.alter(hf.AddColumn("tip", pa.float64()), hf.RenameColumn("fare", "price")).instant != ""
+            True
+            >>> table.schema.names
+            ['id', 'price', 'tip']
         """
         from hudi_fast.sessions import open_session
         from hudi_fast.writing.alter import alter_table
@@ -475,6 +529,10 @@ class HudiTable(TableReads):
         Raises:
             ConfigError: invalid time.
             CorruptTableError: the archived timeline cannot be read.
+
+        Example:
+            >>> table.history().column("action").to_pylist()
+            ['commit', 'commit']
         """
         from hudi_fast.config.moments import normalise_instant
         from hudi_fast.reading.inspecting.history import history_table
@@ -504,6 +562,10 @@ class HudiTable(TableReads):
 
         The steps are partition pruning and each consulted index of the metadata table; the last row, ``read``,
         shows what :meth:`to_arrow` reads with these arguments. ``note`` explains why an index did not help.
+
+        Example:
+            >>> table.explain("fare > 100").select(["index", "before", "after"]).to_pylist()[0]
+            {'index': 'column_stats', 'before': 1, 'after': 0}
         """
         from hudi_fast.reading.inspecting.table import explain_table
 

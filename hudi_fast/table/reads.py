@@ -56,6 +56,13 @@ class TableReads:
         Raises:
             UnsupportedFeatureError: the merge mode of the table is not supported.
             ConfigError: unknown column or query type, or an invalid ``as_of``.
+
+        Example:
+            >>> table.to_arrow(["id", "fare"], filter="fare > 5").to_pylist()
+            [{'id': 1, 'fare': 9.5}]
+            >>> first = table.history().column("instant")[0].as_py()
+            >>> table.to_arrow(["fare"], filter="id = 2", as_of=first).to_pylist()
+            [{'fare': 3.0}]
         """
         from hudi_fast.reading.scan import scan_table
 
@@ -71,6 +78,10 @@ class TableReads:
         """Like :meth:`to_arrow`, as a stream of batches in no particular order.
 
         Memory is bounded by the file slices in flight.
+
+        Example:
+            >>> sum(batch.num_rows for batch in table.to_batches(["id"]))
+            2
         """
         from hudi_fast.reading.scan import scan_batches
 
@@ -87,6 +98,10 @@ class TableReads:
 
         Raises:
             ConfigError: pandas is not installed; or as :meth:`to_arrow`.
+
+        Example:
+            >>> table.to_pandas(["id", "fare"]).sort_values("id")["fare"].tolist()
+            [9.5, 4.0]
         """
         from hudi_fast.reading.frames import pandas_frame
 
@@ -370,6 +385,11 @@ class TableReads:
 
         Raises:
             ConfigError: the range cannot be read: files were deleted, or the table has no meta columns.
+
+        Example:
+            >>> first = table.history().column("completion")[0].as_py()
+            >>> table.incremental(first, columns=["id", "fare"]).to_pylist()  # rows that changed after it
+            [{'id': 2, 'fare': 4.0}]
         """
         from hudi_fast.reading.scan import scan_table
 

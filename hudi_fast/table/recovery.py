@@ -74,6 +74,11 @@ class RecoveryServices(ServiceCalls):
             ConfigError: the instant cannot be rolled back; the message says why, and what to do instead. Nothing has
                 changed.
             LockTimeoutError: another process runs the service.
+
+        Example:
+            >>> result = hf.write(pa.table({"id": [2], "fare": [5.0]}), path, options)
+            >>> services.rollback(result.instant).rolled_back == (result.instant,)
+            True
         """
         check_plan(plan, PlannedRollback)
         return run_rollback(self._undoing_session(options, spark), instant, plan)
@@ -92,6 +97,11 @@ class RecoveryServices(ServiceCalls):
         Raises:
             ConfigError: there is no such completed commit, it has a savepoint already, or cleans do not retain its
                 files.
+
+        Example:
+            >>> saved = services.savepoint().instant
+            >>> services.restore(saved).savepoint == saved
+            True
         """
         return make_savepoint(self._session(options), instant, user, comment)
 
@@ -213,6 +223,10 @@ class RecoveryServices(ServiceCalls):
             ConfigError: the metadata table has no such partition.
             CorruptTableError: a file of the table itself is damaged.
             UnsupportedFeatureError: the table merges its rows in a way that is not supported.
+
+        Example:
+            >>> services.validate().ok
+            True
         """
         return validate_metadata(self._session(options, spark), tuple(partitions), limit)
 

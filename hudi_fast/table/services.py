@@ -89,6 +89,12 @@ class TableServices(RecoveryServices):
         Raises:
             ConfigError: the table is not MERGE_ON_READ, or an option is wrong.
             UnsupportedFeatureError: the table or the strategy is not supported.
+
+        Example:
+            >>> result = hf.write(pa.table({"id": [1], "fare": [5.0]}), path, options)
+            >>> plan = services.schedule_compact()
+            >>> services.compact(plan=plan).instant == plan.instant
+            True
         """
         session = self._session(options)
         return schedule_compaction(session, session.settings.compaction.has_trigger)
@@ -116,6 +122,10 @@ class TableServices(RecoveryServices):
             CommitError: it failed, and is pending again.
             ConfigError: the table is not MERGE_ON_READ, or an option is wrong.
             UnsupportedFeatureError: the table or the strategy is not supported.
+
+        Example:
+            >>> services.compact().instant  # nothing is left to compact
+            ''
         """
         check_plan(plan, ScheduledCompaction)
         return compact(self._session(options, spark), plan, pending_only)
@@ -210,6 +220,10 @@ class TableServices(RecoveryServices):
 
         Warns:
             HudiWarning: a pending clustering was rolled back, because writers had changed its file groups.
+
+        Example:
+            >>> services.cluster({"hoodie.clustering.plan.strategy.sort.columns": "fare"}).instant != ""
+            True
         """
         check_plan(plan, ScheduledClustering)
         return cluster(self._session(options, spark), plan, pending_only)
@@ -264,6 +278,10 @@ class TableServices(RecoveryServices):
             CommitError: storage failed; the clean stays pending, and the next one executes it.
             ConfigError: an option is wrong.
             CorruptTableError: a pending plan names a file that is not a data file of the table. Nothing was deleted.
+
+        Example:
+            >>> services.clean({"hoodie.clean.commits.retained": 1}).files_deleted
+            0
         """
         check_plan(plan, ScheduledClean)
         return clean(self._session(options, spark), plan, pending_only)
@@ -375,6 +393,10 @@ class TableServices(RecoveryServices):
             ConfigError: the table cannot have that index.
             InvalidDataError: the table's rows cannot be indexed, such as two rows with one key.
             UnsupportedFeatureError: the form of the index is not supported.
+
+        Example:
+            >>> services.index("record_index").partitions
+            ('record_index',)
         """
         check_plan(plan, ScheduledIndex)
         session = self._session(options, spark)
@@ -451,6 +473,10 @@ class TableServices(RecoveryServices):
 
         Raises:
             CorruptTableError: a plan is damaged.
+
+        Example:
+            >>> services.pending().num_rows
+            0
         """
         return pending_table(pending_services(load_state(self._storage), self._session(options).settings))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.guesses import MODULE_GUESSES, RENAMED, TABLE_GUESSES
+from hudi_fast.config.guesses import MERGE_GUESSES, MODULE_GUESSES, RENAMED, TABLE_GUESSES
 from hudi_fast.table.services import TableServices
 
 
@@ -44,6 +44,15 @@ def test_the_names_that_are_answered_exist(table: hf.HudiTable) -> None:
 def test_the_package_answers_alike(name: str) -> None:
     with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}; use {MODULE_GUESSES[name]}")):
         getattr(hf, name)
+
+
+@pytest.mark.parametrize("name", MERGE_GUESSES)
+def test_a_merge_answers_alike(table: hf.HudiTable, name: str) -> None:
+    merge = table.merge([{"id": 1}])
+    with pytest.raises(AttributeError, match=re.escape(f"Merge has no attribute {name!r}; use {MERGE_GUESSES[name]}")):
+        getattr(merge, name)
+    for ours in re.findall(r"[a-z_]+(?=\()", MERGE_GUESSES[name]):
+        assert hasattr(merge, ours)
 
 
 def test_a_typing_error_gets_the_nearest_name(table: hf.HudiTable) -> None:
