@@ -6,32 +6,33 @@ Source: HFile reference sections 1.8 and 1.9; the encoding is protobuf's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hudi_fast.formats.varint import read_varint, varint
 
 __all__ = ["bytes_field", "framed", "message_fields", "number_field", "unframed"]
 
 
-def message_fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+def message_fields(message: memoryview) -> list[tuple[int, int | memoryview]]:
     """Field numbers and values in message order; numbers are signed 64-bit.
 
     Raises:
         ValueError: the message is malformed or has values of another kind.
     """
-    at = 0
-    while at < len(message):
-        tag, at = read_varint(message, at)
-        number, at = read_varint(message, at)
+    fields: list[tuple[int, int | memoryview]] = []
+    at, end = 0, len(message)
+    while at < end:
+        # most numbers are a byte
+        tag, at = (message[at], at + 1) if message[at] < 0x80 else read_varint(message, at)
+        number, at = (message[at], at + 1) if at < end and message[at] < 0x80 else read_varint(message, at)
         if tag & 7 == 0:
-            yield tag >> 3, number if number < 1 << 63 else number - (1 << 64)
+            fields.append((tag >> 3, number if number < 1 << 63 else number - (1 << 64)))
         elif tag & 7 == 2:
-            if number > len(message) - at:
-                raise ValueError(f"a value of {number} bytes where {len(message) - at} are left")
-            yield tag >> 3, message[at : at + number]
+            if number > end - at:
+                raise ValueError(f"a value of {number} bytes where {end - at} are left")
+            fields.append((tag >> 3, message[at : at + number]))
             at += number
         else:
             raise ValueError(f"a field with tag {tag}")
+    return fields
 
 
 def unframed(data: memoryview) -> memoryview:
