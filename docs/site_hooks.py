@@ -2,6 +2,7 @@
 
 - Fences that say ``python spark`` (run by the tests in a Spark session) become plain ``python`` fences.
 - Links to files outside docs/ lead to the repository.
+- The tables of measured times get charts (``site_charts.py``).
 - The page on the command line gets the help text of every command.
 - Sphinx roles in docstrings become code: the site has no Sphinx.
 """
@@ -10,9 +11,14 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import griffe
+
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path, outside of any package
+from site_charts import with_charts
 
 __all__ = ["PlainRoles", "on_page_markdown"]
 
@@ -24,7 +30,7 @@ HELP_MARK = "<!-- command help: the site shows it here -->"
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
     """The Markdown of a page as the site shows it."""
-    markdown = SPARK_FENCE.sub("```python", markdown)
+    markdown = with_charts(SPARK_FENCE.sub("```python", markdown))
     folder = posixpath.dirname(page.file.src_uri)
 
     def resolve(link: re.Match[str]) -> str:
