@@ -1,30 +1,19 @@
 """The command ``hudi-fast``: inspects, reads, writes and maintains a table without Spark.
 
-::
-
-    inspect     info, history, files, explain
-    schema      schema
-    rows        read, write, delete
-    incremental changes
-    compaction  compact, cluster
-    cleanup     clean, archive, ttl, repair
-    recovery    rollback, savepoint, restore
-    maintenance index, validate, upgrade, services
-    catalogs    sync, check
-    kernels     warm-up
-
 Each command parses its arguments, calls one method of :class:`hudi_fast.HudiTable` or one function of the library, and
-prints the result. An expected error is one red line and exit code 1; wrong usage is exit code 2. Exit code 3 says that
-the write is committed and a service after it failed, 4 that it is unknown whether it is committed. Commands import the
-library when they run, so that ``--help`` and ``--version`` are fast.
+prints the result. :mod:`hudi_fast.cli.failures` lists the exit codes. Commands import the library when they run, so
+that ``--help`` and ``--version`` are fast.
 """
 
 from __future__ import annotations
 
+import difflib
 import gc
 import sys
 import warnings
-from typing import TextIO
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+from typing import Any, TextIO
 
 import click
 
@@ -40,41 +29,57 @@ from hudi_fast.cli import (
     rows,
     schema,
 )
-from hudi_fast.errors import CommitStateUnknownError, HudiError, PostCommitError
+from hudi_fast.cli.failures import noting_closed_pipes, print_note, reported
+from hudi_fast.cli.shared import Common, storage_option, traceback_option
 
-__all__ = ["cli", "main"]
+__all__ = ["SECTIONS", "cli", "main", "program"]
 
+SECTIONS = {
+    "Look at a table": ("info", "schema", "history", "files", "explain"),
+    "Read rows": ("read", "changes"),
+    "Write rows": ("write", "update", "delete"),
+    "Keep a table fast and small": ("compact", "cluster", "clean", "archive", "ttl", "index", "services"),
+    "Undo, check and repair": ("rollback", "savepoint", "restore", "validate", "repair"),
+    "Move and connect": ("check", "sync", "upgrade"),
+    "This program": ("warm-up",),
+}
+"""Names of the commands by task, as ``hudi-fast --help`` lists them."""
 
 _ALLOCATIONS = 1_000_000
 """Allocations between two searches for cyclic garbage. With Python's 700, imports take 30 ms longer."""
 
+_WIDTH = 80
+
+
+class _NoPandas(MetaPathFinder):
+    """Answers that pandas is not installed."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        """Refuse pandas; leave other modules to other finders."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("No command needs pandas.", name=fullname)
+
+
+def program() -> None:
+    """Entry point of a process that only runs a command.
+
+    Arrow imports pandas where it makes its first array of Python values, which takes longer than many a command.
+    """
+    sys.meta_path.insert(0, _NoPandas())
+    main()
+
 
 def main() -> None:
-    """Entry point: run the command line and print expected errors as one line."""
+    """Run the command line and print errors as one line."""
     gc.set_threshold(_ALLOCATIONS)
+    common = Common()
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            cli.main(prog_name="hudi-fast")
-        except Exception as error:
-            if not _is_expected(error):
-                raise
-            from hudi_fast.cli.render import print_note
-
-            notes = getattr(error, "__notes__", [])
-            print_note("Error", " ".join([str(error) or type(error).__name__, *notes]), "red")
-            sys.exit(_exit_code(error))
-
-
-def _exit_code(error: Exception) -> int:
-    """The exit code of an error. After code 1 a script may run the command again, once the cause is fixed."""
-    return 3 if isinstance(error, PostCommitError) else 4 if isinstance(error, CommitStateUnknownError) else 1
-
-
-def _is_expected(error: Exception) -> bool:
-    """Whether the error concerns the call, the table or files, and is not a bug in the program."""
-    from_arrow = type(error).__module__.partition(".")[0] == "pyarrow"
-    return from_arrow or isinstance(error, HudiError | OSError)
+            code = cli.main(prog_name="hudi-fast", standalone_mode=False, obj=common)
+        except (Exception, KeyboardInterrupt) as error:
+            code = reported(error, common.traceback)
+        sys.exit(code or 0)
 
 
 def _show_warning(
@@ -85,24 +90,68 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    from hudi_fast.cli.render import print_note
-
     print_note("Warning", str(message), "yellow")
 
 
-@click.group()
-@click.version_option(package_name="hudi-fast", prog_name="hudi-fast")
-@click.option(
-    "--storage-option",
-    "storage_pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Storage option, such as endpoint_url=...; repeatable. Pass credentials through environment variables.",
+class Commands(click.Group):
+    """The commands, by task."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; see :func:`hudi_fast.cli.failures.noting_closed_pipes`."""
+        with noting_closed_pipes():
+            return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that an argument names.
+
+        Raises:
+            click.UsageError: there is none; the message has the closest name.
+        """
+        name = args[0]
+        if name.startswith("-") or name in self.commands or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        close = difflib.get_close_matches(name, self.commands, 1)
+        meant = f" Did you mean {close[0]}?" if close else ""
+        raise click.UsageError(f"There is no command {name!r}.{meant}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands and what they do, by task."""
+        indent = max(map(len, self.commands))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                helps = [(name, self.commands[name].get_short_help_str(_WIDTH)) for name in names]
+                formatter.write_dl([(name.ljust(indent), text) for name, text in helps])
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="hudi-fast COMMAND --help lists the options of a command. The docs have examples: docs/reference/cli.md.",
 )
-def cli(storage_pairs: tuple[str, ...]) -> None:
+@click.version_option(package_name="hudi-fast", prog_name="hudi-fast")
+@storage_option
+@traceback_option
+def cli() -> None:
     """Read, write and maintain Apache Hudi tables natively."""
 
 
-for group in (inspect, schema, rows, incremental, compaction, cleanup, recovery, maintenance, catalogs, kernels):
-    for command in group.COMMANDS:
+_MODULES: tuple[ModuleType, ...] = (
+    inspect,
+    schema,
+    rows,
+    incremental,
+    compaction,
+    cleanup,
+    recovery,
+    maintenance,
+    catalogs,
+    kernels,
+)
+
+for module in _MODULES:
+    for command in module.COMMANDS:
+        takes_path = any(one.name == "path" for one in command.params)
+        traceback_option(storage_option(command) if takes_path else command)
         cli.add_command(command)

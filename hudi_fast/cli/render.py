@@ -29,7 +29,6 @@ __all__ = [
     "format_of",
     "json_line",
     "limited",
-    "print_note",
     "show_rows",
     "show_values",
     "write_file",
@@ -92,12 +91,6 @@ def show_values(title: str, values: Mapping[str, Any]) -> None:
     console.print(Text(title, style="bold"))
     if values:
         console.print(table)
-
-
-def print_note(kind: str, message: str, style: str) -> None:
-    """Print a message to standard error, on one line: ``kind: message``."""
-    line = " ".join(message.split())
-    Console(stderr=True, soft_wrap=True).print(Text(f"{kind}: {line}", style=style))
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

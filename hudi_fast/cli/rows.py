@@ -16,8 +16,14 @@ from hudi_fast.cli.shared import (
     show_answer,
     storage_options,
 )
-from hudi_fast.config.option_names import OPERATIONS, SAVE_MODES, SaveMode, SnapshotType
-from hudi_fast.config.words import INDEX_WORDS, TABLE_TYPE_WORDS, with_words
+from hudi_fast.config.option_names import (
+    INDEX_WORDS,
+    OPERATIONS,
+    SAVE_MODES,
+    TABLE_TYPE_WORDS,
+    SaveMode,
+    SnapshotType,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,9 +135,11 @@ def write(path: str, source: str, pairs: tuple[str, ...], mode: str, as_json: bo
 
     A missing table is created: give the columns of its --key.
     """
-    options = with_words(options_of(pairs), words)
     from hudi_fast.api import write as write_rows
     from hudi_fast.cli.progress import progress_line
+    from hudi_fast.config.words import with_words
+
+    options = with_words(options_of(pairs), words)
 
     rows = _file_rows(source)
     with progress_line(f"Writing {rows.num_rows:,} rows to {path}"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from hudi_fast.table.services import TableServices
 
 __all__ = [
+    "Common",
     "confirm",
     "dry_run_option",
     "instant_text",
@@ -29,7 +31,9 @@ __all__ = [
     "show_plan",
     "show_result",
     "show_table",
+    "storage_option",
     "storage_options",
+    "traceback_option",
     "yes_option",
 ]
 
@@ -40,7 +44,46 @@ _UNBROKEN = ("instant", "completion")
 _ALWAYS_SET = ("operation", "seconds")
 """Fields of a result that are set even if nothing was done."""
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+@dataclass
+class Common:
+    """What the options of every command say; they may stand before and after its name.
+
+    Attributes:
+        storage: the texts of ``--storage-option``.
+        traceback: whether an error shows the calls that led to it.
+    """
+
+    storage: list[str] = field(default_factory=list)
+    traceback: bool = False
+
+
+def _keep(take: Callable[[Common, Any], None]) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """The callback of an option of every command."""
+    return lambda context, _option, value: take(context.ensure_object(Common), value)
+
+
+def _take_traceback(common: Common, value: bool) -> None:
+    common.traceback |= value
+
+
+storage_option = click.option(
+    "--storage-option",
+    multiple=True,
+    metavar="KEY=VALUE",
+    expose_value=False,
+    callback=_keep(lambda common, pairs: common.storage.extend(pairs)),
+    help="How to reach the table, such as endpoint_url=...; repeatable. Credentials belong in environment variables.",
+)
+traceback_option = click.option(
+    "--traceback",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep(_take_traceback),
+    is_eager=True,
+    help="Show the calls that led to an error.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 option_option = click.option(
     "-o", "--option", "pairs", multiple=True, metavar="KEY=VALUE", help="A hoodie.* or hudi_fast.* option; repeatable."
 )
@@ -55,15 +98,20 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 
 def open_table(path: str) -> HudiTable:
     """Open the table at a path with the storage options of the command line."""
+    from hudi_fast.errors import TableNotFoundError
     from hudi_fast.table import HudiTable
 
-    return HudiTable.open(path, storage_options())
+    try:
+        return HudiTable.open(path, storage_options())
+    except TableNotFoundError as error:
+        from hudi_fast.cli.nearby import nearby_table
+
+        raise TableNotFoundError(f"{error} {nearby_table(path)}") from error
 
 
 def storage_options() -> dict[str, str]:
     """The ``--storage-option`` values of the command line."""
-    root = click.get_current_context().find_root()
-    return options_of(root.params.get("storage_pairs", ()), "--storage-option")
+    return options_of(click.get_current_context().ensure_object(Common).storage, "--storage-option")
 
 
 def services_of(path: str) -> TableServices:
@@ -71,7 +119,7 @@ def services_of(path: str) -> TableServices:
     return open_table(path).services
 
 
-def options_of(pairs: tuple[str, ...], hint: str = "-o") -> dict[str, str]:
+def options_of(pairs: Sequence[str], hint: str = "-o") -> dict[str, str]:
     """``KEY=VALUE`` texts as a dictionary.
 
     Args:

@@ -13,6 +13,7 @@ __all__ = [
     "BULK_SORT_MODES",
     "INDEX_KINDS",
     "INDEX_TYPES",
+    "INDEX_WORDS",
     "KEY_GENERATOR_CLASSES",
     "KEY_GENERATOR_TYPES",
     "MERGER_CLASSES",
@@ -23,12 +24,15 @@ __all__ = [
     "SUPPORTED_INDEX_TYPES",
     "SUPPORTED_KEY_GENERATOR_TYPES",
     "TABLE_TYPES",
+    "TABLE_TYPE_WORDS",
     "TIMELINE_ZONES",
+    "IndexWord",
     "Operation",
     "QueryType",
     "SaveMode",
     "SnapshotType",
     "TableType",
+    "TableTypeWord",
 ]
 
 Operation: TypeAlias = Literal[
@@ -56,6 +60,20 @@ TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
 TABLE_TYPES: tuple[str, ...] = get_args(TableType)
 """All table types."""
+
+TableTypeWord: TypeAlias = Literal["copy_on_write", "merge_on_read", "COPY_ON_WRITE", "MERGE_ON_READ"]
+"""How a table stores updates: new files, or log files beside them."""
+
+TABLE_TYPE_WORDS: tuple[str, ...] = get_args(TableTypeWord)[:2]
+"""Words for table types."""
+
+IndexWord: TypeAlias = Literal[
+    "simple", "global_simple", "bloom", "global_bloom", "bucket", "record", "partitioned_record"
+]
+"""How a write finds the file of a key; ``record`` and ``partitioned_record`` also build the index."""
+
+INDEX_WORDS: tuple[str, ...] = get_args(IndexWord)
+"""Words for indexes."""
 
 SnapshotType: TypeAlias = Literal["snapshot", "read_optimized"]
 """Query types that return the table as of one time."""

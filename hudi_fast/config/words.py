@@ -13,17 +13,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Any, TypeAlias, TypedDict
 
-from hudi_fast.config.option_names import Operation
-from hudi_fast.config.options import find_option
+from hudi_fast.config.option_names import INDEX_WORDS, TABLE_TYPE_WORDS, IndexWord, Operation, TableTypeWord
 from hudi_fast.errors import ConfigError
 
 __all__ = [
-    "INDEX_WORDS",
-    "TABLE_TYPE_WORDS",
-    "IndexWord",
-    "TableTypeWord",
     "TableWords",
     "Words",
     "checked_options",
@@ -31,20 +26,6 @@ __all__ = [
 ]
 
 _W = "hoodie.datasource.write."
-
-TableTypeWord: TypeAlias = Literal["copy_on_write", "merge_on_read", "COPY_ON_WRITE", "MERGE_ON_READ"]
-"""How a table stores updates: new files, or log files beside them."""
-
-IndexWord: TypeAlias = Literal[
-    "simple", "global_simple", "bloom", "global_bloom", "bucket", "record", "partitioned_record"
-]
-"""How a write finds the file of a key; ``record`` and ``partitioned_record`` also build the index."""
-
-TABLE_TYPE_WORDS: tuple[str, ...] = get_args(TableTypeWord)[:2]
-"""Words for table types."""
-
-INDEX_WORDS: tuple[str, ...] = get_args(IndexWord)
-"""Words for indexes."""
 
 _Set: TypeAlias = Callable[[str, Any], dict[str, str]]
 """Makes the options of a word from its name and its value."""
@@ -185,6 +166,8 @@ def _unknown(what: str, found: Any, known: Sequence[str]) -> str:
 
 
 def _canonical(key: str) -> str:
+    from hudi_fast.config.options import find_option  # loads all groups of options; most calls give none
+
     option = find_option(key)
     return key if option is None else option.key
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_fast.cli.main import SECTIONS, cli
 from hudi_fast.errors import CommitStateUnknownError
 
 ROWS = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "fare": [9.5, 3.25, None], "ts": [1, 2, 3]})
@@ -203,7 +204,38 @@ def test_an_error_is_one_line_and_exit_code_1(run, table, tmp_path, arguments, s
 def test_wrong_usage_is_exit_code_2(run, arguments):
     code, _, err = run(*arguments)
     assert code == 2
-    assert "Usage:" in err
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    assert "--help`." in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["explian", "t"], "Did you mean explain?"),
+        (["read", "t", "--wher", "id = 1"], "Did you mean --where?"),
+        (["--versoin"], "Did you mean --version?"),
+    ],
+)
+def test_a_misspelt_command_or_option_is_answered_by_the_right_one(run, arguments, meant):
+    assert meant in run(*arguments)[2]
+
+
+def test_options_of_every_command_stand_before_or_after_its_name(run, table):
+    wrong = ("--storage-option", "colour=scarlet")
+    said = run("info", table, *wrong)
+    assert said == run(*wrong, "info", table)
+    assert (said[0], "colour" in said[2]) == (1, True)
+    for arguments in (("--traceback", "info", table, *wrong), ("info", table, *wrong, "--traceback")):
+        assert "Traceback" in run(*arguments)[2]
+
+
+def test_help_lists_every_command_once_by_task(run):
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(cli.commands)
+    _, out, _ = run("--help")
+    assert [line[2:].split()[0] for line in out.splitlines() if line[2:].split(" ")[0] in cli.commands] == listed
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_warning_is_one_line_on_standard_error(run, table, tmp_path, recwarn):
@@ -215,16 +247,25 @@ def test_a_warning_is_one_line_on_standard_error(run, table, tmp_path, recwarn):
 
 
 @pytest.mark.slow
-def test_the_command_line_never_loads_pyspark(table):
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["--help"], {"pyarrow", "numpy", "rich", "sqlglot"}),
+        (["info", "{table}"], {"hudi_fast.config.options", "sqlglot", "duckdb", "polars"}),
+        (["read", "{table}", "--json"], {"hudi_fast.config.options", "sqlglot", "duckdb", "polars"}),
+    ],
+    ids=["help", "info", "read"],
+)
+def test_a_command_loads_no_more_than_it_needs(table, arguments, heavy):
     code = (
-        "import sys; sys.argv[1:] = ['read', sys.argv[1], '--json']\n"
-        "from hudi_fast.cli.main import main\n"
-        "try:\n    main()\nexcept SystemExit as left:\n    assert left.code == 0\n"
-        "assert 'pyspark' not in sys.modules\n"
+        "import sys\n"
+        "from hudi_fast.cli.main import program\n"
+        "try:\n    program()\nexcept SystemExit as left:\n    assert not left.code\n"
+        f"print({ {'pandas', 'pyspark', *heavy} } & sys.modules.keys(), file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, table], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert ids(done.stdout) == [1, 2, 3]
+    words = [word.format(table=table) for word in arguments]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "set()\n")
 
 
 def test_version_and_help_need_no_table(run):

@@ -169,4 +169,4 @@ def test_instants_that_are_not_there_are_named(run, table, arguments, said):
 def test_wrong_usage_is_exit_code_2(run, arguments):
     code, _, err = run(*arguments)
     assert code == 2
-    assert "Usage:" in err
+    assert "--help`." in err

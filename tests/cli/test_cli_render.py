@@ -8,7 +8,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.cli.render import json_line, limited, print_note, show_rows, show_values, write_file
+from hudi_fast.cli.render import json_line, limited, show_rows, show_values, write_file
 from hudi_fast.errors import ConfigError
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", None, "ü"]})
@@ -94,10 +94,3 @@ def test_tables_show_text_as_it_is_and_are_not_cut_in_a_pipe(capsys):
     assert "more" in out
     assert '["x"]' in out
     assert "true" in out
-
-
-def test_a_message_of_several_lines_is_one_line_on_standard_error(capsys):
-    print_note("Error", "first\n  second [bold]", "red")
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == "Error: first second [bold]\n"

@@ -20,6 +20,7 @@ from hudi_fast.cli.shared import (
     show_plan,
     show_result,
     show_table,
+    storage_option,
     storage_options,
 )
 
@@ -46,17 +47,18 @@ def test_text_that_is_no_option_is_wrong_usage(pair: str) -> None:
     assert raised.value.param_hint == "--storage-option"
 
 
-def test_storage_options_are_those_of_the_outermost_command() -> None:
+def test_storage_options_are_those_of_all_commands_on_the_line() -> None:
     @click.group()
-    @click.option("--storage-option", "storage_pairs", multiple=True)
-    def outer(storage_pairs: tuple[str, ...]) -> None: ...
+    @storage_option
+    def outer() -> None: ...
 
     @outer.command()
+    @storage_option
     def inner() -> None:
         click.echo(json.dumps(storage_options()))
 
-    result = CliRunner().invoke(outer, ["--storage-option", "region=x", "inner"])
-    assert json.loads(result.output) == {"region": "x"}
+    result = CliRunner().invoke(outer, ["--storage-option", "region=x", "inner", "--storage-option", "user=y"])
+    assert json.loads(result.output) == {"region": "x", "user": "y"}
 
 
 def test_an_instant_is_a_number() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from hudi_fast.config.option_names import INDEX_WORDS, TABLE_TYPE_WORDS
 from hudi_fast.config.options import find_option
-from hudi_fast.config.words import INDEX_WORDS, TABLE_TYPE_WORDS, Words, with_words
+from hudi_fast.config.words import Words, with_words
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
 
