@@ -25,6 +25,7 @@ from hudi_fast.cli import (
     inspect,
     kernels,
     maintenance,
+    queries,
     recovery,
     rows,
     schema,
@@ -36,7 +37,7 @@ __all__ = ["SECTIONS", "cli", "main", "program"]
 
 SECTIONS = {
     "Look at a table": ("info", "schema", "history", "files", "explain"),
-    "Read rows": ("read", "changes"),
+    "Read rows": ("head", "read", "sql", "diff", "changes"),
     "Write rows": ("write", "update", "delete"),
     "Keep a table fast and small": ("compact", "cluster", "clean", "archive", "ttl", "index", "services"),
     "Undo, check and repair": ("rollback", "savepoint", "restore", "validate", "repair"),
@@ -140,8 +141,9 @@ def cli() -> None:
 _MODULES: tuple[ModuleType, ...] = (
     inspect,
     schema,
-    rows,
+    queries,
     incremental,
+    rows,
     compaction,
     cleanup,
     recovery,

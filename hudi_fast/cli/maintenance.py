@@ -246,7 +246,8 @@ def _show_executed(done: list[Any], as_json: bool) -> None:
     from hudi_fast.cli.render import json_line
 
     if as_json:
-        click.echo(json_line([{"service": _service_of(one), **asdict(one)} for one in done]))
+        for one in done:
+            click.echo(json_line({"service": _service_of(one), **asdict(one)}))
         return
     for one in done:
         show_result(f"Done: {_service_of(one)}", f"Nothing to do: {_service_of(one)}", one, False)

@@ -1,22 +1,20 @@
-"""Output of the command line: printed tables, JSON lines, and files.
+"""Output of the command line: printed tables and JSON lines.
 
 The input is Arrow tables, record batches and plain dictionaries; the module does not depend on Hudi tables.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -25,17 +23,12 @@ from rich.text import Text
 from hudi_fast.errors import ConfigError
 
 __all__ = [
-    "OUTPUT_FORMATS",
     "format_of",
     "json_line",
     "limited",
     "show_rows",
     "show_values",
-    "write_file",
 ]
-
-OUTPUT_FORMATS = ("parquet", "csv", "json", "arrow")
-"""Formats of written files, by file name suffix."""
 
 _PIPE_WIDTH = 240
 _UNLIMITED_WIDTH = 100_000
@@ -122,69 +115,17 @@ def format_of(path: str, formats: Iterable[str]) -> str:
     return ending
 
 
-def write_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write batches to a file in the format of its name; a failed call leaves no file at ``path``.
+class _Console(Console):
+    """A console whose user may close its pipe."""
 
-    Returns:
-        Number of rows written.
-
-    Raises:
-        ConfigError: unknown format.
-    """
-    opener = _WRITERS[format_of(path, OUTPUT_FORMATS)]
-    partial = f"{path}.part"
-    rows = 0
-    try:
-        with opener(partial, schema) as put:
-            for batch in batches:
-                put(batch)
-                rows += batch.num_rows
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
-    return rows
-
-
-Put = Callable[[pa.RecordBatch], None]
-
-
-@contextmanager
-def _parquet_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        yield writer.write_batch
-
-
-@contextmanager
-def _csv_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
-    with pa_csv.CSVWriter(path, schema) as writer:
-        yield writer.write_batch
-
-
-@contextmanager
-def _arrow_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        yield writer.write_batch
-
-
-@contextmanager
-def _json_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
-    with open(path, "w", encoding="utf-8") as sink:
-        yield lambda batch: _write_json_rows(sink, batch)
-
-
-def _write_json_rows(sink: IO[str], batch: pa.RecordBatch) -> None:
-    for row in batch.to_pylist():
-        sink.write(json_line(row) + "\n")
-
-
-_WRITERS = {"parquet": _parquet_writer, "csv": _csv_writer, "arrow": _arrow_writer, "json": _json_writer}
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, "The pipe is closed.")
 
 
 def _console() -> Console:
-    console = Console()
+    console = _Console()
     # A pipe has no width, and rich's default of 80 characters would break most values into lines.
-    return console if console.is_terminal else Console(width=_PIPE_WIDTH)
+    return console if console.is_terminal else _Console(width=_PIPE_WIDTH)
 
 
 def _cell(value: Any) -> str:

@@ -166,14 +166,15 @@ def show_table(title: str, table: pa.Table, as_json: bool, hidden: list[str], mo
     Args:
         title: title of the printed table; the number of rows is added.
         table: the rows.
-        as_json: print all columns as JSON.
+        as_json: print all columns as JSON, one object a line.
         hidden: columns that the printed table leaves out.
         more: note below the printed table.
     """
     from hudi_fast.cli.render import json_line
 
     if as_json:
-        click.echo(json_line(table.to_pylist()))
+        for row in table.to_pylist():
+            click.echo(json_line(row))
     else:
         _print_rows(f"{title} ({table.num_rows:,})", table, hidden, more)
 

@@ -437,6 +437,48 @@ class TableReads:
 
         return changes_batches(self._change_log(begin, end, options), columns, filter)
 
+    def diff(
+        self,
+        begin: Moment,
+        end: Moment | None = None,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+    ) -> pa.Table:
+        """The differences between the rows at two times; it needs no change log.
+
+        Compares the file groups that were written in between. A row that is written again with the same values, or that
+        a table service moved, is no difference.
+
+        Args:
+            begin: time of the earlier state, in any form that :meth:`to_arrow` takes for ``as_of``; ``earliest`` for a
+                table without rows.
+            end: time of the later state; None for now.
+            columns: columns of the result, in this order; None for ``change`` and the data columns.
+            filter: condition of the result: SQL text (``"change = 'delete'"``), or a ``pyarrow.compute`` expression.
+
+        Returns:
+            One row for each inserted and each deleted row, and two, one after the other, for each updated row. The
+            column ``change`` is ``insert``, ``delete``, ``update_before`` or ``update_after``.
+
+        Raises:
+            ConfigError: ``end`` is before ``begin``, one of the states is not available any more, or a column or the
+                filter does not fit.
+            UnsupportedFeatureError: the rows of the table have no keys.
+        """
+        return self.diff_batches(begin, end, columns, filter).read_all()
+
+    def diff_batches(
+        self,
+        begin: Moment,
+        end: Moment | None = None,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+    ) -> pa.RecordBatchReader:
+        """Like :meth:`diff`, as a stream; memory holds the changed file groups of the partitions in flight."""
+        from hudi_fast.reading.incremental.diff import diff_batches, plan_diff
+
+        return diff_batches(plan_diff(self._storage, begin, end, self._query("snapshot")), columns, filter)
+
     def _change_log(self, begin: Moment, end: Moment | None, options: Mapping[str, Any] | None) -> CdcPlan:
         from hudi_fast.reading.incremental.cdc import change_options, plan_query
 

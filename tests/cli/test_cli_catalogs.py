@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hudi_fast as hf
 from tests.catalogs.conftest import rides, trip_options
-from tests.cli.answers import answer
+from tests.cli.answers import answer, answers
 
 
 def test_sync_shows_what_it_did(run, tmp_path, hive_metastore):
     hf.write(rides(("a", "Oslo"), ("b", "Rome")), tmp_path / "t", trip_options())
     place = ("--metastore", hive_metastore.uri, "--database", "by_command", "--table", "Journeys")
-    (created,) = answer(run, "sync", tmp_path / "t", *place)
+    (created,) = answers(run, "sync", tmp_path / "t", *place)
     assert (created["name"], created["action"], created["added"]) == ("by_command.Journeys", "created", 2)
-    assert answer(run, "sync", tmp_path / "t", *place)[0]["action"] == "unchanged"
-    assert answer(run, "sync", tmp_path / "t", "--full", *place)[0]["action"] == "updated"
+    assert answer(run, "sync", tmp_path / "t", *place)["action"] == "unchanged"
+    assert answer(run, "sync", tmp_path / "t", "--full", *place)["action"] == "updated"
     code, shown, _ = run("sync", tmp_path / "t", *place)
     assert code == 0
     assert "by_command.Journeys" in shown

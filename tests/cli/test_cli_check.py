@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from tests.cli.answers import lines
 
 
 def test_options_and_statements_of_files(run, tmp_path):
@@ -13,7 +13,7 @@ def test_options_and_statements_of_files(run, tmp_path):
     place = ("--options", tmp_path / "job.conf", "--sql", tmp_path / "job.sql")
     code, shown, _ = run("check", *place, "--json")
     assert code == 1
-    rows = json.loads(shown)
+    rows = lines(shown)
     assert [(row["name"], row["verdict"]) for row in rows] == [
         ("hoodie.metrics.lock.enable", "missed"),
         ("hoodie.table.name", "honoured"),

@@ -3,7 +3,7 @@
 import pytest
 
 import hudi_fast as hf
-from tests.cli.answers import QUIET, SMALL, answer
+from tests.cli.answers import QUIET, SMALL, answer, answers
 from tests.support.old_tables import write_days_ago
 from tests.support.small_tables import listing, options, plain_rows, table_rows
 
@@ -41,12 +41,12 @@ def test_cleaning_tells_what_it_deleted(run, table):
 
 def test_a_planned_clean_waits_until_it_is_carried_out(run, table):
     planned = answer(run, "clean", table, "--plan-only", *KEEP_ONE, *SMALL)
-    (waiting,) = answer(run, "services", table)
+    (waiting,) = answers(run, "services", table)
     assert (waiting["instant"], waiting["service"], waiting["state"]) == (planned["instant"], "clean", "REQUESTED")
     assert "Pending services (1)" in run("services", table)[1]
     done = answer(run, "clean", table, "--run-pending", *SMALL)
     assert (done["instant"], done["files_deleted"]) == (planned["instant"], planned["files"])
-    assert answer(run, "services", table) == []
+    assert answers(run, "services", table) == []
 
 
 def test_archiving_moves_what_a_dry_run_showed(run, table):
@@ -57,9 +57,9 @@ def test_archiving_moves_what_a_dry_run_showed(run, table):
     assert listing(table) == before
     done = answer(run, "archive", table, *few)
     assert len(done["instants"]) == len(plan["plan"]) > 0
-    left = [row["instant"] for row in answer(run, "history", table)]
+    left = [row["instant"] for row in answers(run, "history", table)]
     assert not {row["instant"] for row in plan["plan"]} & set(left)
-    assert len(answer(run, "history", table, "--archived")) > len(left)
+    assert len(answers(run, "history", table, "--archived")) > len(left)
     assert "Nothing to archive" in run("archive", table, *few)[1]
 
 

@@ -41,3 +41,20 @@ def test_a_table_that_logs_no_changes_is_one_line_of_error(run, tmp_path):
     code, out, err = run("changes", tmp_path / "t")
     assert (code, out) == (1, "")
     assert "It isn't a CDC hudi table" in err
+
+
+def test_what_differs_between_two_times_needs_no_change_log(run, tmp_path):
+    path = tmp_path / "t"
+    first = hf.write(plain_rows(range(3)), path, options()).instant
+    second = hf.write(plain_rows([0, 9], ts=2), path, options()).instant
+    hf.HudiTable.open(path).delete(where="id = 'k00001'")
+    code, out, err = run("diff", path, first)
+    assert (code, err, out.splitlines()[0]) == (0, "", "Differences (4)")
+    chosen = ("diff", path, first, second, "--select", "change,id", "--where", "change <> 'update_before'", "--json")
+    assert sorted(map(tuple, map(dict.values, map(json.loads, run(*chosen)[1].splitlines())))) == [
+        ("insert", "k00009"),
+        ("update_after", "k00000"),
+    ]
+    code, out, err = run("diff", path, second, first)
+    assert (code, out) == (1, "")
+    assert "from the earlier time to the later one" in err

@@ -3,6 +3,7 @@ import json
 import pytest
 
 import hudi_fast as hf
+from tests.cli.answers import answers
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options, plain_rows
 
@@ -16,9 +17,7 @@ def table(tmp_path):
 
 
 def history(run, *arguments):
-    code, out, err = run("history", *arguments, "--json")
-    assert (code, err) == (0, "")
-    return json.loads(out)
+    return answers(run, "history", *arguments)
 
 
 def test_history_tells_people_what_each_instant_did(run, table):
@@ -66,9 +65,8 @@ def test_files_are_listed_one_by_one_or_by_partition(run, table):
     assert "Files (2)" in out
     assert "compaction 2" in out
     assert "KiB" in out
-    code, out, _ = run("files", table, "--by-partition", "--json")
-    rows = json.loads(out)
-    assert (code, [row["partition"] for row in rows]) == (0, ["p0", "p1"])
+    rows = answers(run, "files", table, "--by-partition")
+    assert [row["partition"] for row in rows] == ["p0", "p1"]
     assert [row["log_files"] for row in rows] == [1, 0]
     assert "Partitions (1)" in run("files", table, "--by-partition", "--limit", 1)[1]
 

@@ -12,6 +12,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.cli.main import main
+from tests.cli.answers import lines
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -40,10 +41,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *ar
 def test_explain_and_files_tell_what_a_condition_reads(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = json.loads(run(monkeypatch, capsys, "explain", table, "--where", "id > 15", "--json"))
+    rows = lines(run(monkeypatch, capsys, "explain", table, "--where", "id > 15", "--json"))
     assert [(row["index"], row["before"], row["after"]) for row in rows] == [("column_stats", 2, 1), ("read", 1, 1)]
     assert "column_stats" in run(monkeypatch, capsys, "explain", table, "--where", "id > 15")
-    assert len(json.loads(run(monkeypatch, capsys, "files", table, "--where", "id > 15", "--json"))) == 1
+    assert len(lines(run(monkeypatch, capsys, "files", table, "--where", "id > 15", "--json"))) == 1
 
 
 def test_info_lists_the_metadata_table(

@@ -8,6 +8,7 @@ import pytest
 
 from hudi_fast.cli.main import SECTIONS, cli
 from hudi_fast.errors import CommitStateUnknownError
+from tests.cli.answers import lines
 
 ROWS = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "fare": [9.5, 3.25, None], "ts": [1, 2, 3]})
 OPTIONS = [
@@ -82,11 +83,11 @@ def test_the_exit_code_tells_that_the_outcome_is_unknown(run, table, monkeypatch
 def test_history_and_files_are_lists(run, table):
     run("delete", table, "--where", "id = 1")
     _, out, _ = run("history", table, "--json")
-    assert [row["operation"] for row in json.loads(out)] == ["UPSERT", "DELETE"]
+    assert [row["operation"] for row in lines(out)] == ["UPSERT", "DELETE"]
     _, out, _ = run("history", table, "--json", "--limit", 1)
-    assert [row["operation"] for row in json.loads(out)] == ["DELETE"]
+    assert [row["operation"] for row in lines(out)] == ["DELETE"]
     _, out, _ = run("files", table, "--json")
-    assert sorted(row["partition"] for row in json.loads(out)) == ["Oslo", "Rome"]
+    assert sorted(row["partition"] for row in lines(out)) == ["Oslo", "Rome"]
     _, out, _ = run("files", table, "--limit", 1)
     assert "Files (1)" in out
 
@@ -105,7 +106,7 @@ def test_read_filters_by_meta_columns_too(run, table):
 
 def test_read_goes_back_in_time(run, table):
     _, out, _ = run("history", table, "--json")
-    first = json.loads(out)[0]["instant"]
+    first = lines(out)[0]["instant"]
     run("delete", table, "--where", "id = 1")
     _, now, _ = run("read", table, "--json")
     _, then, _ = run("read", table, "--json", "--as-of", first)

@@ -1,7 +1,7 @@
 """The commands `services` and `upgrade`."""
 
 import hudi_fast as hf
-from tests.cli.answers import QUIET, SMALL, answer
+from tests.cli.answers import QUIET, SMALL, answer, answers
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import listing, options, plain_rows, table_rows
 
@@ -11,9 +11,9 @@ def test_whatever_waits_is_carried_out_at_once(run, tmp_path):
     for ts in range(3):
         hf.write(plain_rows(range(4), ts=ts), tmp_path / "t", settings)
     planned = answer(run, "compact", tmp_path / "t", "--plan-only", *SMALL)
-    (done,) = answer(run, "services", tmp_path / "t", "--run", *SMALL)
+    (done,) = answers(run, "services", tmp_path / "t", "--run", *SMALL)
     assert (done["service"], done["instant"]) == ("compact", planned["instant"])
-    assert answer(run, "services", tmp_path / "t", "--run", *SMALL) == []
+    assert answers(run, "services", tmp_path / "t", "--run", *SMALL) == []
     assert "No pending service" in run("services", tmp_path / "t", "--run", *SMALL)[1]
 
 

@@ -80,7 +80,7 @@ def test_a_savepoint_is_made_listed_restored_and_deleted(run, table, answered):
     second = instants(table)[-1]
     code, out, _ = run("savepoint", table, "--user", "ada", "--comment", "before the move", "--json")
     assert (code, json.loads(out)["instant"], json.loads(out)["files"]) == (0, second, 2)
-    (saved,) = json.loads(run("savepoint", table, "--list", "--json")[1])
+    saved = json.loads(run("savepoint", table, "--list", "--json")[1])
     assert (saved["instant"], saved["user"], saved["comment"]) == (second, "ada", "before the move")
     assert "before the move" in run("savepoint", table, "--list")[1]
     rows = table_rows(table)

@@ -1,15 +1,11 @@
 import json
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.cli.render import json_line, limited, show_rows, show_values, write_file
-from hudi_fast.errors import ConfigError
+from hudi_fast.cli.render import json_line, limited, show_rows, show_values
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", None, "ü"]})
 BATCHES = ROWS.to_batches(max_chunksize=2)
@@ -53,35 +49,6 @@ def test_no_more_batches_are_asked_for_than_the_limit_needs(limit, rows, asked):
 
     assert sum(batch.num_rows for batch in limited(source(), limit)) == rows
     assert len(seen) == asked
-
-
-@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "arrow", "PARQUET"])
-def test_rows_written_to_a_file_come_back(tmp_path, ending):
-    path = str(tmp_path / f"out.{ending}")
-    assert write_file(path, ROWS.schema, BATCHES) == 3
-    readers = {
-        "parquet": pq.read_table,
-        "csv": lambda p: pa_csv.read_csv(p, convert_options=pa_csv.ConvertOptions(strings_can_be_null=True)),
-        "json": lambda p: pa.Table.from_pylist([json.loads(line) for line in Path(p).read_text("utf-8").splitlines()]),
-        "arrow": lambda p: pa.ipc.open_file(p).read_all(),
-    }
-    back = readers[ending.lower()](path)
-    assert back.to_pylist() == ROWS.to_pylist()
-
-
-def test_a_write_that_fails_leaves_neither_the_file_nor_a_part(tmp_path):
-    def source():
-        yield BATCHES[0]
-        raise OSError("gone")
-
-    with pytest.raises(OSError, match="gone"):
-        write_file(str(tmp_path / "out.parquet"), ROWS.schema, source())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_of_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
-    with pytest.raises(ConfigError, match=r"\.parquet, \.csv, \.json, \.arrow"):
-        write_file(str(tmp_path / "out.xlsx"), ROWS.schema, BATCHES)
 
 
 def test_tables_show_text_as_it_is_and_are_not_cut_in_a_pipe(capsys):

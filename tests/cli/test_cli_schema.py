@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
+from tests.cli.answers import lines
 from tests.support.small_tables import options, plain_rows
 
 
@@ -39,6 +40,6 @@ def test_everything_is_there_as_json(run, path):
     assert found["schema"][-1] == {"name": "extra", "type": "int32", "nullable": True}
     assert [(one["change"], one["column"], one["after"]) for one in found["changes"]] == [("added", "extra", "int")]
     _, out, _ = run("schema", path, "--ids", "--json")
-    versions = json.loads(out)
+    versions = lines(out)
     assert {one["version"] for one in versions} > {"0"}
     assert [one["column"] for one in versions if one["version"] != "0"][-1] == "extra"
