@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _TIME = "TIME"
+_LEFT_OUT = ("kind", "base_records")
+"""Columns of the metadata table's partitions that only JSON has."""
 
 
 @click.command(short_help="Show configuration, schema and size of the table.")
@@ -89,8 +91,8 @@ def files(path: str, condition: str | None, by_partition: bool, limit: int | Non
         table = opened.files(None if condition is None else condition)
     shown = table if limit is None else table.slice(0, limit)
     hidden = ["base_file"] if by_partition else ["base_file", "base_bytes"]
-    if not by_partition and table.column("pending").null_count == table.num_rows:
-        hidden.append("pending")
+    if not any(table.column("log_files").to_pylist()):
+        hidden += ["log_files", "log_bytes", "log_ratio"]
     show_table("Partitions" if by_partition else "Files", shown, as_json, hidden=hidden)
 
 
@@ -195,5 +197,7 @@ def _show_stats(stats: list[dict[str, Any]]) -> None:
     indexes = values.pop("metadata_table")
     show_values("Size and services", readable(values))
     if indexes:
-        columns = list(indexes[0])
+        columns = [
+            name for name in indexes[0] if name not in _LEFT_OUT and any(one[name] is not None for one in indexes)
+        ]
         show_rows("Metadata table", map(readable, indexes), columns, right=numeric_columns(indexes, columns))

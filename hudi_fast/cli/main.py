@@ -21,6 +21,7 @@ from hudi_fast.cli import (
     catalogs,
     cleanup,
     compaction,
+    completion,
     incremental,
     inspect,
     kernels,
@@ -42,7 +43,7 @@ SECTIONS = {
     "Keep a table fast and small": ("compact", "cluster", "clean", "archive", "ttl", "index", "services"),
     "Undo, check and repair": ("rollback", "savepoint", "restore", "validate", "repair"),
     "Move and connect": ("check", "sync", "upgrade"),
-    "This program": ("warm-up",),
+    "This program": ("completion", "warm-up"),
 }
 """Names of the commands by task, as ``hudi-fast --help`` lists them."""
 
@@ -149,6 +150,7 @@ _MODULES: tuple[ModuleType, ...] = (
     recovery,
     maintenance,
     catalogs,
+    completion,
     kernels,
 )
 

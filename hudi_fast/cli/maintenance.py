@@ -70,7 +70,7 @@ def index(
     elif run_pending:
         _run_pending(services, path, options, as_json)
     elif kind is None:
-        show_table("Indexes", services.indexes(), as_json, hidden=[])
+        show_table("Indexes", services.indexes(), as_json, hidden=["kind"])
     else:
         arguments_of_index = {
             "columns": [] if columns is None else [each.strip() for each in columns.split(",")],

@@ -58,7 +58,7 @@ def read(
     if changes is not None and (as_of is not None or query != "snapshot"):
         raise click.UsageError("--incremental cannot be combined with --as-of or --query.")
     table = open_table(path)
-    columns = _columns(table, select, out)
+    columns = _columns(table, select, out, as_of)
     if changes is None:
         reader = table.to_batches(columns, condition, as_of, cast(SnapshotType, query))
     else:
@@ -76,7 +76,7 @@ def head(path: str, select: list[str] | None, condition: str | None, as_of: str 
     """Show some rows of the table at PATH: 10, or as many as --limit says. Reading stops after them."""
     table = open_table(path)
     count = _HEAD_ROWS if out.limit is None else out.limit
-    rows = table.head(count, _columns(table, select, out), condition, as_of)
+    rows = table.head(count, _columns(table, select, out, as_of), condition, as_of)
     out.of(count).show(rows.to_reader(), "Rows", path)
 
 
@@ -111,9 +111,11 @@ COMMANDS = (read, head, sql)
 """The commands of this module."""
 
 
-def _columns(table: HudiTable, select: list[str] | None, out: Output) -> list[str] | None:
+def _columns(table: HudiTable, select: list[str] | None, out: Output, as_of: str | None = None) -> list[str] | None:
     """The columns to read: a table on the screen has no meta columns."""
-    return table.schema.names if select is None and out.is_table and not out.meta else select
+    if select is not None or not out.is_table or out.meta:
+        return select
+    return [name for name in table.scan(as_of=as_of).schema.names if not name.startswith("_hoodie_")]
 
 
 def _named(paths: tuple[str, ...]) -> dict[str, HudiTable]:

@@ -32,6 +32,7 @@ __all__ = [
 
 _PIPE_WIDTH = 240
 _UNLIMITED_WIDTH = 100_000
+_BROKEN_WORD = 24
 
 
 def json_line(value: Any) -> str:
@@ -57,33 +58,68 @@ def show_rows(
         right: right-aligned columns.
         unbroken: columns whose values are broken into lines only if they do not fit the width.
     """
-    table = Table(header_style="bold cyan")
-    for column in columns:
-        justify: JustifyMethod = "right" if column in right else "left"
-        table.add_column(Text(column), overflow="fold", justify=justify, no_wrap=column in unbroken)
-    for row in rows:
-        table.add_row(*(Text(_cell(row[column])) for column in columns))
     console = _console()
-    if table.__rich_measure__(console, console.options.update(max_width=_UNLIMITED_WIDTH)).maximum > console.width:
-        table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # a narrower frame breaks fewer values into lines
+    texts = [{column: _cell(row[column]) for column in columns} for row in rows]
     console.print(Text(title, style="bold"))
-    if columns:
-        console.print(table)
+    if columns and not _fits(texts, columns, console.width):
+        _print_one_by_one(console, texts)
+    elif columns:
+        console.print(_as_table(console, texts, columns, right, unbroken))
     if more:
         console.print(Text(more, style="dim"))
 
 
-def show_values(title: str, values: Mapping[str, Any]) -> None:
-    """Print names and values, one pair per line."""
+def _as_table(
+    console: Console,
+    texts: list[dict[str, str]],
+    columns: list[str],
+    right: Collection[str],
+    unbroken: Collection[str],
+) -> Table:
+    table = Table(header_style="bold cyan")
+    for column in columns:
+        justify: JustifyMethod = "right" if column in right else "left"
+        table.add_column(Text(column), overflow="fold", justify=justify, no_wrap=column in unbroken)
+    for row in texts:
+        table.add_row(*(Text(row[column]) for column in columns))
+    if table.__rich_measure__(console, console.options.update(max_width=_UNLIMITED_WIDTH)).maximum > console.width:
+        table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # a narrower frame breaks fewer values into lines
+    return table
+
+
+def _fits(texts: list[dict[str, str]], columns: list[str], width: int) -> bool:
+    """Whether a table breaks values between words only; long ones, such as ids of files, may be broken once."""
+    needed = sum(max(_longest_word(text) for text in (name, *(row[name] for row in texts))) for name in columns)
+    return needed + len(columns) + 1 <= width
+
+
+def _longest_word(text: str) -> int:
+    return min(_BROKEN_WORD, max(map(len, text.split()), default=0))
+
+
+def _print_one_by_one(console: Console, texts: list[dict[str, str]]) -> None:
+    """Print wide rows below each other, a line for each value."""
+    for number, row in enumerate(texts, 1):
+        console.print(Text(f"row {number}", style="dim"))
+        console.print(_pairs(row))
+
+
+def _pairs(values: Mapping[str, str]) -> Table:
+    """Names and values, one pair per line."""
     table = Table(show_header=False, box=None)
     table.add_column(style="cyan")
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(Text(name), Text(_cell(value)))
+        table.add_row(Text(name), Text(value))
+    return table
+
+
+def show_values(title: str, values: Mapping[str, Any]) -> None:
+    """Print names and values, one pair per line."""
     console = _console()
     console.print(Text(title, style="bold"))
     if values:
-        console.print(table)
+        console.print(_pairs({name: _cell(value) for name, value in values.items()}))
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

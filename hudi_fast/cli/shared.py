@@ -167,7 +167,7 @@ def show_table(title: str, table: pa.Table, as_json: bool, hidden: list[str], mo
         title: title of the printed table; the number of rows is added.
         table: the rows.
         as_json: print all columns as JSON, one object a line.
-        hidden: columns that the printed table leaves out.
+        hidden: columns that the printed table leaves out, besides those without a value.
         more: note below the printed table.
     """
     from hudi_fast.cli.render import json_line
@@ -208,7 +208,8 @@ def _print_rows(title: str, table: pa.Table, hidden: list[str], more: str) -> No
     from hudi_fast.cli.wording import heading, numeric_columns, readable
 
     rows = table.to_pylist()
-    columns = [name for name in table.column_names if name not in hidden and rows]
+    told = [name for name in table.column_names if any(row[name] not in (None, "", []) for row in rows)]
+    columns = [name for name in told if name not in hidden]
     right, unbroken = numeric_columns(rows, columns), [name for name in columns if name in _UNBROKEN]
     headings, right = [heading(name) for name in columns], [heading(name) for name in right]
     show_rows(title, map(readable, rows), headings, more, right, unbroken)

@@ -126,3 +126,13 @@ def test_a_statement_that_cannot_run_is_one_line(run, table, statement, said):
 def test_a_path_before_the_statement_is_wrong_usage(run, table):
     code, _, err = run("sql", table, "SELECT 1 FROM trips")
     assert (code, "The statement comes first" in err) == (2, True)
+
+
+def test_the_columns_on_the_screen_are_those_of_the_time(run, table):
+    first = hf.HudiTable(table).history()["instant"][0].as_py()
+    hf.HudiTable(table).alter(hf.AddColumn("tip", pa.float64()))
+    assert "tip" in run("head", table)[1]
+    for command in ("head", "read"):
+        code, out, err = run(command, table, "--as-of", first)
+        assert (code, err, "fare" in out, "tip" in out) == (0, "", True, False)
+        assert run(command, table, "--as-of", "1999-01-01")[1] == "Rows (0)\n"

@@ -1,4 +1,5 @@
 import json
+import re
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -61,3 +62,19 @@ def test_tables_show_text_as_it_is_and_are_not_cut_in_a_pipe(capsys):
     assert "more" in out
     assert '["x"]' in out
     assert "true" in out
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_is_wider_than_the_screen_and_wide_rows_are_printed_one_by_one(capsys, monkeypatch, width):
+    for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": str(width), "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    wide = {f"column_{number}": "some words of text" for number in range(20)}
+    show_rows("Wide", [wide, wide], list(wide))
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert max(map(len, out.splitlines())) <= width
+    assert out.count("some words of text") == 40
+    narrow = {"id": "x" * 36, "words": "some words of text"}
+    show_rows("Narrow", [narrow], list(narrow))
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert max(map(len, out.splitlines())) <= width
+    assert "row 1" not in out
