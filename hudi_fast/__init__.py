@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from hudi_fast.local_sql.sql import sql
     from hudi_fast.monitoring.progress import progress
+    from hudi_fast.reading.inspecting.results import show
     from hudi_fast.schema.alter import (
         AddColumn,
         ChangeType,
@@ -132,6 +133,7 @@ __all__ = [
     "read_rows",
     "register_data_source",
     "scan",
+    "show",
     "sink",
     "sql",
     "stream_changes",
@@ -171,6 +173,7 @@ _MODULES = {
     "read_rows": "hudi_fast.arrow_input",
     "register_data_source": "hudi_fast.spark_api.source.entry",
     "scan": "hudi_fast.api",
+    "show": "hudi_fast.reading.inspecting.results",
     "sink": "hudi_fast.spark_api.streaming.sink",
     "sql": "hudi_fast.local_sql.sql",
     "stream_changes": "hudi_fast.spark_api.streaming.changes",

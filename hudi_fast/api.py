@@ -191,7 +191,7 @@ def bootstrap(
     from hudi_fast.bootstrapping.bootstrap import run_bootstrap
 
     check_spark(spark)
-    source = open_storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)
+    source = open_storage(spark, source_path, storage_options if "://" in str(source_path) else None)
     storage = open_storage(spark, path, storage_options)
     return run_bootstrap(
         source, storage, with_words(options, words), mode, lambda settings: open_session(storage, settings, spark)

@@ -59,6 +59,8 @@ def read_rows(path: str | os.PathLike[str], format: str | None = None) -> pa.Rec
     """
     import pyarrow.dataset as ds
 
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError(f"read_rows takes the path of a file or folder; got {path!r}.")
     place, known = os.fspath(path), ", ".join(ROW_FORMATS)
     kind = os.path.splitext(place)[1].lstrip(".").lower() if format is None else format
     if kind not in ROW_FORMATS:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from hudi_fast.config.accepted_options import ACCEPTED_PREFIXES
 from hudi_fast.config.options import READ, WRITE, find_option, resolve
+from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError, HudiError
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.inline import check_inline
 from hudi_fast.sql_text.coverage import coverage_of
 from hudi_fast.writing.settings import Settings
@@ -48,7 +49,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult(HtmlResult):
+class CheckResult(ShownResult):
     """The findings of a check.
 
     Attributes:
@@ -94,8 +95,7 @@ def check(
         honoured
         refused
     """
-    if options is not None and not isinstance(options, Mapping):
-        raise ConfigError(f"options are a mapping from keys to values; got {type(options).__name__}.")
+    options = checked_options(options)
     scripts = [sql] if isinstance(sql, str) else list(sql or ())
     if not all(isinstance(one, str) for one in scripts):
         raise ConfigError("sql is a text, or a list of texts.")

@@ -34,6 +34,8 @@ The first sentence of a class and its ``advice`` are its row in docs/errors.md:
 
 from __future__ import annotations
 
+import os
+import traceback
 from typing import Any, ClassVar
 
 __all__ = [
@@ -75,6 +77,30 @@ class HudiError(Exception):
     """
 
     advice: ClassVar[str] = ""
+
+    def _render_traceback_(self) -> list[str]:
+        """The traceback in IPython and in notebooks: the lines of the caller, and the message.
+
+        The error is about them. ``traceback.print_exception(sys.last_value)`` also shows the calls inside.
+        """
+        frames = [one for one in traceback.extract_tb(self.__traceback__) if _is_of_caller(one.filename)]
+        shown = [f"In {_place(one)}, line {one.lineno}\n    {one.line}" for one in frames]
+        notes = getattr(self, "__notes__", [])
+        return [*shown, f"{type(self).__name__}: {self}", *notes]
+
+
+_PACKAGES = (os.path.dirname(__file__) + os.sep, f"{os.sep}IPython{os.sep}", f"{os.sep}site-packages{os.sep}")
+
+
+def _is_of_caller(file: str) -> bool:
+    """Whether a file is neither part of this library nor of another one."""
+    return not any(place in file for place in _PACKAGES)
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    """Where a caller's line is: a cell of a notebook has the name of a temporary file."""
+    is_cell = f"{os.sep}ipykernel_" in frame.filename or frame.filename.startswith("<ipython-input")
+    return "this notebook" if is_cell else frame.filename
 
 
 class ConfigError(HudiError):

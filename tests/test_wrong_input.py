@@ -1,5 +1,6 @@
 """What a user gets who hands in the wrong thing: an error that names it, and a table that is as before."""
 
+import inspect
 from datetime import date
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
+from hudi_fast.table.services import TableServices
 from tests.support.small_tables import OPTIONS, listing, plain_rows
 
 BASE = "hoodie.bootstrap.base.path"
@@ -35,6 +37,21 @@ def table(tmp_path):
         (lambda table: table.to_arrow(as_of="yesterday"), hf.ConfigError, "yyyy-MM-dd"),
         (lambda table: table.to_arrow(query_type="newest"), hf.ConfigError, "snapshot or read_optimized"),
         (lambda table: table.delete_partitions("p0"), hf.ConfigError, "list of paths; got the text 'p0'"),
+        (lambda table: table.delete_partitions([1]), hf.ConfigError, "list of paths; got [1]"),
+        (lambda table: table.delete_partitions(None), hf.ConfigError, "list of paths; got None"),
+        (lambda table: table.to_arrow(columns=[1]), hf.ConfigError, "list of names; got 1 in it"),
+        (lambda table: table.services.savepoint(123), hf.ConfigError, "An instant is the text that history() shows"),
+        (lambda table: table.services.rollback(123), hf.ConfigError, "got 123, of the type int"),
+        (lambda table: table.services.restore(123), hf.ConfigError, "got 123, of the type int"),
+        (lambda table: table.services.delete_savepoint(123), hf.ConfigError, "got 123, of the type int"),
+        (
+            lambda table: hf.HudiTable.create(f"{table.path}2", {"id": "int"}, key="id"),
+            hf.ConfigError,
+            "pyarrow.Schema",
+        ),
+        (lambda table: hf.read_rows(3), hf.ConfigError, "path of a file or folder; got 3"),
+        (lambda table: hf.bootstrap(3, f"{table.path}2", OPTIONS), hf.ConfigError, "non-empty text or a pathlib.Path"),
+        (lambda table: table.upsert(plain_rows(range(1)), {1: 2}), hf.ConfigError, "got the key 1"),
         (lambda table: table.to_arrow(columns=["id", "id"]), hf.ConfigError, "['id'] more than once"),
         (lambda table: table.to_arrow(as_of=1.5), hf.ConfigError, "as.of.instant=1.5 is not a time"),
         (lambda table: table.to_arrow(as_of=2024), hf.ConfigError, "as.of.instant=2024; expected one of"),
@@ -130,6 +147,52 @@ def test_wrong_input_is_named_and_changes_nothing(table, call, error, said):
     with pytest.raises(error) as caught:
         call(table)
     assert said in str(caught.value)
+    assert listing(table.path) == before
+
+
+OWNERS = {"hudi_fast": hf, "table": hf.HudiTable, "services": TableServices}
+NEED_SPARK = {"accelerate", "sink", "stream_changes"}
+ARGUMENTS = {
+    "begin": "earliest",
+    "data": plain_rows([1]),
+    "df": plain_rows([1]),
+    "instant": "20240101000000000",
+    "kind": "record_index",
+    "name": "record_index",
+    "partitions": ["p0"],
+    "rows": plain_rows([1]),
+    "savepoint": "20240101000000000",
+    "schema": plain_rows([1]).schema,
+    "set": {"ts": 1},
+    "source": plain_rows([1]),
+    "text": "SELECT 1",
+    "version": 9,
+    "where": "id = 'k00001'",
+}
+
+
+def calls_with_options():
+    """Every public call that takes options: where it is, its name, and its other arguments."""
+    found = []
+    for owner, place in OWNERS.items():
+        for name in sorted(set(dir(place)) - NEED_SPARK):
+            call = getattr(place, name)
+            if name.startswith("_") or not inspect.isroutine(call):
+                continue
+            parameters = inspect.signature(call).parameters
+            if "options" in parameters:
+                others = [one for one in parameters if one in {*ARGUMENTS, "path", "source_path"}]
+                found.append(pytest.param(owner, name, others, id=f"{owner}.{name}"))
+    return found
+
+
+@pytest.mark.parametrize(("owner", "name", "others"), calls_with_options())
+def test_options_that_are_a_list_are_refused_by_every_call(table, owner, name, others):
+    before = listing(table.path)
+    paths = {"path": f"{table.path}2" if name in ("create", "bootstrap") else table.path, "source_path": table.path}
+    place = {"hudi_fast": hf, "table": table, "services": table.services}[owner]
+    with pytest.raises(hf.ConfigError, match=r"options is a mapping of hoodie\.\* keys to values; got \['x'\]"):
+        getattr(place, name)(**{one: {**ARGUMENTS, **paths}[one] for one in others}, options=["x"])
     assert listing(table.path) == before
 
 

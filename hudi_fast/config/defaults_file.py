@@ -35,6 +35,7 @@ from hudi_fast.config.table_options import (
     TABLE_OPTIONS,
     TIMEBASED_OPTIONS,
 )
+from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError, HudiError
 from hudi_fast.storage.base import Storage
 
@@ -99,7 +100,7 @@ def with_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
     Raises:
         ConfigError: as :func:`machine_defaults`.
     """
-    given = dict(options or {})
+    given = dict(checked_options(options) or {})
     return {**_missing(machine_defaults().general, given), **given}
 
 
@@ -109,7 +110,7 @@ def with_table_defaults(options: Mapping[str, Any] | None) -> dict[str, Any]:
     Raises:
         ConfigError: as :func:`machine_defaults`.
     """
-    given = dict(options or {})
+    given = dict(checked_options(options) or {})
     return with_defaults({**_missing(machine_defaults().of_tables, given), **given})
 
 
@@ -124,7 +125,7 @@ def with_new_table(options: Mapping[str, Any] | None, storage: Storage, mode: st
     Raises:
         ConfigError: as :func:`machine_defaults`.
     """
-    given = dict(options or {})
+    given = dict(checked_options(options) or {})
     missing = _missing(machine_defaults().of_tables, given)
     if missing and (mode == "overwrite" or not storage.has_file(PROPERTIES_PATH)):
         return {**missing, **given}

@@ -6,7 +6,15 @@ import difflib
 import warnings
 from collections.abc import Iterable, Mapping
 
-__all__ = ["MERGE_GUESSES", "MODULE_GUESSES", "RENAMED", "TABLE_GUESSES", "missing", "new_name"]
+__all__ = [
+    "MERGE_GUESSES",
+    "MODULE_GUESSES",
+    "RENAMED",
+    "SERVICE_GUESSES",
+    "TABLE_GUESSES",
+    "missing",
+    "new_name",
+]
 
 RENAMED = {
     "log_compact": "compact_logs",
@@ -60,6 +68,22 @@ MERGE_GUESSES = {
     **dict.fromkeys(("merge", "commit", "collect"), "execute()"),
 }
 """Names of other libraries for methods of a merge."""
+
+
+_SORTING = "cluster({'hoodie.clustering.plan.strategy.sort.columns': 'a,b'"
+
+SERVICE_GUESSES = {
+    **dict.fromkeys(("optimize", "bin_pack", "rewrite_data_files"), "cluster(), which joins small files, or compact()"),
+    **dict.fromkeys(("sort", "order_by", "sort_by"), f"{_SORTING}}})"),
+    **dict.fromkeys(
+        ("z_order", "zorder", "z_order_by"), f"{_SORTING}, 'hoodie.layout.optimize.strategy': 'z-order'}})"
+    ),
+    **dict.fromkeys(("vacuum", "expire_snapshots", "remove_orphan_files", "cleanup"), "clean(), or repair()"),
+    **dict.fromkeys(("create_index", "build_index"), "index(kind, columns)"),
+    **dict.fromkeys(("snapshot", "tag", "create_savepoint"), "savepoint()"),
+    **dict.fromkeys(("fsck", "check", "verify"), "validate(), or repair()"),
+}
+"""Names of other libraries for the services of a table."""
 
 
 def new_name(owner: str, name: str, known: Iterable[str]) -> str | None:

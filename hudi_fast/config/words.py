@@ -98,12 +98,15 @@ def checked_options(options: Any) -> Mapping[str, Any] | None:
     """The argument ``options`` of a call.
 
     Raises:
-        ConfigError: it is not a mapping.
+        ConfigError: it is not a mapping, or a key is not a text.
     """
     if options is not None and not isinstance(options, Mapping):
         raise ConfigError(
             f"options is a mapping of hoodie.* keys to values; got {options!r}. A Spark session is given as spark=."
         )
+    unnamed = [key for key in options or () if not isinstance(key, str)]
+    if unnamed:
+        raise ConfigError(f"options has keys that are texts, such as hoodie.table.name; got the key {unnamed[0]!r}.")
     return options
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.config.words import checked_options
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.assignments import partial_columns_of, unset_columns
 from hudi_fast.dml.engine import DmlEngine
@@ -49,7 +50,7 @@ def dml_settings(options: Mapping[str, Any] | None) -> Settings:
     Raises:
         ConfigError: an option is wrong.
     """
-    given = {"hoodie.datasource.write.operation": "upsert", **(options or {})}
+    given = {"hoodie.datasource.write.operation": "upsert", **(checked_options(options) or {})}
     if str(given["hoodie.datasource.write.operation"]).lower() not in ("upsert", "delete"):
         raise ConfigError(
             f"hoodie.datasource.write.operation={given['hoodie.datasource.write.operation']} does not apply to merge, "

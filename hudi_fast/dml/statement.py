@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.config.guesses import MERGE_GUESSES, missing
@@ -46,6 +47,16 @@ class Clause:
     effect: str
     condition: Any = None
     values: Mapping[str, Any] | None = None
+
+    def as_text(self) -> str:
+        """The clause as a line of a statement, for people to read."""
+        condition = "" if self.condition is None else f" AND {self.condition}"
+        when = f"WHEN {self.kind.upper()}{condition} THEN {self.effect.upper()}"
+        if self.effect == "delete":
+            return when
+        if self.values is None:
+            return f"{when} *"
+        return f"{when} {', '.join(f'{name} = {value}' for name, value in self.values.items())}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +96,16 @@ class MergeSpec:
         """The clauses of one kind."""
         return tuple(clause for clause in self.clauses if clause.kind == kind)
 
+    def as_text(self) -> str:
+        """The merge as a statement, for people to read."""
+        target, source = self.aliases
+        pairs = [f"{target}.{one} = {source}.{other}" for one, other in self.pairs]
+        match = " AND ".join([*pairs, *([] if self.condition is None else [str(self.condition)])])
+        lines = [f"MERGE INTO {target} USING {source}", f"ON {match or '...'}"]
+        return "\n".join([*lines, *(one.as_text() for one in self.clauses)])
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Merge:
     """A merge builder: each method returns a new builder, :meth:`execute` runs the merge.
 
@@ -102,6 +121,17 @@ class Merge:
 
         def __getattr__(self, name: str) -> Any:
             raise missing("Merge", name, {} if name.startswith("_") else MERGE_GUESSES, dir(type(self)))
+
+    def __repr__(self) -> str:
+        return f"Merge({' '.join(str(self).split())!r})"
+
+    def __str__(self) -> str:
+        """The statement, as SQL; :meth:`execute` runs it."""
+        return self.spec.as_text()
+
+    def _repr_html_(self) -> str:
+        """HTML for notebooks: the statement, as SQL."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def on(self, columns: Any, condition: Any = None) -> Merge:
         """Set the match of rows of the table and rows of the source.

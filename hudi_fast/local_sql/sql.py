@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.local_sql.changes import CHANGES
 from hudi_fast.local_sql.names import Tables
@@ -79,7 +80,7 @@ def sql(
     """
     if not isinstance(text, str):
         raise ConfigError(f"A statement is a text; got {type(text).__name__}.")
-    names, settings = Tables(tables, storage_options), dict(options or {})
+    names, settings = Tables(tables, storage_options), dict(checked_options(options) or {})
     statement = parse_statement(text)
     if statement is None:
         cursor = Cursor(text)

@@ -76,6 +76,9 @@ def shown_columns(columns: Sequence[str], schema: pa.Schema, where: str, exact: 
     """
     if isinstance(columns, str):
         raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")
+    unnamed = [name for name in columns if not isinstance(name, str)]
+    if unnamed:
+        raise ConfigError(f"columns takes a list of names; got {unnamed[0]!r} in it.")
     fields, paths = [], []
     for name in columns:
         path, kind = _found(name, schema, where, exact)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.config.words import TableWords, with_words
+from hudi_fast.config.words import TableWords, checked_options, with_words
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.failures import tells_failures
@@ -132,6 +132,8 @@ class HudiTable(TableReads):
             >>> hf.HudiTable.create(path, schema, key="id", partition_by="city").config.partition_fields
             ('city',)
         """
+        import pyarrow as pa
+
         from hudi_fast.config.defaults_file import with_table_defaults
         from hudi_fast.config.new_table import new_table_properties
         from hudi_fast.config.option_conflicts import new_table_from_options
@@ -140,6 +142,8 @@ class HudiTable(TableReads):
         from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
         from hudi_fast.schema.normalize import normalize_input_schema
 
+        if not isinstance(schema, pa.Schema):
+            raise ConfigError(f"schema is a pyarrow.Schema, such as pa.schema({{'id': pa.int64()}}); got {schema!r}.")
         storage = Storage(path, storage_options)
         spec = new_table_from_options(
             WriteOptions.from_options(with_table_defaults(with_words(options, words))), storage.uri
@@ -344,10 +348,12 @@ class HudiTable(TableReads):
         """Delete whole partitions by path; ``*`` matches any text."""
         import pyarrow as pa
 
-        if isinstance(partitions, str):
-            raise ConfigError(f"delete_partitions takes a list of paths; got the text {partitions!r}.")
+        is_list = isinstance(partitions, Sequence) and not isinstance(partitions, str)
+        if not is_list or not all(isinstance(one, str) for one in partitions):
+            found = f"the text {partitions!r}" if isinstance(partitions, str) else repr(partitions)
+            raise ConfigError(f"delete_partitions takes a list of paths; got {found}.")
         named = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
-        return self.write(pa.table({}), "delete_partition", {**(options or {}), **named})
+        return self.write(pa.table({}), "delete_partition", {**(checked_options(options) or {}), **named})
 
     def truncate(
         self, partitions: Sequence[str] | None = None, options: Mapping[str, Any] | None = None
@@ -452,7 +458,7 @@ class HudiTable(TableReads):
         from hudi_fast.dml.dml import dml_settings
         from hudi_fast.sessions import open_session
 
-        given = dict(options or {})
+        given = dict(checked_options(options) or {})
         if self._merger is not None:
             given.setdefault("hudi_fast.merger", self._merger)
         return open_session(self._storage, dml_settings(given))

@@ -22,7 +22,7 @@ from hudi_fast.services.repairing.repair import plan_repair, run_repair
 from hudi_fast.services.upgrading.upgrade import plan_upgrade, run_upgrade
 from hudi_fast.services.upgrading.upgrade_plan import UpgradePlan, UpgradeResult
 from hudi_fast.services.validation.validate import ValidationResult, validate_metadata
-from hudi_fast.table.service_calls import Options, ServiceCalls, check_plan
+from hudi_fast.table.service_calls import Options, ServiceCalls, check_plan, checked_instant
 from hudi_fast.writing.session import TableSession
 
 __all__ = ["RecoveryServices"]
@@ -44,7 +44,7 @@ class RecoveryServices(ServiceCalls):
             CommitConflictError: the table is being restored.
             ConfigError: the instant cannot be rolled back.
         """
-        return plan_of_rollback(self._undoing_session(options), instant)
+        return plan_of_rollback(self._undoing_session(options), checked_instant(instant))
 
     def rollback(
         self,
@@ -81,7 +81,7 @@ class RecoveryServices(ServiceCalls):
             True
         """
         check_plan(plan, PlannedRollback)
-        return run_rollback(self._undoing_session(options, spark), instant, plan)
+        return run_rollback(self._undoing_session(options, spark), checked_instant(instant), plan)
 
     def savepoint(
         self, instant: str | None = None, user: str = "", comment: str = "", options: Options | None = None
@@ -103,7 +103,7 @@ class RecoveryServices(ServiceCalls):
             >>> services.restore(saved).savepoint == saved
             True
         """
-        return make_savepoint(self._session(options), instant, user, comment)
+        return make_savepoint(self._session(options), checked_instant(instant), user, comment)
 
     def delete_savepoint(self, instant: str, options: Options | None = None) -> None:
         """Delete a savepoint. Cleans may delete its files from now on.
@@ -115,7 +115,7 @@ class RecoveryServices(ServiceCalls):
         Raises:
             ConfigError: the commit has no savepoint, or a restore is pending.
         """
-        delete_savepoint(self._session(options), instant)
+        delete_savepoint(self._session(options), checked_instant(instant) or "")
 
     def savepoints(self) -> pa.Table:
         """One row per savepoint, oldest first: ``instant, completion, made, user, comment, partitions, files``."""
@@ -131,7 +131,7 @@ class RecoveryServices(ServiceCalls):
         Raises:
             HudiError: as for :meth:`restore`.
         """
-        return plan_of_restore(self._undoing_session(options), savepoint)
+        return plan_of_restore(self._undoing_session(options), checked_instant(savepoint) or "")
 
     def restore(
         self,
@@ -162,7 +162,7 @@ class RecoveryServices(ServiceCalls):
             LockTimeoutError: another process writes or runs a service.
         """
         check_plan(plan, PlannedRestore)
-        return run_restore(self._undoing_session(options, spark), savepoint, plan)
+        return run_restore(self._undoing_session(options, spark), checked_instant(savepoint) or "", plan)
 
     def _undoing_session(self, options: Options | None, spark: Any = None) -> TableSession:
         """A session that opens tables whose writes have lost their bodies."""

@@ -17,7 +17,7 @@ from hudi_fast.storage.failures import tells_failures
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 
-__all__ = ["Options", "ServiceCalls", "check_plan"]
+__all__ = ["Options", "ServiceCalls", "check_plan", "checked_instant"]
 
 Options = Mapping[str, Any]
 """Apache Hudi's own ``hoodie.*`` keys, in old or new spelling."""
@@ -44,6 +44,20 @@ def check_plan(plan: object, kind: type) -> None:
             "This plan is not on the timeline: plan_compact(), plan_cluster(), ... only look. Pass a plan of "
             "schedule_compact(), schedule_cluster(), ..., or no plan."
         )
+
+
+def checked_instant(instant: str | None) -> str | None:
+    """The requested time of an instant, as a caller gives it.
+
+    Raises:
+        ConfigError: it is not a text.
+    """
+    if instant is not None and not isinstance(instant, str):
+        raise ConfigError(
+            f"An instant is the text that history() shows, such as '20240131120000000'; got {instant!r}, of the type "
+            f"{type(instant).__name__}."
+        )
+    return instant
 
 
 class ServiceCalls:

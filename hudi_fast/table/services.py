@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hudi_fast.catalogs.sync import SyncedTable
+from hudi_fast.config.words import checked_options
 from hudi_fast.metadata_table.state import open_state
+from hudi_fast.reading.inspecting.results import Shown, html_table, text_block
 from hudi_fast.services.archiving.archive import ArchiveResult, archive, plan_archive
 from hudi_fast.services.archiving.archive_plan import ArchivePlan
 from hudi_fast.services.cleaning.clean import clean
@@ -36,7 +39,7 @@ from hudi_fast.view.table_state import load_state
 __all__ = ["TableServices"]
 
 
-class TableServices(RecoveryServices):
+class TableServices(Shown, RecoveryServices):
     """The services of one table. Each call opens the table again.
 
     Args:
@@ -57,15 +60,32 @@ class TableServices(RecoveryServices):
         ''
     """
 
+    def __repr__(self) -> str:
+        return f"HudiTable({self._storage.uri!r}).services"
+
+    def __str__(self) -> str:
+        """The calls, and what they do."""
+        return text_block(repr(self), self._calls())
+
+    def _repr_html_(self) -> str:
+        """HTML for notebooks: the calls, and what they do."""
+        calls = html_table(("", ""), self._calls(), "")
+        return f"<div><b>services</b> <code>{escape(self._storage.uri)}</code>{calls}</div>"
+
+    @classmethod
+    def _calls(cls) -> list[tuple[str, str]]:
+        named = [(name, getattr(cls, name)) for name in sorted(dir(cls)) if not name.startswith("_")]
+        return [(f"{name}()", (call.__doc__ or "").partition("\n")[0]) for name, call in named]
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from hudi_fast.config.guesses import missing, new_name
+            from hudi_fast.config.guesses import SERVICE_GUESSES, missing, new_name
 
             known = dir(type(self))
             present = new_name("services", name, known)
             if present is None:
-                raise missing("services", name, {}, known)
+                raise missing("services", name, SERVICE_GUESSES, known)
             return getattr(self, present)
 
     # ---- Compaction
@@ -518,7 +538,8 @@ class TableServices(RecoveryServices):
             ConfigError: no metastore is named, or a partition path does not fit the partition columns.
             UnsupportedFeatureError: a column has a type that catalogs do not have.
         """
-        session = self._session({"hoodie.datasource.meta.sync.enable": "true", **(options or {})}, spark)
+        given = {"hoodie.datasource.meta.sync.enable": "true", **(checked_options(options) or {})}
+        session = self._session(given, spark)
         return sync_catalogs(session, session.settings.sync.named_catalogs)
 
 

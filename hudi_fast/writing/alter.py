@@ -22,7 +22,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.type_limits import check_type_limits
 from hudi_fast.metadata_table.state import metadata_of
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.schema.alter import Change, altered
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.history import SchemaHistory
@@ -45,7 +45,7 @@ _BY_DEFINITION = ("secondary_index", "expr_index")
 
 
 @dataclass(frozen=True, slots=True)
-class AlterResult(HtmlResult):
+class AlterResult(ShownResult):
     """The result of altering a table.
 
     Attributes:

@@ -44,7 +44,7 @@ from hudi_fast.events import Phase, note, warn
 from hudi_fast.index.consistent import HashingMetadata
 from hudi_fast.index.record_index import without_records
 from hudi_fast.metadata_table.updates.commit import Recorded
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.schema.changes import SchemaChange
 from hudi_fast.timeline.announced_changes import announce, apply_announced
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -98,7 +98,7 @@ _RANDOM = random.SystemRandom()  # leaves the caller's seeded `random` untouched
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResult(HtmlResult):
+class WriteResult(ShownResult):
     """The result of a write.
 
     Attributes:

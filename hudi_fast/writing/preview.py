@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.writing.write_plan import Incoming
 
 __all__ = ["WritePreview", "rows_by_partition"]
 
 
 @dataclass(frozen=True, slots=True)
-class WritePreview(HtmlResult):
+class WritePreview(ShownResult):
     """How a write would be executed.
 
     Attributes:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.guesses import MERGE_GUESSES, MODULE_GUESSES, RENAMED, TABLE_GUESSES
+from hudi_fast.config.guesses import MERGE_GUESSES, MODULE_GUESSES, RENAMED, SERVICE_GUESSES, TABLE_GUESSES
 from hudi_fast.table.services import TableServices
 
 
@@ -30,6 +30,21 @@ def test_a_name_of_another_library_is_answered_with_ours(table: hf.HudiTable, na
     assert not hasattr(table, name)
     with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}; use {TABLE_GUESSES[name]}")):
         getattr(table, name)
+
+
+@pytest.mark.parametrize("name", SERVICE_GUESSES)
+def test_a_service_of_another_library_is_answered_with_ours(table: hf.HudiTable, name: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}; use {SERVICE_GUESSES[name]}")):
+        getattr(table.services, name)
+
+
+def test_the_options_of_an_answer_sort_a_table(tmp_path: Path) -> None:
+    for text in (SERVICE_GUESSES["sort"], SERVICE_GUESSES["z_order"]):
+        path = tmp_path / str(len(text))
+        hf.write([{"id": n, "a": -n, "b": n % 3} for n in range(9)], path, key="id")
+        done = eval(f"services.{text}", {"services": hf.HudiTable(path).services})
+        assert done.instant
+        assert [row["id"] for row in hf.read(path).to_pylist()] != list(range(9))
 
 
 def test_the_names_that_are_answered_exist(table: hf.HudiTable) -> None:

@@ -69,3 +69,12 @@ def test_no_plan_is_no_wrong_plan() -> None:
     check_plan(3, int)
     with pytest.raises(TypeError, match="plan must be a int, not a str"):
         check_plan("3", int)
+
+
+def test_the_services_show_what_they_can_do(services: TableServices, tmp_path: Path) -> None:
+    assert repr(services) == f"HudiTable({str(tmp_path)!r}).services"
+    lines = str(services).splitlines()
+    assert lines[0] == repr(services)
+    assert any(line.split("  ")[1] == "clean()" and "Delete" in line for line in lines[1:])
+    assert "<b>services</b>" in services._repr_html_()
+    assert ">compact()<" in services._repr_html_()

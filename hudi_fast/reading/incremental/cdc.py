@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.moments import Moment, timeline_zone
 from hudi_fast.config.read_options import ReadOptions
+from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.log.cdc_records import DELETE, INSERT, UPDATE, check_cdc_mode
 from hudi_fast.formats.varlen import single_chunk
@@ -98,7 +99,7 @@ def change_options(
     Raises:
         ConfigError: ``begin`` is missing, or the options request another query type.
     """
-    if str((options or {}).get(_FORMAT, "cdc")).lower() != "cdc":
+    if str((checked_options(options) or {}).get(_FORMAT, "cdc")).lower() != "cdc":
         raise ConfigError(f"A change query returns changes; for rows ({_FORMAT}) use HudiTable.incremental.")
     given = {**incremental_options(begin, end, options), _FORMAT: "cdc"}
     return given if merger is None else {"hudi_fast.merger": merger, **given}

@@ -28,6 +28,7 @@ import pyarrow.fs as pafs
 
 from hudi_fast.config.moments import Moment, timeline_zone
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
+from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError
 from hudi_fast.expressions.conditions import Condition
 from hudi_fast.metadata_table.state import open_state
@@ -214,6 +215,7 @@ def incremental_options(begin: Moment, end: Moment | None, options: Mapping[str,
     Raises:
         ConfigError: ``begin`` is missing, or the options contradict the times or the query type.
     """
+    options = checked_options(options)
     if begin is None:
         raise ConfigError(
             f"The query needs a begin time ({_BEGIN_KEY}), exclusive; `earliest` includes the first commit."

@@ -24,7 +24,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
 from hudi_fast.events import Completed, completed, warn
 from hudi_fast.metadata_table.state import metadata_of
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.archiving.archive_plan import ArchivePlan, Facts, Rules, at_most, may_be_due, plan_of, up_to
 from hudi_fast.services.archiving.bounds import Bound
 from hudi_fast.services.cleaning.last_clean import last_clean
@@ -51,7 +51,7 @@ _ROOM_OF_METADATA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveResult(HtmlResult):
+class ArchiveResult(ShownResult):
     """The result of archiving.
 
     Attributes:

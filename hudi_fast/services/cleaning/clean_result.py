@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.timeline.plans import CleanMetadata, CleanPlan
 
 __all__ = ["CleanResult", "FinishedClean", "ScheduledClean", "combined_result"]
@@ -71,7 +71,7 @@ class FinishedClean:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanResult(HtmlResult):
+class CleanResult(ShownResult):
     """The result of a call that cleaned.
 
     Attributes:

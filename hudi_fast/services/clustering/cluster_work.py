@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.merging.slice_merge import SliceMerge
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -91,7 +91,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringResult(HtmlResult):
+class ClusteringResult(ShownResult):
     """The result of a call that clustered.
 
     Attributes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.merging.slice_merge import SliceMerge
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -43,7 +43,7 @@ class CompactionWork:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult(HtmlResult):
+class CompactionResult(ShownResult):
     """The result of a compaction, a log compaction or a resizing of buckets.
 
     Attributes:

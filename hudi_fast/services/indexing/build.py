@@ -38,7 +38,7 @@ from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_d
 from hudi_fast.metadata_table.updates.groups import GroupWriter
 from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSource, sources_of_table
 from hudi_fast.metadata_table.updates.runner import GroupWriter as Writer
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.indexing.drop import finish_pending_indexings, undo_indexing
 from hudi_fast.services.indexing.index_plan import (
     INDEX_LOCK_PATH,
@@ -72,7 +72,7 @@ _Find = Callable[[], ScheduledIndex | None]
 
 
 @dataclass(frozen=True, slots=True)
-class IndexResult(HtmlResult):
+class IndexResult(ShownResult):
     """The result of building an index.
 
     Attributes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 
 __all__ = [
     "PlannedRestore",
@@ -75,7 +75,7 @@ class PlannedRollback:
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackResult(HtmlResult):
+class RollbackResult(ShownResult):
     """The result of a rollback.
 
     Attributes:
@@ -97,7 +97,7 @@ class RollbackResult(HtmlResult):
 
 
 @dataclass(frozen=True, slots=True)
-class SavepointResult(HtmlResult):
+class SavepointResult(ShownResult):
     """The result of making a savepoint.
 
     Attributes:
@@ -137,7 +137,7 @@ class PlannedRestore:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreResult(HtmlResult):
+class RestoreResult(ShownResult):
     """The result of a restore.
 
     Attributes:

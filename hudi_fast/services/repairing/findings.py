@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 
 __all__ = ["FINDING_KINDS", "Finding", "RepairPlan", "RepairResult"]
 
@@ -90,7 +90,7 @@ class RepairPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class RepairResult(HtmlResult):
+class RepairResult(ShownResult):
     """The result of a repair.
 
     Attributes:

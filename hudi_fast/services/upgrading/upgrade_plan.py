@@ -48,7 +48,7 @@ from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import examine_metadata
 from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.compaction.compact_plan import compactable_slices
 from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
 from hudi_fast.services.upgrading.properties import TARGETS, PropertyHints, path_between
@@ -105,7 +105,7 @@ class UpgradePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class UpgradeResult(HtmlResult):
+class UpgradeResult(ShownResult):
     """The result of a change of the table version.
 
     Attributes:

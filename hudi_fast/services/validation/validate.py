@@ -29,7 +29,7 @@ from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.stat_values import StatsVersion, indexed_columns
 from hudi_fast.metadata_table.table import MetadataTable, examine_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_table
-from hudi_fast.reading.inspecting.results import HtmlResult
+from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.validation.compare import difference, stored_files
 from hudi_fast.services.validation.groups import (
     ANY_INSTANT,
@@ -74,7 +74,7 @@ SUMMARY = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationResult(HtmlResult):
+class ValidationResult(ShownResult):
     """The result of a validation.
 
     Attributes:
