@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from hudi_fast.kernels import _ahead
+
 from tests.packaging.builds import copy_package, leave_few_kernels
 from tests.packaging.test_packaging_compiled import HASH
 
