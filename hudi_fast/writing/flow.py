@@ -27,7 +27,7 @@ import logging
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.write_options import WriteOptions
@@ -272,47 +272,40 @@ def _write(
     requested: str | None = None,
 ) -> WriteResult:
     """Write to the session's table, or to the new one that ``new`` describes."""
-    return _in_phase(session, lambda step: _write_in(step, session, engine, started, new, requested))
-
-
-def _in_phase(session: TableSession, write: Callable[[Phase], WriteResult]) -> WriteResult:
-    with session.phase("write", "writing", level=logging.INFO) as step:
-        result = write(step)
-        step.add(
-            operation=result.operation,
-            rows=result.inserts + result.updates + result.deletes,
-            files=result.files_written,
-            bytes=result.bytes_written,
-            plan=result.plan,
-        )
-    return result
-
-
-def _write_in(
-    step: Phase, session: TableSession, engine: Engine, started: float, new: Target | None, requested: str | None
-) -> WriteResult:
     options = session.settings.write
-    with session.phase("prepare"):
-        plan = _draft(session, engine, new)
-    drafted = session.state
-    if new is not None:
-        session.set_state(create_table(new, options))
-    with session.phase("begin"), session.locked():
-        recover(session)
-        state = ensure_metadata(session, plan)
-        refuse_large_scan(plan, state, options.index.fallback_max_bytes)
-        pinned = pin(state, options)
-        transaction = begin(session, plan.committed_as.upper(), plan.committed_as in _REPLACING, requested)
-    step.instant = transaction.instant.requested
-    with rolled_back_on_failure(transaction):
-        if state.timeline == drafted.timeline:
-            plan = replace(plan, table=replace(plan.table, config=state.config, view=state.view))
-        else:
-            plan = _drafted(state, options, engine)
-            engine.prepare(plan)
-        plan, outcome, instant = _execute(transaction, pinned, plan, engine)
-    result = _result(instant, plan.operation, outcome.stats if instant else [], started, outcome)
+    with session.phase("write", "writing", level=logging.INFO) as step:
+        with session.phase("prepare"):
+            plan = _draft(session, engine, new)
+        drafted = session.state
+        if new is not None:
+            session.set_state(create_table(new, options))
+        with session.phase("begin"), session.locked():
+            recover(session)
+            state = ensure_metadata(session, plan)
+            refuse_large_scan(plan, state, options.index.fallback_max_bytes)
+            pinned = pin(state, options)
+            transaction = begin(session, plan.committed_as.upper(), plan.committed_as in _REPLACING, requested)
+        step.instant = transaction.instant.requested
+        with rolled_back_on_failure(transaction):
+            if state.timeline == drafted.timeline:
+                plan = replace(plan, table=replace(plan.table, config=state.config, view=state.view))
+            else:
+                plan = _drafted(state, options, engine)
+                engine.prepare(plan)
+            plan, outcome, instant = _execute(transaction, pinned, plan, engine)
+        result = _result(instant, plan.operation, outcome.stats if instant else [], started, outcome)
+        _note(step, result)
     return replace(result, schema_changes=plan.schema_changes if instant else ())
+
+
+def _note(step: Phase, result: WriteResult) -> None:
+    step.add(
+        operation=result.operation,
+        rows=result.inserts + result.updates + result.deletes,
+        files=result.files_written,
+        bytes=result.bytes_written,
+        plan=result.plan,
+    )
 
 
 def _execute(
@@ -403,7 +396,7 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
     if staged is None:
         if target.is_damaged:
             return _write(session, engine, started, new=target)
-        return _in_phase(session, lambda step: _overwrite_in_place(step, session, engine, target, started))
+        return _overwrite_in_place(session, engine, target, started)
     try:
         try:
             private = TableSession(staged, session.settings, session.backend, private=True)
@@ -422,35 +415,43 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
     return replace(result, seconds=time.monotonic() - started)
 
 
-def _overwrite_in_place(
-    step: Phase, session: TableSession, engine: Engine, target: Target, started: float
-) -> WriteResult:
+def _overwrite_in_place(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:
     """Replace rows, columns and configuration of a table by one commit: see :mod:`.overwrite_in_place`."""
     storage, options = session.storage, session.settings.write
     before = session.latest().config
     changes = changed_properties(session.state, options)
-    with session.phase("prepare"):
-        plan = replace(_draft(session, engine, target.with_properties(before.raw, changes)), overwrites=True)
-    session.changed()
-    with session.phase("begin"), session.locked():
-        state = recover(session)
-        require_same_partitions(state, plan.schema)
-        if changed_properties(state, options) != changes:
-            raise CommitConflictError(
-                f"Another writer changed the configuration of {storage.uri}; run the write again."
-            )
-        release_all(session)
-        state = metadata_to_overwrite(session, plan, keeps_config=not changes)
-        table = replace(plan.table, internal=overwritten_ids(plan, state))
-        plan = replace(plan, table=table, index=without_records(plan.index))  # no key is looked up
-        pinned = pin(state, options)
-        transaction = begin(session, plan.committed_as.upper(), replaces=True)
-    step.instant = transaction.instant.requested
-    with rolled_back_on_failure(transaction):
-        with session.locked():
-            announce(storage, transaction.instant.requested, changes)
-            session.changed()
-        plan, outcome, instant = _execute(transaction, pinned, plan, engine)
+    with session.phase("write", "writing", level=logging.INFO) as step:
+        with session.phase("prepare"):
+            plan = replace(_draft(session, engine, target.with_properties(before.raw, changes)), overwrites=True)
+        session.changed()
+        with session.phase("begin"), session.locked():
+            state = recover(session)
+            require_same_partitions(state, plan.schema)
+            if changed_properties(state, options) != changes:
+                raise CommitConflictError(
+                    f"Another writer changed the configuration of {storage.uri}; run the write again."
+                )
+            release_all(session)
+            state = metadata_to_overwrite(session, plan, keeps_config=not changes)
+            table = replace(plan.table, internal=overwritten_ids(plan, state))
+            plan = replace(plan, table=table, index=without_records(plan.index))  # no key is looked up
+            pinned = pin(state, options)
+            transaction = begin(session, plan.committed_as.upper(), replaces=True)
+        step.instant = transaction.instant.requested
+        with rolled_back_on_failure(transaction):
+            with session.locked():
+                announce(storage, transaction.instant.requested, changes)
+                session.changed()
+            plan, outcome, instant = _execute(transaction, pinned, plan, engine)
+        _finish_overwrite(session, plan, instant)
+        result = _result(instant, plan.operation, outcome.stats, started, outcome)
+        _note(step, result)
+    return result
+
+
+def _finish_overwrite(session: TableSession, plan: WritePlan, instant: str) -> None:
+    """Apply the configuration that a completed overwrite announced, and build the metadata table that it wants."""
+    storage = session.storage
     try:
         with session.locked():
             state = session.state
@@ -462,7 +463,6 @@ def _overwrite_in_place(
             f"The overwrite {instant} of {storage.uri} is complete. Finishing its configuration or its metadata table "
             f"failed ({error}); the next write does it."
         )
-    return _result(instant, plan.operation, outcome.stats, started, outcome)
 
 
 def _metadata(
