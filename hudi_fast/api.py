@@ -1,6 +1,7 @@
 """The calls that run on Spark or in this process, depending on their arguments.
 
-The session of a call is the argument ``spark``. It may also come first, as in ``read(spark, path)``.
+The session of a call is the argument ``spark``. It may also come first, as in ``read(spark, path)``. Each function
+imports the code that it calls: a process that reads a table loads no code of writes.
 """
 
 from __future__ import annotations
@@ -11,20 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
-from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
-from hudi_fast.config.defaults_file import with_new_table
+from hudi_fast.arrow_input import is_from_spark, to_arrow_table
 from hudi_fast.config.words import TableWords, Words, checked_options, with_words
-from hudi_fast.dml.dml import delete_locally, dml_settings, merge_locally, update_locally
-from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.services.inline import write_with_services
 from hudi_fast.sessions import check_spark, open_session, open_storage
-from hudi_fast.writing.backend import is_from_spark
-from hudi_fast.writing.flow import WriteResult, preview_write, run_write
-from hudi_fast.writing.preview import WritePreview
-from hudi_fast.writing.session import TableSession
-from hudi_fast.writing.settings import Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +23,12 @@ if TYPE_CHECKING:
     from hudi_fast.bootstrapping.bootstrap import BootstrapResult
     from hudi_fast.config.moments import Moment
     from hudi_fast.config.option_names import QueryType, SaveMode, SnapshotType
+    from hudi_fast.dml.statement import Merge
     from hudi_fast.reading.dataset import Scan
     from hudi_fast.reading.scan import Filter
+    from hudi_fast.writing.flow import WriteResult
+    from hudi_fast.writing.preview import WritePreview
+    from hudi_fast.writing.session import TableSession
 
 __all__ = ["bootstrap", "delete", "is_table", "merge", "plan_write", "read", "scan", "update", "write"]
 
@@ -102,6 +97,10 @@ def write(
         >>> hf.read(path, columns=["id", "fare"], filter="fare > 5").to_pylist()
         [{'id': 1, 'fare': 9.5}]
     """
+    from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
+    from hudi_fast.services.inline import write_with_services
+    from hudi_fast.writing.flow import run_write
+
     options = with_words(options, words)
     if is_bootstrap(options):
         spark = getattr(df, "sparkSession", None)
@@ -148,6 +147,9 @@ def plan_write(
         >>> hf.is_table(path)
         False
     """
+    from hudi_fast.config.bootstrap_options import is_bootstrap
+    from hudi_fast.writing.flow import preview_write
+
     options = with_words(options, words)
     if is_bootstrap(options):
         raise UnsupportedFeatureError("The operation bootstrap has no preview.")
@@ -402,8 +404,12 @@ def merge(
         >>> result.updates, result.inserts
         (1, 1)
     """
+    from hudi_fast.dml.statement import Merge, MergeSpec
+
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
+        from hudi_fast.dml.dml import merge_locally
+
         rows = to_arrow_table(source)
         return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
     from hudi_fast.spark.dml import merge_on
@@ -446,6 +452,8 @@ def update(
     """
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
+        from hudi_fast.dml.dml import update_locally
+
         return update_locally(session, where, set)
     from hudi_fast.spark.dml import update_on
 
@@ -476,6 +484,8 @@ def delete(
     """
     session = _dml_session(spark, path, options, storage_options, words)
     if spark is None:
+        from hudi_fast.dml.dml import delete_locally
+
         return delete_locally(session, where)
     from hudi_fast.spark.dml import delete_where_on
 
@@ -489,6 +499,8 @@ def _dml_session(
     storage_options: Mapping[str, Any] | None,
     words: TableWords,
 ) -> TableSession:
+    from hudi_fast.dml.dml import dml_settings
+
     check_spark(spark)
     given = with_words(options, words)
     storage = open_storage(spark, path, storage_options)
@@ -528,6 +540,9 @@ def _session_of_write(
     storage_options: Mapping[str, Any] | None,
 ) -> TableSession:
     """The session of a write of these rows."""
+    from hudi_fast.config.defaults_file import with_new_table
+    from hudi_fast.writing.settings import Settings
+
     spark = _session_of(df)
     place = open_storage(spark, path, storage_options)
     return open_session(place, Settings.for_write(with_new_table(options, place, mode)), spark)

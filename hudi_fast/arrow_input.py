@@ -13,7 +13,7 @@ import pyarrow as pa
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.fitting_chunks import fitting_slices, in_fitting_chunks
 
-__all__ = ["ROW_FORMATS", "RowStream", "read_rows", "row_stream", "to_arrow_table"]
+__all__ = ["ROW_FORMATS", "RowStream", "is_from_spark", "read_rows", "row_stream", "to_arrow_table"]
 
 ROW_FORMATS = ("parquet", "csv", "json", "arrow", "feather", "orc")
 """Formats of files of rows, and the endings of their names."""
@@ -312,3 +312,8 @@ def _converted(convert: Callable[[], pa.Table]) -> pa.Table:
         raise InvalidDataError(
             f"The rows cannot be converted to Arrow columns: {why}. Give each column one type."
         ) from error
+
+
+def is_from_spark(value: Any) -> bool:
+    """Whether a value is PySpark's, without importing PySpark."""
+    return any(base.__module__.partition(".")[0] == "pyspark" for base in type(value).__mro__)

@@ -1,6 +1,7 @@
 """Opens the table's storage for a call, and a session on the engine that the call names.
 
-Only this module chooses between the threads of this process and Spark. Modules below it take a session.
+Only this module chooses between the threads of this process and Spark. Modules below it take a session. What a session
+needs is imported when one is opened: a read needs none.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hudi_fast.arrow_input import is_from_spark
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.backend import is_from_spark
-from hudi_fast.writing.session import TableSession
-from hudi_fast.writing.settings import Settings
-from hudi_fast.writing.threads import ThreadBackend
+
+if TYPE_CHECKING:
+    from hudi_fast.writing.session import TableSession
+    from hudi_fast.writing.settings import Settings
 
 __all__ = ["check_spark", "open_session", "open_storage"]
 
@@ -52,6 +54,9 @@ def open_session(storage: Storage, settings: Settings, spark: Any = None, small_
         spark: a Spark session whose tasks execute the work; None for threads of this process.
         small_on_driver: whether Spark's driver executes units that read less than ``hudi_fast.driver.max.bytes``.
     """
+    from hudi_fast.writing.session import TableSession
+    from hudi_fast.writing.threads import ThreadBackend
+
     if spark is None:
         return TableSession(storage, settings, ThreadBackend(settings.write.engine.threads, storage.is_local))
     from hudi_fast.spark.backend import SparkBackend

@@ -23,7 +23,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.write_plan import FilePlan, TaskToken, WriteOutcome, WritePlan
 
-__all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine", "is_from_spark"]
+__all__ = ["Backend", "BatchSource", "Engine", "PlannedEngine"]
 
 Unit = TypeVar("Unit")
 
@@ -167,8 +167,3 @@ class Backend(Protocol):
             does not report whether a file existed, so a missing one counts as True.
         """
         ...
-
-
-def is_from_spark(value: Any) -> bool:
-    """Whether a value is PySpark's, without importing PySpark."""
-    return any(base.__module__.partition(".")[0] == "pyspark" for base in type(value).__mro__)

@@ -8,7 +8,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from hudi_fast.writing.backend import BatchSource, is_from_spark
+from hudi_fast.arrow_input import is_from_spark
+from hudi_fast.writing.backend import BatchSource
 
 
 def test_values_of_this_process_are_not_from_spark() -> None:
