@@ -23,6 +23,14 @@ class EngineOptions(OptionValues):
         "Physical plan of a write on Spark; auto = chosen by size, index and placement.",
         choices=("auto", "driver", "broadcast", "fused", "routed"),
     )
+    scan: str = option(
+        "hudi_fast.scan",
+        Kind.ENUM,
+        "auto",
+        "Who reads Parquet files whose rows are written on Spark; auto = Python where it reads the same values as "
+        "Spark, spark = always Spark, files = always Python, or an error that says why it cannot.",
+        choices=("auto", "spark", "files"),
+    )
     threads: int = option(
         "hudi_fast.threads",
         Kind.INT,

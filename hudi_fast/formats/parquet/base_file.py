@@ -452,14 +452,20 @@ class ParquetReader(BaseFileReader):
         """Rows in file order, at most ``batch_rows`` at a time. Columns with a single text are not read."""
         groups = list(range(self.num_row_groups)) if row_groups is None else list(row_groups)
         constant = ConstantColumns(self.statistics, self.column_numbers, self.schema, columns, groups)
-        others = constant.others
+        for batch in self.stored_batches(constant.others, batch_rows, groups):
+            yield constant.added_to(batch)
+
+    def stored_batches(
+        self, columns: Sequence[str], batch_rows: int, row_groups: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Like :meth:`batches`, but each column is read: for files whose statistics are not trusted."""
         done = 0
         rest: Iterator[pa.RecordBatch] | None = None
 
         def following() -> pa.RecordBatch | None:
             nonlocal rest
             if rest is None:
-                rest = self._batches_after(done, others, batch_rows, groups)
+                rest = self._batches_after(done, columns, batch_rows, list(row_groups))
             try:
                 return next(rest, None)
             except OSError:
@@ -472,7 +478,7 @@ class ParquetReader(BaseFileReader):
             if batch is None:
                 return
             done += batch.num_rows
-            yield constant.added_to(batch)
+            yield batch
 
     def _batches_after(
         self, done: int, columns: Sequence[str], batch_rows: int, groups: list[int]

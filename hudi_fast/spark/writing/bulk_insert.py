@@ -28,6 +28,8 @@ from pyspark.sql import functions as F
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.row_buffer import RowBuffer, write_failure
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism, reads_files
+from hudi_fast.spark.incoming.file_scan import FileScan
+from hudi_fast.spark.incoming.scan_tasks import rows_in_tasks
 from hudi_fast.spark.writing.columns import key_text, nested_column, partition_text
 from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token, write_partitions
 from hudi_fast.spark.writing.workload import LEAST_BYTES, PARTITIONS_TASK_BYTES
@@ -39,7 +41,7 @@ from hudi_fast.writing.profile import WorkloadProfile, sizing_of
 from hudi_fast.writing.sizing import files_of_parts, most_files
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["Arrangement", "BulkFiles", "arrangement", "bulk_files", "few_tasks", "run_direct"]
+__all__ = ["Arrangement", "BulkFiles", "arrangement", "bulk_files", "few_tasks", "run_direct", "takes_any_rows"]
 
 _PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
 
@@ -111,22 +113,31 @@ def few_tasks(df: Any) -> int:
     return _FEW if size <= _FEW * PARTITIONS_TASK_BYTES and parallelism(df.sparkSession) <= _FEW else 0
 
 
-def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Answer]:
+def takes_any_rows(plan: WritePlan) -> bool:
+    """Whether a task writes any rows, in any order."""
+    unsorted = not plan.combine and not plan.sort_columns
+    return unsorted and (
+        plan.sort_mode == "NONE" or (not plan.config.is_partitioned and plan.sort_mode.startswith("PARTITION_PATH"))
+    )
+
+
+def run_direct(df: Any, plan: WritePlan, tasks: int, files: FileScan | None = None) -> list[Answer]:
     """Write the rows in the tasks of the sort mode; returns the tasks' results.
 
     Args:
         df: the rows.
         plan: the write.
         tasks: number of tasks; their maximum where rows are written as they are read.
+        files: the same rows, which the tasks read themselves; only if tasks take any rows.
     """
-    mode = plan.sort_mode
-    path = partition_text(df, plan.key_config, plan.input_schema)
-    unsorted = not plan.combine and not plan.sort_columns
-    if unsorted and (mode == "NONE" or (path is None and mode.startswith("PARTITION_PATH"))):
-        rows, work = df.coalesce(tasks), _write_unsorted(plan)
-    else:
-        rows, work = _distributed(df, plan, path, tasks), write_partitions(plan)
-    return run_tasks(rows, plan, work)
+    if not takes_any_rows(plan):
+        path = partition_text(df, plan.key_config, plan.input_schema)
+        return run_tasks(_distributed(df, plan, path, tasks), plan, write_partitions(plan))
+    work = _write_unsorted(plan)
+    if files is None:
+        return run_tasks(df.coalesce(tasks), plan, work)
+    rows = rows_in_tasks(df.sparkSession, files, tasks)
+    return run_tasks(rows.numbers, plan, rows.reading(work))
 
 
 def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:

@@ -37,12 +37,29 @@ from hudi_fast.spark.arrow import (
     parallelism,
     reads_files,
 )
+from hudi_fast.spark.incoming.chosen_scan import (
+    ChosenScan,
+    chosen_scan,
+    first_rows_of_scan,
+    refused_scan,
+    rows_by_footers,
+    rows_of_scan,
+)
+from hudi_fast.spark.incoming.file_scan import FileScan
+from hudi_fast.spark.incoming.refusal import ScanRefusedError
 from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
-from hudi_fast.spark.writing.bulk_insert import Arrangement, arrangement, bulk_files, few_tasks, run_direct
+from hudi_fast.spark.writing.bulk_insert import (
+    Arrangement,
+    arrangement,
+    bulk_files,
+    few_tasks,
+    run_direct,
+    takes_any_rows,
+)
 from hudi_fast.spark.writing.dml_rows import ChangeShape
-from hudi_fast.spark.writing.fused import run_fused
+from hudi_fast.spark.writing.fused import run_fused, takes_files
 from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.workload import (
@@ -137,6 +154,7 @@ class SparkEngine:
         self._row_size: float | None = None
         self._direct_tasks = 0
         self._too_large = ""
+        self._scan = ChosenScan()
 
     def input_schema(self, state: TableState) -> pa.Schema:
         """Columns of the DataFrame, in Python's types, with the table's kinds of timestamps."""
@@ -148,7 +166,9 @@ class SparkEngine:
             wanted, rows = columns_for(plan, self._source.columns), in_table_kinds(self._source, plan.schema)
             self._df = rows if wanted == rows.columns else rows.select(*[f"`{name}`" for name in wanted])
             with explained_job_errors(self._df.sparkSession, plan.storage.uri):
-                self._choice = self._choose(plan)
+                if self._changes is None and plan.operation != "delete_partition":
+                    self._scan = chosen_scan(self._df, self._options.engine.scan)
+                self._choice = self._choose_or_leave(plan)
         if self._local is not None:
             self._local.prepare(plan)
 
@@ -157,12 +177,11 @@ class SparkEngine:
         choice, profile = self._choice, self._profile
         assert choice is not None, "preview requires prepare"
         if self._local is not None:
-            return replace(self._local.preview(plan), plan=choice.name, reason=choice.reason)
+            return replace(self._local.preview(plan), plan=choice.name, reason=choice.reason + self._scan.remark)
         partitions = None if profile is None else dict(sorted(profile.rows.items()))
         tasks = None if choice.name == "direct" else self._tasks(plan)
-        return WritePreview(
-            plan.operation, choice.name, choice.reason, partitions, self._expected_bytes() or None, tasks
-        )
+        reason = choice.reason + self._scan.remark
+        return WritePreview(plan.operation, choice.name, reason, partitions, self._expected_bytes() or None, tasks)
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write all rows."""
@@ -172,35 +191,66 @@ class SparkEngine:
         if self._row_size is not None:
             plan = with_row_size(plan, self._row_size)
         if self._local is not None and choice.name == "driver":
-            return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
-        spark = self._df.sparkSession
-        with explained_job_errors(spark, plan.storage.uri), arrow_batches_of(spark, self._row_bytes()):
-            return _outcome(self._run(choice.name, plan), choice)
+            return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason + self._scan.remark)
+        try:
+            answers = self._run(choice.name, plan)
+        except ScanRefusedError as error:  # the files of these tasks are deleted before the commit
+            self._leave_to_spark(error)
+            answers = self._run(choice.name, plan)
+        return _outcome(answers, choice.name, choice.reason + self._scan.remark)
 
     def close(self) -> None:
         """Nothing is open."""
 
     def _row_bytes(self) -> int:
         """Average Arrow size of a row; 0 if it is unknown and the first rows may be costly to compute."""
-        if self._profile is not None:
-            return self._profile.row_bytes
+        if self._profile is not None or self._scan.files is not None:
+            return 0 if self._profile is None else self._profile.row_bytes
         if self._sample is None and not reads_files(self._df):
             return 0
         return _bytes_of_a_row(self._sampled(_SAMPLE_ROWS))
 
     def _run(self, name: str, plan: WritePlan) -> list[Answer]:
+        spark = self._df.sparkSession
+        with explained_job_errors(spark, plan.storage.uri), arrow_batches_of(spark, self._row_bytes()):
+            return self._run_plan(name, plan)
+
+    def _run_plan(self, name: str, plan: WritePlan) -> list[Answer]:
         if name == "broadcast":
             assert self._local is not None
             return run_broadcast(self._df.sparkSession, self._local.sized(plan), self._local.source)
         if name == "direct":
-            return run_direct(self._df, plan, self._direct_tasks)
+            return run_direct(self._df, plan, self._direct_tasks, self._scan.files)
         tasks = self._tasks(plan)
         if name == "routed":
             scanned = None if self._changes is None else self._changes.scanned
             return run_routed(self._df, plan, self._profile, tasks, scanned)
         if name == "bucketed":
             return run_bucketed(self._df, plan, tasks)
-        return run_fused(self._df, plan, self._profile, tasks)
+        return run_fused(self._df, plan, self._profile, tasks, self._scan.files)
+
+    def _choose_or_leave(self, plan: WritePlan) -> _Choice:
+        """The physical plan; Spark reads the files if the plan needs its rows, or Arrow might read other values."""
+        try:
+            choice = self._choose(plan)
+            files = self._scan.files
+            if files is not None and not self._takes_files(choice.name, plan, files):
+                raise ScanRefusedError(f"the plan {choice.name} needs Spark's rows")
+            return choice
+        except ScanRefusedError as error:
+            self._leave_to_spark(error)
+        return self._choose(plan)
+
+    def _takes_files(self, name: str, plan: WritePlan, files: FileScan) -> bool:
+        """Whether a plan takes rows that Python reads."""
+        if name == "fused":
+            return takes_files(plan, self._profile, files)
+        return name in ("driver", "broadcast") or (name == "direct" and takes_any_rows(plan))
+
+    def _leave_to_spark(self, error: ScanRefusedError) -> None:
+        if self._options.engine.scan == "files":
+            raise refused_scan(error.reason) from error
+        self._scan = ChosenScan(reason=error.reason)
 
     def _requested_tasks(self, plan: WritePlan) -> int:
         """The number of tasks that the options set; 0 if they set none."""
@@ -343,7 +393,9 @@ class SparkEngine:
     def _sampled(self, count: int) -> pa.Table:
         """The first rows, to measure their size; Spark's estimate of it ignores filters."""
         if self._sample is None or self._sample_of < count:
-            self._sample, self._sample_of = first_rows(self._df, count), count
+            files = self._scan.files
+            found = None if files is None else first_rows_of_scan(files, count)
+            self._sample, self._sample_of = first_rows(self._df, count) if found is None else found, count
         return self._sample
 
     def _measured_row_size(self, plan: WritePlan, profile: WorkloadProfile) -> float | None:
@@ -374,6 +426,8 @@ class SparkEngine:
         with many rows that may be wider than Spark assumes, the size of the first rows limits the number of rows to
         collect.
         """
+        if self._scan.files is not None:
+            return self._read_few(self._scan.files, bound)
         if estimate is not None and estimate <= bound // TINY:
             return collect(self._df), True
         most = DRIVER_ROWS
@@ -388,6 +442,16 @@ class SparkEngine:
         rows = collect(self._df.limit(most + 1))
         return rows, rows.num_rows <= most
 
+    def _read_few(self, files: FileScan, bound: int) -> tuple[pa.Table, bool]:
+        """:meth:`_collect_few` of files that Python reads."""
+        total, most = rows_by_footers(files), DRIVER_ROWS
+        if total is None or (total > most and files.filters):
+            total = self._df.count()
+        if _UNMEASURED_ROWS < total <= most:
+            first = self._sampled(_SAMPLE_ROWS)
+            most = min(most, 2 * bound * first.num_rows // max(1, first.nbytes))
+        return (rows_of_scan(files), True) if total <= most else (self._sampled(_SAMPLE_ROWS), False)
+
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""
         bound = self._options.engine.driver_max_bytes
@@ -396,7 +460,10 @@ class SparkEngine:
             in_memory = f"perhaps {estimate * ARROW_GROWTH:,} in memory, more than {bound:,}"
             self._too_large = f"Spark expects {estimate:,} bytes of input, {in_memory}"
             return None
-        rows, complete = (collect(self._df), True) if forced == "driver" else self._collect_few(bound, estimate)
+        if forced == "driver":
+            rows, complete = collect(self._df) if self._scan.files is None else rows_of_scan(self._scan.files), True
+        else:
+            rows, complete = self._collect_few(bound, estimate)
         if forced != "driver" and (not complete or rows.num_rows > DRIVER_ROWS or rows.nbytes > bound):
             if forced == "broadcast":
                 raise ConfigError(
@@ -431,10 +498,10 @@ def _bytes_of_a_row(sample: pa.Table) -> int:
     return max(1, sample.nbytes // sample.num_rows) if sample.num_rows else _ROW_BYTES
 
 
-def _outcome(found: list[Answer], choice: _Choice) -> WriteOutcome:
+def _outcome(found: list[Answer], plan: str, reason: str) -> WriteOutcome:
     stats = [stat for answer in found for stat in answer.stats]
     partitions = frozenset(name for answer in found for name in answer.partitions)
-    return WriteOutcome(stats, choice.name, choice.reason, partitions)
+    return WriteOutcome(stats, plan, reason, partitions)
 
 
 def _distinct_partitions(df: Any, plan: WritePlan) -> pa.Table:

@@ -8,8 +8,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.spark.arrow import frame_of
+from hudi_fast.spark.incoming.file_scan import FileScan
 from hudi_fast.spark.writing.columns import by_partition, partition_text, task_address
+from hudi_fast.spark.writing.packed_partitions import FEWEST_ROWS, packed_partitions
 from hudi_fast.spark.writing.routing import addresses, pack_bins
+from hudi_fast.spark.writing.sent_batches import packs_rows, unpacking_as
 from hudi_fast.spark.writing.tasks import (
     Answer,
     run_tasks,
@@ -19,7 +22,7 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.profile import WorkloadProfile
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["run_fused"]
+__all__ = ["run_fused", "takes_files"]
 
 _PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
 
@@ -31,7 +34,16 @@ _LITERAL_PARTITIONS = 32
 from its start for each row."""
 
 
-def run_fused(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> list[Answer]:
+def takes_files(plan: WritePlan, profile: WorkloadProfile | None, files: FileScan) -> bool:
+    """Whether rows that Python reads are sent as bytes: the table has partitions, and not too many for the rows."""
+    if not packs_rows() or not plan.config.is_partitioned or profile is None:
+        return False
+    return profile.total >= FEWEST_ROWS * len(profile.rows) * len(files.tasks)
+
+
+def run_fused(
+    df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int, files: FileScan | None = None
+) -> list[Answer]:
     """Shuffle rows to tasks that own whole table partitions; returns the tasks' results.
 
     Args:
@@ -39,7 +51,12 @@ def run_fused(df: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: 
         plan: the write.
         profile: rows per partition; None if unknown.
         tasks: number of tasks.
+        files: the same rows, which tasks read themselves; only if :func:`takes_files`.
     """
+    if files is not None:
+        owners = pack_bins(_partition_sizes(plan, profile), tasks)
+        packed = packed_partitions(df.sparkSession, files, plan, owners, tasks)
+        return run_tasks(packed, plan, unpacking_as(files.schema, write_partitions(plan)))
     names = df.columns
     path = partition_text(df, plan.key_config, plan.input_schema)
     if path is None:

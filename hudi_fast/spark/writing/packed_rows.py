@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
@@ -34,7 +33,8 @@ from hudi_fast.schema.conform import conform
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
 from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.tasks import Answer, task_attempts
+from hudi_fast.spark.writing.sent_batches import Work, binary_of, unpacking_as
+from hudi_fast.spark.writing.tasks import task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.writing.assign import combined_rows
 from hudi_fast.writing.key_places import KEYS_AT_ONCE, KeyPlaces
@@ -42,7 +42,7 @@ from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.routed_rows import BUCKET, STORED_ROW
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["Find", "packed_rows", "packs_rows", "unpacking"]
+__all__ = ["Find", "packed_rows", "unpacking"]
 
 _ADDRESS, _BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
 _PACKED = f"{_ADDRESS} int, {BUCKET} int, {_BYTES} binary"
@@ -57,13 +57,6 @@ _LOT_BUDGET = TASKS_PER_CORE * ROW_BUDGET
 Ints = npt.NDArray[np.int64]
 Find = Callable[[pa.Array, pa.ChunkedArray, int], KeyPlaces]
 """A lookup: keys, string[n], partition paths, string[n], and the maximum number of attempts of the task -> places."""
-
-Work = Callable[[Iterator[pa.RecordBatch]], Answer]
-
-
-def packs_rows() -> bool:
-    """Whether this PySpark bounds Arrow batches by bytes."""
-    return hasattr(F, "arrow_udf")
 
 
 def packed_rows(
@@ -139,14 +132,7 @@ def unpacking(rows: Any, added: Sequence[str], work: Work) -> Work:
         added: its columns that are not sent.
         work: picklable.
     """
-    schema = _sent_schema(rows, added)
-
-    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for one in batch.column(0):
-                yield pa.ipc.read_record_batch(one.as_buffer(), schema)
-
-    return lambda batches: work(unpacked(batches))
+    return unpacking_as(_sent_schema(rows, added), work)
 
 
 def _sent_schema(rows: Any, added: Sequence[str]) -> pa.Schema:
@@ -265,13 +251,6 @@ def _packed(
     sent = pa.RecordBatch.from_arrays([*columns, *routing], schema=schema)
     parts = [sent.slice(start, end - start).serialize() for start, end in pairwise(bounds.tolist())]
     return pa.RecordBatch.from_arrays(
-        [pa.array(address[buckets.tasks_of(found)]), pa.array(found.astype(np.int32)), _binary(parts)],
+        [pa.array(address[buckets.tasks_of(found)]), pa.array(found.astype(np.int32)), binary_of(parts)],
         names=[_ADDRESS, BUCKET, _BYTES],
     )
-
-
-def _binary(parts: list[pa.Buffer]) -> pa.Array:
-    """Buffers as an array, binary[n]."""
-    offsets = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int32)
-    data = pa.py_buffer(b"".join(parts))
-    return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(offsets), data])

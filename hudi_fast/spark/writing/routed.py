@@ -48,10 +48,11 @@ from hudi_fast.spark.writing.key_lookup import (
     places_of_keys,
     with_looked_up_slices,
 )
-from hudi_fast.spark.writing.packed_rows import Find, packed_rows, packs_rows, unpacking
+from hudi_fast.spark.writing.packed_rows import Find, packed_rows, unpacking
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, by_index_lanes, places_by_index, with_slices
 from hudi_fast.spark.writing.routed_tasks import write_buckets
 from hudi_fast.spark.writing.routing import pack_bins
+from hudi_fast.spark.writing.sent_batches import packs_rows
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import Answer, run_tasks
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE

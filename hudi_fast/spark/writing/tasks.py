@@ -47,6 +47,7 @@ __all__ = [
     "PackedRanges",
     "answers",
     "cut_runs",
+    "failure_of",
     "is_tried_again",
     "run_tasks",
     "task_attempts",
@@ -118,7 +119,7 @@ def answers(
                 answer = _packed(work(iter(batches)))
                 sync("/")  # the driver cannot: its machine may be another
         except (HudiError, MemoryError, OSError) as error:
-            failure = _failure(error, plan)
+            failure = failure_of(error, plan)
             if failure is None:
                 raise
             if is_tried_again(failure, attempts):
@@ -130,8 +131,13 @@ def answers(
     return run
 
 
-def _failure(error: Exception, plan: FilePlan | None) -> HudiError | None:
-    """The error that the caller of the write sees; None for one that is not a failure of the write itself."""
+def failure_of(error: Exception, plan: FilePlan | None) -> HudiError | None:
+    """The error that the caller of the write sees; None for one that is not a failure of the write itself.
+
+    Args:
+        error: raised in a task.
+        plan: of the write or service.
+    """
     cause = lack_of_memory(error)
     if cause is not None:
         text = f"{type(cause).__name__}: {cause}".rstrip(": ")

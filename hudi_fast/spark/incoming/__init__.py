@@ -1,0 +1,1 @@
+"""Incoming rows that are read from Parquet files by Python, without the JVM."""

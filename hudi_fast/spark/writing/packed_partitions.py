@@ -1,0 +1,123 @@
+"""Rows that Python reads from files, sent to the tasks of their table partitions as bytes.
+
+::
+
+    splits of files ─► Python: rows ─► partition path of each ─► an Arrow batch per partition ─► shuffle ─► task
+
+Spark moves and sorts a few values instead of rows; the rows never enter the JVM.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.errors import HudiError
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.keys.key_generator import partition_paths
+from hudi_fast.merging.gather import gather
+from hudi_fast.schema.conform import conform
+from hudi_fast.spark.incoming.file_scan import FileScan
+from hudi_fast.spark.incoming.scan_tasks import rows_in_tasks
+from hudi_fast.spark.writing.routing import addresses
+from hudi_fast.spark.writing.sent_batches import binary_of, error_bytes
+from hudi_fast.spark.writing.tasks import failure_of, is_tried_again, task_attempts
+from hudi_fast.writing.write_plan import WritePlan
+
+__all__ = ["FEWEST_ROWS", "packed_partitions"]
+
+_ADDRESS, _ORDER, _BYTES = "__hudi_fast_address", "__hudi_fast_order", "__hudi_fast_bytes"
+_PACKED = f"{_ADDRESS} int, {_ORDER} long, {_BYTES} binary"
+
+FEWEST_ROWS = 256
+"""A batch of fewer rows, on the average, costs more than its rows would cost in the JVM."""
+
+_LOT_ROWS = 1 << 19
+_LOT_BYTES = 64 << 20
+"""Rows, and their Arrow bytes, that are grouped by partition at once."""
+
+
+def packed_partitions(spark: Any, files: FileScan, plan: WritePlan, owners: Mapping[str, int], tasks: int) -> Any:
+    """The rows of files, by table partition.
+
+    Args:
+        spark: the session.
+        files: the rows.
+        plan: the write.
+        owners: the task of known partitions; the task of others follows from a hash of their path.
+        tasks: number of tasks.
+
+    Returns:
+        A DataFrame with one column: Arrow bytes of rows of one partition. Each of its partitions is a task, and has the
+        rows of a table partition one after the other.
+    """
+    attempts = task_attempts(spark)
+    numbers = {name: number for number, name in enumerate(owners)}
+    known = dict(owners)
+    to_task = np.array(addresses(tasks), dtype=np.int32)
+
+    def place(path: str) -> tuple[int, int]:
+        """The address of a partition, and its place among the partitions of a task."""
+        if path in known:
+            return int(to_task[known[path]]), numbers[path]
+        hashed = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest(), "little") >> 1
+        return int(to_task[hashed % tasks]), max(hashed, len(numbers))
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for rows in _lots(batches):
+                names, parts = _by_partition(plan, rows)
+                yield _message([place(name) for name in names], parts)
+        except (HudiError, MemoryError, OSError) as error:
+            failure = failure_of(error, plan)
+            if failure is None:
+                raise
+            if is_tried_again(failure, attempts):
+                raise failure from error
+            yield _message([(int(to_task[0]), -1)], [error_bytes(failure)])
+
+    rows = rows_in_tasks(spark, files, len(files.tasks))
+    sent = rows.numbers.mapInArrow(rows.reading(pack), _PACKED).repartition(tasks, _ADDRESS)
+    return sent.sortWithinPartitions(_ORDER).select(_BYTES)
+
+
+def _lots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _LOT_ROWS or size >= _LOT_BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _by_partition(plan: WritePlan, rows: pa.Table) -> tuple[list[str], list[pa.Buffer]]:
+    """Partition paths, and the rows of each as bytes."""
+    roots = {name.split(".")[0] for name in plan.key_config.partition_fields}
+    keyed = pa.schema([one for one in plan.input_schema if one.name in roots and one.name in rows.column_names])
+    paths = single_chunk(partition_paths(plan.key_config, conform(rows.select(keyed.names), keyed)))
+    names = paths.dictionary.to_pylist()
+    order, bounds = group_rows(np.asarray(paths.indices, dtype=np.int32), len(names))
+    taken = gather(rows, order)
+    sent = pa.RecordBatch.from_arrays([single_chunk(one) for one in taken.columns], schema=rows.schema)
+    parts = zip(names, pairwise(bounds.tolist()), strict=True)
+    runs = [(name, sent.slice(start, end - start).serialize()) for name, (start, end) in parts if end > start]
+    return [name for name, _ in runs], [part for _, part in runs]
+
+
+def _message(places: list[tuple[int, int]], parts: list[pa.Buffer]) -> pa.RecordBatch:
+    columns = [
+        pa.array([address for address, _ in places], pa.int32()),
+        pa.array([order for _, order in places], pa.int64()),
+        binary_of(parts),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=[_ADDRESS, _ORDER, _BYTES])
