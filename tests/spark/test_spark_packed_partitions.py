@@ -1,6 +1,6 @@
-"""Rows that Python reads from files reach the tasks of their partitions: writes are the same as with Spark's rows.
+"""Rows that Python reads from files reach the tasks that write them: writes are the same as with Spark's rows.
 
-Modules: hudi_fast.spark.writing.sent_batches, hudi_fast.spark.incoming.scan_tasks.
+Modules: hudi_fast.spark.writing.keyed_scan, hudi_fast.spark.writing.sent_batches, hudi_fast.spark.incoming.scan_tasks.
 """
 
 import pyarrow as pa
@@ -47,30 +47,44 @@ def files_of(folder, rows):
     return folder
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_tables_are_the_same_whoever_reads_the_files(spark, tmp_path, kind):
+BY_PLACE, WITHOUT = {}, {"hoodie.datasource.write.partitionpath.field": ""}
+
+
+@pytest.mark.parametrize(
+    ("plan", "changes"),
+    [("fused", BY_PLACE), ("routed", {**BY_PLACE, "hudi_fast.plan": "routed"}), ("routed", WITHOUT)],
+    ids=["by partition", "by file group", "without partitions"],
+)
+def test_tables_are_the_same_whoever_reads_the_files(spark, tmp_path, plan, changes):
+    kind = "MERGE_ON_READ" if plan == "fused" else "COPY_ON_WRITE"
     first, second = rows_of(range(12_000), 0), rows_of(range(3_000, 15_000), 100)
     again = rows_of(range(3_000, 5_000), 50)  # of the same keys, and older
-    files_of(tmp_path / "first", first)
-    files_of(tmp_path / "second", pa.concat_tables([second, again]))
+    gone = rows_of(range(100, 400, 7), 0)
+    for name, rows in {"first": first, "second": pa.concat_tables([second, again]), "gone": gone}.items():
+        files_of(tmp_path / name, rows)
     tables = {}
     for scan in ("spark", "files"):
-        options = {**OPTIONS, "hudi_fast.scan": scan, "hoodie.datasource.write.table.type": kind}
-        for operation, folder in (("insert", "first"), ("upsert", "second")):
+        options = {**OPTIONS, **changes, "hudi_fast.scan": scan, "hoodie.datasource.write.table.type": kind}
+        for operation, folder in (("insert", "first"), ("upsert", "second"), ("delete", "gone")):
             df = spark.read.parquet(str(tmp_path / folder))
-            result = hf.write(df, tmp_path / scan, {**options, "hoodie.datasource.write.operation": operation})
-            assert result.plan == "fused"
-            assert result.reason.endswith(REMARK) == (scan == "files")
+            few = {"hudi_fast.scan": "spark"} if operation == "delete" and plan == "fused" else {}
+            said = {**options, **few, "hoodie.datasource.write.operation": operation}
+            result = hf.write(df, tmp_path / scan, said)
+            assert result.plan == plan
+            assert result.reason.endswith(REMARK) == (said["hudi_fast.scan"] == "files")
         assert_tidy(tmp_path / scan)
         tables[scan] = hf.HudiTable.open(tmp_path / scan).to_arrow()
-    assert tables["spark"].num_rows == 12_000 + 3_000 - sum(number % 11 == 0 for number in range(3_000, 15_000))
+    deleted = sum(number % 11 == 0 for number in range(3_000, 15_000)) + gone.num_rows
+    assert tables["spark"].num_rows == 12_000 + 3_000 - deleted
     assert_same_rows(tables["files"], tables["spark"])
 
 
-def test_errors_of_tasks_that_read_are_errors_of_the_write(spark, tmp_path):
+@pytest.mark.parametrize("plan", ["auto", "routed"])
+def test_errors_of_tasks_that_read_are_errors_of_the_write(spark, tmp_path, plan):
     rows = rows_of(range(16_000), 0)
     folder = files_of(tmp_path / "rows", rows)
-    options = {**OPTIONS, "hudi_fast.scan": "files", "hoodie.datasource.write.operation": "upsert"}
+    options = {**OPTIONS, "hudi_fast.scan": "files", "hudi_fast.plan": plan}
+    options["hoodie.datasource.write.operation"] = "upsert"
     hf.write(spark.read.parquet(str(folder)).where("number = 1"), tmp_path / "t", options)
     before = hf.HudiTable.open(tmp_path / "t").to_arrow()
     df = spark.read.parquet(str(folder))

@@ -14,9 +14,11 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets, InsertPlace
 from hudi_fast.spark.writing.key_lookup import places_of_keys
-from hudi_fast.spark.writing.packed_rows import packed_rows, unpacking
+from hudi_fast.spark.writing.packed_rows import packed_rows, sent_schema
+from hudi_fast.spark.writing.sent_batches import unpacking_as
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
@@ -45,7 +47,8 @@ def received(spark: Any, path: Path, rows: pa.Table, key: str, only_stored: bool
     if key != "id":
         df, added = df.withColumn(key, F.nullif(F.col("id"), F.lit(""))), [key, "path"]
     find = partial(places_of_keys, plan, slices)
-    sent = packed_rows(df, key, "path", added, plan, buckets, find, only_stored)
+    schema = sent_schema(arrow_schema(df.drop(*added)))
+    sent = packed_rows(df.sparkSession, df, schema, key, "path", added, plan, buckets, find, only_stored)
     assert sent.rdd.getNumPartitions() == 3
     got: list[pa.RecordBatch] = []
 
@@ -54,7 +57,7 @@ def received(spark: Any, path: Path, rows: pa.Table, key: str, only_stored: bool
         return Answer()
 
     values = pa.array([row[0] for row in sent.collect()], pa.binary())
-    unpacking(df, added, keep)(iter([pa.RecordBatch.from_arrays([values], ["bytes"])]))
+    unpacking_as(schema, keep)(iter([pa.RecordBatch.from_arrays([values], ["bytes"])]))
     return got
 
 

@@ -133,9 +133,9 @@ _COMPARED = frozenset({*_INTEGERS, pa.bool_(), pa.string(), pa.date32(), pa.time
 
 def _literal(name: str, node: Mapping[str, Any], parts: tuple[Expression, ...]) -> Expression:
     kind, text = kind_of(node["dataType"]), node["value"]
-    value: Any = None
+    value: Any
     if text is None:
-        pass
+        value = None
     elif kind in _INTEGERS:
         value = int(text)
     elif kind == pa.bool_():

@@ -223,7 +223,7 @@ def _middles(reader: ParquetReader, file: ScannedFile) -> list[int]:
         group = reader.metadata.row_group(number)
         chunks = [group.column(at) for at in range(group.num_columns)]
         starts = [chunks[0].data_page_offset, chunks[0].dictionary_page_offset]
-        start = min(one for one in starts if one is not None and one > 0)
+        start = min((one for one in starts if one is not None and one > 0), default=file.size)
         found.append(start + sum(one.total_compressed_size for one in chunks) // 2)
     if any(not 0 <= middle < file.size for middle in found):
         raise ScanRefusedError(f"{file.uri}: its footer names row groups outside of the file")
@@ -234,6 +234,6 @@ def _changed(file: ScannedFile, found: FileStat | None) -> InvalidDataError:
     what = "is gone" if found is None else f"has {found.size} bytes of the time {found.modified_ms}"
     return InvalidDataError(
         f"The file {unquote(file.uri)}, which the DataFrame reads, {what}; when Spark planned the scan it had "
-        f"{file.size} bytes of the time {file.modified_ms} (milliseconds since 1970). Nothing was written. Make the "
-        "DataFrame again after the change is complete, and write it."
+        f"{file.size} bytes of the time {file.modified_ms} (milliseconds since 1970). Nothing was written. After the "
+        "change is complete make the DataFrame again (first REFRESH TABLE for a table of the catalog), and write it."
     )

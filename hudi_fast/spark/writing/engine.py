@@ -11,7 +11,8 @@ routed   keys looked up or joined to stored keys, then one shuffle by file group
 bucketed full rows, one shuffle by the bucket of the key; a task assigns, writes     bucket index, few partitions
 ======== =========================================================================== ===================================
 
-Each full row is sent to Python once and never returned. The source runs once for its rows, and once more for its
+Each full row is sent to Python once and never returned; rows of Parquet files are read there
+(:mod:`hudi_fast.spark.incoming`). The source runs once for its rows, and once more for its
 partition columns to count the rows of each partition, unless a plan is forced. If it is larger than Spark's optimizer
 estimated, some of its rows are read once more. Nothing is persisted.
 """
@@ -48,6 +49,7 @@ from hudi_fast.spark.incoming.chosen_scan import (
 from hudi_fast.spark.incoming.file_scan import FileScan
 from hudi_fast.spark.incoming.refusal import ScanRefusedError
 from hudi_fast.spark.job_errors import explained_job_errors
+from hudi_fast.spark.writing import fused, routed
 from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
 from hudi_fast.spark.writing.bulk_insert import (
@@ -59,8 +61,6 @@ from hudi_fast.spark.writing.bulk_insert import (
     takes_any_rows,
 )
 from hudi_fast.spark.writing.dml_rows import ChangeShape
-from hudi_fast.spark.writing.fused import run_fused, takes_files
-from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.spark.writing.workload import (
     PARTITIONS_TASK_BYTES,
@@ -203,9 +203,11 @@ class SparkEngine:
         """Nothing is open."""
 
     def _row_bytes(self) -> int:
-        """Average Arrow size of a row; 0 if it is unknown and the first rows may be costly to compute."""
-        if self._profile is not None or self._scan.files is not None:
-            return 0 if self._profile is None else self._profile.row_bytes
+        """Average Arrow size of a row from the JVM; 0 if it is unknown and the first rows may be costly to compute."""
+        if self._scan.files is not None:  # Spark moves batches as bytes, whose number says nothing
+            return 0
+        if self._profile is not None:
+            return self._profile.row_bytes
         if self._sample is None and not reads_files(self._df):
             return 0
         return _bytes_of_a_row(self._sampled(_SAMPLE_ROWS))
@@ -224,10 +226,10 @@ class SparkEngine:
         tasks = self._tasks(plan)
         if name == "routed":
             scanned = None if self._changes is None else self._changes.scanned
-            return run_routed(self._df, plan, self._profile, tasks, scanned)
+            return routed.run_routed(self._df, plan, self._profile, tasks, scanned, self._scan.files)
         if name == "bucketed":
             return run_bucketed(self._df, plan, tasks)
-        return run_fused(self._df, plan, self._profile, tasks, self._scan.files)
+        return fused.run_fused(self._df, plan, self._profile, tasks, self._scan.files)
 
     def _choose_or_leave(self, plan: WritePlan) -> _Choice:
         """The physical plan; Spark reads the files if the plan needs its rows, or Arrow might read other values."""
@@ -244,7 +246,9 @@ class SparkEngine:
     def _takes_files(self, name: str, plan: WritePlan, files: FileScan) -> bool:
         """Whether a plan takes rows that Python reads."""
         if name == "fused":
-            return takes_files(plan, self._profile, files)
+            return fused.takes_files(plan, self._profile, files)
+        if name == "routed":
+            return routed.takes_files(self._df.sparkSession, plan, self._profile, self._tasks(plan))
         return name in ("driver", "broadcast") or (name == "direct" and takes_any_rows(plan))
 
     def _leave_to_spark(self, error: ScanRefusedError) -> None:

@@ -10,14 +10,13 @@ Spark moves and sorts a few values instead of rows; the rows never enter the JVM
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hudi_fast.errors import HudiError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.keys.key_generator import partition_paths
@@ -26,8 +25,7 @@ from hudi_fast.schema.conform import conform
 from hudi_fast.spark.incoming.file_scan import FileScan
 from hudi_fast.spark.incoming.scan_tasks import rows_in_tasks
 from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.sent_batches import binary_of, error_bytes
-from hudi_fast.spark.writing.tasks import failure_of, is_tried_again, task_attempts
+from hudi_fast.spark.writing.sent_batches import binary_of, lots, sending_errors
 from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["FEWEST_ROWS", "packed_partitions"]
@@ -37,10 +35,6 @@ _PACKED = f"{_ADDRESS} int, {_ORDER} long, {_BYTES} binary"
 
 FEWEST_ROWS = 256
 """A batch of fewer rows, on the average, costs more than its rows would cost in the JVM."""
-
-_LOT_ROWS = 1 << 19
-_LOT_BYTES = 64 << 20
-"""Rows, and their Arrow bytes, that are grouped by partition at once."""
 
 
 def packed_partitions(spark: Any, files: FileScan, plan: WritePlan, owners: Mapping[str, int], tasks: int) -> Any:
@@ -57,7 +51,6 @@ def packed_partitions(spark: Any, files: FileScan, plan: WritePlan, owners: Mapp
         A DataFrame with one column: Arrow bytes of rows of one partition. Each of its partitions is a task, and has the
         rows of a table partition one after the other.
     """
-    attempts = task_attempts(spark)
     numbers = {name: number for number, name in enumerate(owners)}
     known = dict(owners)
     to_task = np.array(addresses(tasks), dtype=np.int32)
@@ -70,34 +63,17 @@ def packed_partitions(spark: Any, files: FileScan, plan: WritePlan, owners: Mapp
         return int(to_task[hashed % tasks]), max(hashed, len(numbers))
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            for rows in _lots(batches):
-                names, parts = _by_partition(plan, rows)
-                yield _message([place(name) for name in names], parts)
-        except (HudiError, MemoryError, OSError) as error:
-            failure = failure_of(error, plan)
-            if failure is None:
-                raise
-            if is_tried_again(failure, attempts):
-                raise failure from error
-            yield _message([(int(to_task[0]), -1)], [error_bytes(failure)])
+        for rows in lots(batches):
+            names, parts = _by_partition(plan, rows)
+            yield _message([place(name) for name in names], parts)
+
+    def failed(data: pa.Buffer) -> pa.RecordBatch:
+        return _message([(int(to_task[0]), -1)], [data])
 
     rows = rows_in_tasks(spark, files, len(files.tasks))
-    sent = rows.numbers.mapInArrow(rows.reading(pack), _PACKED).repartition(tasks, _ADDRESS)
+    work = rows.reading(sending_errors(spark, plan, pack, failed))
+    sent = rows.numbers.mapInArrow(work, _PACKED).repartition(tasks, _ADDRESS)
     return sent.sortWithinPartitions(_ORDER).select(_BYTES)
-
-
-def _lots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _LOT_ROWS or size >= _LOT_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
 
 
 def _by_partition(plan: WritePlan, rows: pa.Table) -> tuple[list[str], list[pa.Buffer]]:

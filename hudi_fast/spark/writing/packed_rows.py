@@ -30,10 +30,10 @@ from hudi_fast.kernels.key_table import first_equal, hash_keys
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.row_buffer import ROW_BUDGET, CollectedRows, RowBuffer, write_failure
 from hudi_fast.schema.conform import conform
-from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets
+from hudi_fast.spark.writing.keyed_scan import BatchRows
 from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.sent_batches import Work, binary_of, unpacking_as
+from hudi_fast.spark.writing.sent_batches import binary_of, sending_errors
 from hudi_fast.spark.writing.tasks import task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.writing.assign import combined_rows
@@ -42,11 +42,13 @@ from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.routed_rows import BUCKET, STORED_ROW
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["Find", "packed_rows", "unpacking"]
+__all__ = ["Find", "packed_rows", "sent_schema"]
 
 _ADDRESS, _BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
 _PACKED = f"{_ADDRESS} int, {BUCKET} int, {_BYTES} binary"
 _NO_SLICE = -1
+_BEFORE_ALL = -(1 << 31)
+"""The bucket of an error: the task that gets it need not write rows before."""
 
 _LOT_BYTES = 1 << 30
 """Arrow bytes of rows that one lookup takes; :data:`_LOT_BUDGET` of them are in memory, more in a local file."""
@@ -60,7 +62,9 @@ Find = Callable[[pa.Array, pa.ChunkedArray, int], KeyPlaces]
 
 
 def packed_rows(
-    rows: Any,
+    spark: Any,
+    rows: BatchRows,
+    schema: pa.Schema,
     key: str,
     path: str,
     added: Sequence[str],
@@ -73,7 +77,9 @@ def packed_rows(
     """Look keys up, and send the rows of each bucket to its task.
 
     Args:
+        spark: the session.
         rows: in lanes.
+        schema: of :func:`sent_schema`.
         key: name of the column of record keys; empty text is not a key.
         path: name of the column of partition paths.
         added: columns that are not sent, because they serve the lookup only.
@@ -88,8 +94,7 @@ def packed_rows(
         A DataFrame with one column: Arrow bytes of rows of one bucket. Each partition is a task; its rows are sorted by
         bucket. A key that several slices hold is in the bucket of each.
     """
-    schema = _sent_schema(rows, added)
-    attempts = task_attempts(rows.sparkSession)
+    attempts = task_attempts(spark)
     address = np.array(addresses(buckets.tasks), dtype=np.int32)
 
     def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
@@ -120,24 +125,21 @@ def packed_rows(
             yield from pack_lot(lot)
             del lot  # before the rows of the next lot are read
 
-    sent = rows.mapInArrow(pack, _PACKED).repartition(buckets.tasks, _ADDRESS)
+    def failed(data: pa.Buffer) -> pa.RecordBatch:
+        places = [pa.array([number], pa.int32()) for number in (int(address[0]), _BEFORE_ALL)]
+        return pa.RecordBatch.from_arrays([*places, binary_of([data])], names=[_ADDRESS, BUCKET, _BYTES])
+
+    sent = rows.mapInArrow(sending_errors(spark, plan, pack, failed), _PACKED).repartition(buckets.tasks, _ADDRESS)
     return sent.sortWithinPartitions(BUCKET).select(_BYTES)
 
 
-def unpacking(rows: Any, added: Sequence[str], work: Work) -> Work:
-    """The function of a task over the rows of :func:`packed_rows`, from its function over Arrow batches of rows.
+def sent_schema(rows: pa.Schema) -> pa.Schema:
+    """The columns of sent batches.
 
     Args:
-        rows: as for :func:`packed_rows`.
-        added: its columns that are not sent.
-        work: picklable.
+        rows: of the rows, without columns that serve the lookup only.
     """
-    return unpacking_as(_sent_schema(rows, added), work)
-
-
-def _sent_schema(rows: Any, added: Sequence[str]) -> pa.Schema:
-    routing = [pa.field(STORED_ROW, pa.int32()), pa.field(BUCKET, pa.int32())]
-    return pa.schema([*arrow_schema(rows.drop(*added)), *routing])
+    return pa.schema([*rows, pa.field(STORED_ROW, pa.int32()), pa.field(BUCKET, pa.int32())])
 
 
 def _lots(plan: WritePlan, batches: Iterable[pa.RecordBatch], whole: bool) -> Iterator[CollectedRows]:

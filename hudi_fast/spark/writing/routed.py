@@ -29,7 +29,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from hudi_fast.merging.rules import DELETED_FLAG, OPERATION
-from hudi_fast.spark.arrow import frame_of, parallelism
+from hudi_fast.spark.arrow import arrow_schema, frame_of, parallelism
+from hudi_fast.spark.incoming.file_scan import FileScan
 from hudi_fast.spark.writing.buckets import Buckets, InsertPlace, insert_places
 from hudi_fast.spark.writing.columns import (
     arrow_type,
@@ -48,11 +49,12 @@ from hudi_fast.spark.writing.key_lookup import (
     places_of_keys,
     with_looked_up_slices,
 )
-from hudi_fast.spark.writing.packed_rows import Find, packed_rows, unpacking
+from hudi_fast.spark.writing.keyed_scan import BatchRows, KeyedScan
+from hudi_fast.spark.writing.packed_rows import Find, packed_rows, sent_schema
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, by_index_lanes, places_by_index, with_slices
 from hudi_fast.spark.writing.routed_tasks import write_buckets
 from hudi_fast.spark.writing.routing import pack_bins
-from hudi_fast.spark.writing.sent_batches import packs_rows
+from hudi_fast.spark.writing.sent_batches import packs_rows, unpacking_as
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import Answer, run_tasks
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
@@ -63,7 +65,7 @@ from hudi_fast.writing.profile import InsertFiles, WorkloadProfile, bulk_parts, 
 from hudi_fast.writing.routed_rows import BUCKET, MOVED, ORIGIN, SLICE
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["run_routed"]
+__all__ = ["run_routed", "takes_files"]
 
 _KEY, _PATH = "__hudi_fast_key", "__hudi_fast_path"
 _SIDE, _ORDER = "__hudi_fast_side", "__hudi_fast_order"
@@ -116,6 +118,7 @@ def run_routed(
     profile: WorkloadProfile | None,
     tasks: int,
     scanned: Collection[tuple[str, str]] | None = None,
+    scan: FileScan | None = None,
 ) -> list[Answer]:
     """Find file groups, shuffle, write; returns the tasks' results.
 
@@ -126,6 +129,7 @@ def run_routed(
             files of its own.
         tasks: number of tasks that write.
         scanned: (partition path, file id) of the file groups that changed rows were read from; None for other rows.
+        scan: the same rows, which tasks read themselves; only if :func:`takes_files`.
     """
     routes = _routes(plan, profile, tasks, parallelism(df.sparkSession), scanned)
     path = partition_text(df, plan.key_config, plan.input_schema)
@@ -136,13 +140,32 @@ def run_routed(
     if profile is not None and several and unsure and routes.slices:
         files = _insert_files(plan, routes, _with_new_share(rows, plan, routes, profile))
     if profile is not None and _packs(rows, plan, routes, scanned):
-        return _run_packed(rows, plan, routes, files, profile)
+        return _run_packed(rows, plan, routes, files, profile, scan)
     placed = _with_buckets(_tagged(rows, plan, routes), routes, files)
     routed = placed.repartition(tasks, OWNER).sortWithinPartitions(BUCKET)  # one integer: Spark sorts it by radix
     routing = [name for name in (SLICE, MOVED, ORIGIN, BUCKET) if name in routed.columns]
     routed = routed.select(*[f"`{name}`" for name in df.columns], *routing)
     work = write_buckets(plan, routes.slices, None if routes.complete else _first_uncounted(routes, files))
     return run_tasks(routed, plan, work)
+
+
+def takes_files(spark: Any, plan: WritePlan, profile: WorkloadProfile | None, tasks: int) -> bool:
+    """Whether rows that Python reads get their bucket there: keys are looked up in their partition, or not at all.
+
+    Args:
+        spark: the session.
+        plan: the write.
+        profile: rows per partition; None if unknown.
+        tasks: number of tasks that write.
+    """
+    if profile is None or not packs_rows():
+        return False
+    if plan.operation not in _LOOKS_KEYS_UP:
+        return True
+    routes = _routes(plan, profile, tasks, parallelism(spark), None)
+    if not routes.slices:
+        return not plan.index.is_global and plan.operation == "upsert"
+    return routes.lanes is not None
 
 
 def _packs(rows: Any, plan: WritePlan, routes: _Routes, scanned: Collection[tuple[str, str]] | None) -> bool:
@@ -157,30 +180,44 @@ def _packs(rows: Any, plan: WritePlan, routes: _Routes, scanned: Collection[tupl
 
 
 def _run_packed(
-    rows: Any, plan: WritePlan, routes: _Routes, files: Mapping[str, InsertFiles], profile: WorkloadProfile
+    rows: Any,
+    plan: WritePlan,
+    routes: _Routes,
+    files: Mapping[str, InsertFiles],
+    profile: WorkloadProfile,
+    scan: FileScan | None,
 ) -> list[Answer]:
     """Look keys up in lanes, which send rows on as bytes; then write. Without stored keys no lanes are needed."""
-    uncounted = _first_uncounted(routes, files)
+    uncounted, spark = _first_uncounted(routes, files), rows.sparkSession
     buckets = Buckets(routes.slices, routes.owners, routes.tasks, insert_places(files, len(routes.slices)), uncounted)
     key, added = key_column(rows, plan.key_config, plan.input_schema), [_PATH]
-    if key is None:
+    if key is None or scan is not None:
         key, added = _KEY, [_KEY, _PATH]
-        rows = rows.withColumn(_KEY, _spread(rows, plan))
-    find: Find | None
-    if not routes.slices or plan.operation not in _LOOKS_KEYS_UP:
-        find = None
-    elif routes.lanes is not None:
-        rows = by_lanes(rows, key, _PATH, routes.lanes)
-        find = partial(places_of_keys, plan, routes.slices)
-    else:
-        lanes = max(_lookup_tasks(routes.tasks), -(-profile.total // KEYS_AT_ONCE))
-        rows = by_index_lanes(rows, key, plan, lanes, profile.total)
+    find: Find | None = None
+    lanes: Lanes | None = None
+    looks_up = bool(routes.slices) and plan.operation in _LOOKS_KEYS_UP
+    if looks_up and routes.lanes is not None:
+        lanes, find = routes.lanes, partial(places_of_keys, plan, routes.slices)
+    elif looks_up:
         find = partial(places_by_index, plan, routes.slices)
+    placed: BatchRows
+    if scan is not None:
+        keyed = KeyedScan(spark, scan, plan, _KEY, _PATH)
+        placed, schema = keyed if lanes is None else keyed.in_lanes(lanes), sent_schema(scan.schema)
+    else:
+        rows = rows.withColumn(_KEY, _spread(rows, plan)) if key == _KEY else rows
+        schema = sent_schema(arrow_schema(rows.drop(*added)))
+        if lanes is not None:
+            rows = by_lanes(rows, key, _PATH, lanes)
+        elif looks_up:
+            tasks = max(_lookup_tasks(routes.tasks), -(-profile.total // KEYS_AT_ONCE))
+            rows = by_index_lanes(rows, key, plan, tasks, profile.total)
+        placed = rows
     only_stored = plan.operation == "delete" and routes.complete
     combines = plan.operation == "upsert" and plan.index.is_global
-    packed = packed_rows(rows, key, _PATH, added, plan, buckets, find, only_stored, combines)
+    packed = packed_rows(spark, placed, schema, key, _PATH, added, plan, buckets, find, only_stored, combines)
     work = write_buckets(plan, routes.slices, None if routes.complete else uncounted)
-    return run_tasks(packed, plan, unpacking(rows, added, work))
+    return run_tasks(packed, plan, unpacking_as(schema, work))
 
 
 def _routes(

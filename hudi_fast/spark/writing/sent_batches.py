@@ -6,16 +6,24 @@ The JVM does not decode them. A task that cannot make its batches sends its erro
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
-from hudi_fast.spark.writing.tasks import Answer
+from hudi_fast.spark.writing.tasks import Answer, failure_of, is_tried_again, task_attempts
+from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["Work", "binary_of", "error_bytes", "packs_rows", "unpacking_as"]
+__all__ = ["Work", "binary_of", "lots", "packs_rows", "sending_errors", "unpacked", "unpacking_as"]
+
+_LOT_ROWS = 1 << 19
+_LOT_BYTES = 64 << 20
+"""Rows, and their Arrow bytes, that are grouped at once."""
+
+Pack = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 Work = Callable[[Iterator[pa.RecordBatch]], Answer]
 
@@ -35,9 +43,59 @@ def binary_of(parts: list[pa.Buffer]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(offsets), data])
 
 
-def error_bytes(error: HudiError) -> pa.Buffer:
-    """An error in the place of a batch."""
-    return pa.py_buffer(pickle.dumps(error))
+def lots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches, so that few rows are grouped into few small parts."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _LOT_ROWS or size >= _LOT_BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def sending_errors(spark: Any, plan: WritePlan, pack: Pack, message: Callable[[pa.Buffer], pa.RecordBatch]) -> Pack:
+    """``pack``, which sends an error of its own in the place of a batch.
+
+    An error that may be temporary fails the task, so that Spark tries it again, unless this is the last attempt.
+
+    Args:
+        spark: the session.
+        plan: the write.
+        pack: makes the messages of a task.
+        message: makes a message of the bytes of an error.
+    """
+    attempts = task_attempts(spark)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from pack(batches)
+        except (HudiError, MemoryError, OSError) as error:
+            failure = failure_of(error, plan)
+            if failure is None:
+                raise
+            if is_tried_again(failure, attempts):
+                raise failure from error
+            yield message(pa.py_buffer(pickle.dumps(failure)))
+
+    return run
+
+
+def unpacked(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches in a column of bytes.
+
+    Raises:
+        HudiError: the first error that was sent.
+    """
+    for batch in batches:
+        for one in batch.column(0):
+            data = one.as_buffer()
+            if data[:1].to_pybytes() == _PICKLE:
+                raise pickle.loads(data)
+            yield pa.ipc.read_record_batch(data, schema)
 
 
 def unpacking_as(schema: pa.Schema, work: Work) -> Work:
@@ -47,13 +105,4 @@ def unpacking_as(schema: pa.Schema, work: Work) -> Work:
         schema: of the batches.
         work: picklable. It gets the first error that was sent as an exception.
     """
-
-    def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for one in batch.column(0):
-                data = one.as_buffer()
-                if data[:1].to_pybytes() == _PICKLE:
-                    raise pickle.loads(data)
-                yield pa.ipc.read_record_batch(data, schema)
-
-    return lambda batches: work(unpacked(batches))
+    return lambda batches: work(unpacked(batches, schema))
