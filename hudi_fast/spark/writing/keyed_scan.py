@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
@@ -35,6 +36,7 @@ __all__ = ["BatchRows", "KeyedScan"]
 _ADDRESS, _BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
 _PACKED = f"{_ADDRESS} int, {_BYTES} binary"
 
+Numbers = npt.NDArray[np.int32]
 Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -83,7 +85,7 @@ class _Keys:
             count += batch.num_rows
             yield pa.RecordBatch.from_arrays([*batch.columns, key, path], schema=self.schema)
 
-    def lanes_of(self, rows: pa.Table, lanes: Lanes) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def lanes_of(self, rows: pa.Table, lanes: Lanes) -> Numbers:
         assert lanes.ranges is not None
         keys = varlen_buffers(single_chunk(rows.column(self.key)))
         hashes = np.empty(rows.num_rows, dtype=np.uint64)
@@ -93,7 +95,8 @@ class _Keys:
         codes = np.asarray(paths.indices)
         first = np.array([one for one, _ in known], dtype=np.uint64)[codes]
         count = np.array([one for _, one in known], dtype=np.uint64)[codes]
-        return ((first + hashes % count) % np.uint64(lanes.tasks)).astype(np.int32)
+        found: Numbers = ((first + hashes % count) % np.uint64(lanes.tasks)).astype(np.int32)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
