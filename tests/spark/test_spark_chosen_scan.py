@@ -131,7 +131,9 @@ def partitioned(spark, folder, tmp_path_factory):
     rows = rows.withColumn("number", F.when(F.col("id") % 2 == 0, F.col("id") % 5)).withColumn(
         "when", F.lit("2024-02-29").cast("date")
     )
-    rows.repartition(1).write.partitionBy("place", "number", "when").parquet(str(path))
+    present = {f"spark.sql.parquet.{one}RebaseModeInWrite": "CORRECTED" for one in ("datetime", "int96")}
+    with session_conf(spark, present):
+        rows.repartition(1).write.partitionBy("place", "number", "when").parquet(str(path))
     return path
 
 
