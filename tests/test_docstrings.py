@@ -15,6 +15,7 @@ import pytest
 from hudi_fast.kernels._kernel import Helper, Kernel
 
 import hudi_fast as hf
+from hudi_fast.table.inspection import TableInspection
 from hudi_fast.table.reads import TableReads
 from hudi_fast.table.recovery import RecoveryServices
 from hudi_fast.table.services import TableServices
@@ -35,7 +36,7 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
-WITH_EXAMPLE = {TableReads: hf.HudiTable, RecoveryServices: TableServices}
+WITH_EXAMPLE = {TableReads: hf.HudiTable, TableInspection: hf.HudiTable, RecoveryServices: TableServices}
 """Classes whose methods use the names that the example of another class defines."""
 
 

@@ -19,7 +19,7 @@ NEIGHBOURS = {("writing", "reading")}
 OUTSIDE = {
     "spark": {"pyspark", "pyarrow", "numpy", "pandas", "py4j", "mmh3"},
     "spark_api": {"pyspark", "pyarrow", "numpy", "pandas", "py4j"},
-    "cli": {"click", "rich", "pyarrow", "matplotlib"},
+    "cli": {"click", "rich", "pyarrow"},
     "kernels": {"numpy", "numba", "llvmlite"},
     "formats": {"pyarrow", "numpy", "fastavro", "pyroaring", "lance"},
     "timeline": {"fastavro", "pyarrow"},
@@ -28,7 +28,7 @@ OUTSIDE = {
     "storage": {"pyarrow"},
     "locking": {"numpy", "kazoo"},
     "hive": {"thriftpy2"},
-    "reading": {"pyarrow", "numpy", "pandas", "polars", "duckdb"},
+    "reading": {"pyarrow", "numpy", "pandas", "polars", "duckdb", "matplotlib"},
     "table": {"pyarrow", "pandas", "polars", "duckdb"},
     "expressions": {"pyarrow", "sqlglot"},
     "sql_text": {"pyarrow", "sqlglot"},

@@ -60,7 +60,9 @@ def history(
     """List the instants of the timeline of the table at PATH: time, action, duration, rows, files and bytes."""
     opened = open_table(path)
     if picture is not None:
-        _check_picture(picture)
+        from hudi_fast.reading.inspecting.plot import require_picture
+
+        require_picture(picture)
     table = opened.history(begin, end, archived)
     table = table.slice(0 if limit is None else max(0, table.num_rows - limit))
     if picture is not None:
@@ -143,19 +145,10 @@ def _details(row: dict[str, Any]) -> str:
     return "; ".join(filter(None, words))
 
 
-def _check_picture(path: str) -> None:
-    """Check the file format and matplotlib before the table is read."""
-    from hudi_fast.cli.plot import PICTURE_FORMATS, require_plotting
-    from hudi_fast.cli.render import format_of
-
-    format_of(path, PICTURE_FORMATS)
-    require_plotting()
-
-
 def _draw(picture: str, table: HudiTable, shown: pa.Table, as_json: bool) -> None:
-    from hudi_fast.cli.plot import draw_history
     from hudi_fast.cli.progress import progress_line
     from hudi_fast.cli.render import json_line
+    from hudi_fast.reading.inspecting.plot import draw_history
 
     with progress_line(f"Drawing {picture}"):
         draw_history(picture, table.config.name, shown, table.files(), table.config.timezone)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.cli.plot import bars_of, draw_history, size_bins
 from hudi_fast.reading.inspecting.history import HISTORY_SCHEMA
+from hudi_fast.reading.inspecting.plot import bars_of, draw_history, size_bins
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options, plain_rows
 
@@ -35,6 +35,18 @@ def test_a_picture_is_a_file_of_the_kind_that_its_name_says(run, table, tmp_path
     content = (tmp_path / f"out.{ending}").read_bytes()
     assert content.startswith(BEGINNINGS[ending.lower()])
     assert len(content) > 5_000
+
+
+@pytest.mark.slow
+def test_a_table_draws_itself(table, tmp_path):
+    hf.HudiTable(table).plot(tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_bytes().startswith(BEGINNINGS["svg"])
+
+
+def test_a_picture_of_an_unknown_kind_is_refused(table):
+    for path in ("x.gif", "x"):
+        with pytest.raises(hf.ConfigError, match=r"ends with one of \.png, \.svg, \.pdf"):
+            hf.HudiTable(table).plot(path)
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""The table object: what it tells, how it reads, what it passes on."""
+"""The table object: what it tells, how it reads, what it passes on.
+
+Modules: hudi_fast.table.hudi_table, hudi_fast.table.inspection.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ caller's own figures are not affected.
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.reading.inspecting.words import size_text
 from hudi_fast.timeline.instant import ms_from_instant
 
-__all__ = ["PICTURE_FORMATS", "Bar", "bars_of", "draw_history", "require_plotting", "size_bins"]
+__all__ = ["PICTURE_FORMATS", "Bar", "bars_of", "draw_history", "require_picture", "size_bins"]
 
 PICTURE_FORMATS = ("png", "svg", "pdf")
 """File name suffixes of pictures."""
@@ -72,12 +73,15 @@ class Bar:
     done: datetime | None
 
 
-def require_plotting() -> None:
-    """Check that matplotlib is installed.
+def require_picture(path: str) -> None:
+    """Check that a picture can be drawn to a file.
 
     Raises:
-        ConfigError: the extra ``plot`` is not installed.
+        ConfigError: the ending is not one of :data:`PICTURE_FORMATS`, or the extra ``plot`` is not installed.
     """
+    if os.path.splitext(path)[1].lstrip(".").lower() not in PICTURE_FORMATS:
+        known = ", ".join(f".{name}" for name in PICTURE_FORMATS)
+        raise ConfigError(f"{path}: expected a file name that ends with one of {known}.")
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
@@ -134,7 +138,7 @@ def draw_history(path: str, name: str, history: pa.Table, files: pa.Table, zone:
     Raises:
         ConfigError: the extra ``plot`` is not installed.
     """
-    require_plotting()
+    require_picture(path)
     from matplotlib.figure import Figure
 
     bars = bars_of(history, zone)
