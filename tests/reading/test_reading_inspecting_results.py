@@ -91,6 +91,7 @@ def test_a_terminal_of_ipython_shows_the_block() -> None:
     printer = Printer()
     Result("i")._repr_pretty_(printer, False)
     assert printer.getvalue() == str(Result("i"))
+    assert "_repr_pretty_" in vars(Result)  # IPython prefers it to the repr of the same class only
 
 
 @pytest.mark.parametrize("given", ["table", "scan", "arrow", "dict", "reader"])

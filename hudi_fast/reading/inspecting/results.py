@@ -27,6 +27,10 @@ class Shown:
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]  # else IPython takes a class's own repr
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """The block of text, for terminals of IPython."""
         printer.text(str(self))
