@@ -25,7 +25,7 @@ WRITING = (
     ),
     Mutant(
         name="writing-full-files-take-inserts",
-        file="hudi_fast/writing/sizing.py",
+        file="hudi_fast/config/file_options.py",
         before="return min((self.max_file_size - size) // average, self.max_file_rows - size // average)",
         after="return min(self.max_file_size // average, self.max_file_rows - size // average)",
         harm="Base files grow far above the maximum file size.",
