@@ -36,7 +36,7 @@ def loaded(program: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("program", "most", "packages"),
+    ("program", "limit", "packages"),
     [
         ("import hudi_fast", 1, set()),
         (WRITE, 470, COMMON),
@@ -48,11 +48,11 @@ def loaded(program: str) -> list[str]:
     ids=["import", "write", "read", "read with a filter", "info", "help"],
 )
 def test_a_small_call_loads_few_modules_and_packages(
-    tmp_path: Path, program: str, most: int, packages: set[str]
+    tmp_path: Path, program: str, limit: int, packages: set[str]
 ) -> None:
     table = tmp_path / "t"
     hf.write([{"id": 1, "fare": 2.0}], table, key="id")
     found = loaded(program.replace("{path!r}", repr(str(table))))
-    assert len([one for one in found if one.partition(".")[0] == OURS]) <= most
+    assert len([one for one in found if one.partition(".")[0] == OURS]) <= limit
     others = {one.partition(".")[0] for one in found if not one.startswith("_")}
     assert others - sys.stdlib_module_names - PULLED_IN - {OURS} <= packages

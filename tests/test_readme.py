@@ -14,7 +14,7 @@ LOCAL = [match["code"] for match in BLOCK.finditer(README) if match["spark"] is 
 SPARK = [match["code"] for match in BLOCK.finditer(README) if match["spark"] is not None]
 SAID = re.compile(r"^ *print\(.*\) +# (.*)$", re.MULTILINE)
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
-MOST_LINES = 200
+MAX_LINES = 200
 
 
 def run(code, **names):
@@ -51,7 +51,7 @@ def test_there_are_blocks_of_both_kinds():
 
 
 def test_the_page_is_short():
-    assert len(README.splitlines()) <= MOST_LINES
+    assert len(README.splitlines()) <= MAX_LINES
 
 
 def test_it_begins_with_the_two_commands():

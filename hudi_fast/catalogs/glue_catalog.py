@@ -22,7 +22,7 @@ from hudi_fast.storage.extras import import_extra
 
 __all__ = ["GlueCatalog"]
 
-_MOST_CHANGED, _MOST_DROPPED, _MOST_READ = 100, 25, 1000
+_MAX_CHANGED, _MAX_DROPPED, _MAX_READ = 100, 25, 1000
 """Maximum numbers of partitions in one request to Glue."""
 
 _WRITABLE = (
@@ -136,14 +136,14 @@ class GlueCatalog:
                 found = [one for page in pages for one in page["Partitions"]]
             else:
                 found = []
-                for some in _batches(values, _MOST_READ):
+                for some in _batches(values, _MAX_READ):
                     wanted = [{"Values": list(one)} for one in some]
                     found += self._glue.batch_get_partition(**place, PartitionsToGet=wanted)["Partitions"]
         return [CatalogPartition(tuple(one["Values"]), one["StorageDescriptor"].get("Location", "")) for one in found]
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         """Add partitions with the columns and formats of the table."""
-        for some in _batches(partitions, _MOST_CHANGED):
+        for some in _batches(partitions, _MAX_CHANGED):
             made = [_partition(table, one) for one in some]
             with self._explained("batch_create_partition"):
                 answer = self._glue.batch_create_partition(
@@ -153,7 +153,7 @@ class GlueCatalog:
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
         """Change the locations of partitions; they get the columns and formats of the table."""
-        for some in _batches(partitions, _MOST_CHANGED):
+        for some in _batches(partitions, _MAX_CHANGED):
             made = [{"PartitionValueList": list(one.values), "PartitionInput": _partition(table, one)} for one in some]
             with self._explained("batch_update_partition"):
                 answer = self._glue.batch_update_partition(
@@ -163,7 +163,7 @@ class GlueCatalog:
 
     def drop_partitions(self, table: CatalogTable, values: Sequence[tuple[str, ...]]) -> None:
         """Drop partitions but not their files."""
-        for some in _batches(values, _MOST_DROPPED):
+        for some in _batches(values, _MAX_DROPPED):
             with self._explained("batch_delete_partition"):
                 answer = self._glue.batch_delete_partition(
                     DatabaseName=table.database,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["nearby_table"]
 
-_MOST = 5
+_LIMIT = 5
 
 
 def nearby_table(path: str) -> str:
@@ -18,8 +18,8 @@ def nearby_table(path: str) -> str:
         return f"{path} is in the table {above[0]}."
     inside = _tables_in(place)
     if inside:
-        more = " and more" if len(inside) > _MOST else ""
-        return f"Tables in it: {', '.join(map(str, inside[:_MOST]))}{more}."
+        more = " and more" if len(inside) > _LIMIT else ""
+        return f"Tables in it: {', '.join(map(str, inside[:_LIMIT]))}{more}."
     beside = {one.name: one for one in _tables_in(place.parent)}
     close = difflib.get_close_matches(place.name, beside, 1)
     return f"Did you mean {beside[close[0]]}?" if close else ""

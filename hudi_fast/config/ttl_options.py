@@ -52,7 +52,7 @@ class TtlOptions(OptionValues):
         (),
         "Partition paths that may expire; empty = all.",
     )
-    most_partitions: int = option(
+    max_partitions: int = option(
         f"{_TTL}strategy.max.delete.partitions",
         Kind.INT,
         1000,

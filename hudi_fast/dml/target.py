@@ -70,7 +70,7 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
         return pa.table([*rows.select(list(columns)).columns, *places], names=[*columns, *PLACES])
 
     sizes = [one.weight for one in scan.slices]
-    with ThreadPool(units_at_once(sizes, plan.files.threads, plan.files.most_threads)) as pool:
+    with ThreadPool(units_at_once(sizes, plan.files.threads, plan.files.max_threads)) as pool:
         parts = list(pool.map(read, scan.slices))
     if parts:
         return pa.concat_tables(parts)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.expressions.coercion import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     Operand,
     as_decimal,
     cast_literal,
@@ -85,7 +85,7 @@ def _decimals(kind: str, left: Operand, right: Operand) -> Operand:
         digits = max(one.precision - one.scale, other.precision - other.scale) + scale + 1
     result = _bounded(digits, scale)
     first, second = cast_to(left, one).expression, cast_to(right, other).expression
-    if digits > MOST_DIGITS or kind == "Div":
+    if digits > MAX_DIGITS or kind == "Div":
         first, second = (
             value.cast(pa.decimal256(type_.precision, type_.scale)) for value, type_ in ((first, one), (second, other))
         )
@@ -104,6 +104,6 @@ def _decimals(kind: str, left: Operand, right: Operand) -> Operand:
 
 def _bounded(digits: int, scale: int) -> pa.DataType:
     """A decimal type; one with too many digits loses some of its fraction."""
-    if digits <= MOST_DIGITS:
+    if digits <= MAX_DIGITS:
         return pa.decimal128(digits, scale)
-    return pa.decimal128(MOST_DIGITS, max(MOST_DIGITS - (digits - scale), min(scale, _LEAST_SCALE)))
+    return pa.decimal128(MAX_DIGITS, max(MAX_DIGITS - (digits - scale), min(scale, _LEAST_SCALE)))

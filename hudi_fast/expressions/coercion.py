@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from hudi_fast.schema.sql_cast import double_as_decimal, time_text
 
 __all__ = [
-    "MOST_DIGITS",
+    "MAX_DIGITS",
     "Operand",
     "as_decimal",
     "cast_literal",
@@ -46,7 +46,7 @@ _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 """Digits of the decimals to which Spark casts whole numbers."""
 _PLAIN_SCALE = 6
 """Arrow writes decimals of a larger scale with exponents."""
-MOST_DIGITS = 38
+MAX_DIGITS = 38
 """Digits of the widest decimal."""
 
 
@@ -201,7 +201,7 @@ def _number_type(left: Operand, right: Operand) -> pa.DataType:
     first, second = as_decimal(left), as_decimal(right)
     scale = max(first.scale, second.scale)
     whole = max(first.precision - first.scale, second.precision - second.scale)
-    return pa.decimal128(min(whole + scale, MOST_DIGITS), min(scale, MOST_DIGITS - min(whole, MOST_DIGITS)))
+    return pa.decimal128(min(whole + scale, MAX_DIGITS), min(scale, MAX_DIGITS - min(whole, MAX_DIGITS)))
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -227,7 +227,7 @@ def _text_as(text: str, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(bare.lower() in _TRUE)
     if pa.types.is_decimal(kind) and _REAL.match(bare):
         with localcontext() as context:
-            context.prec = 2 * MOST_DIGITS
+            context.prec = 2 * MAX_DIGITS
             return pa.scalar(Decimal(bare.rstrip("fFdD")).quantize(Decimal(1).scaleb(-kind.scale)), kind)
     if (
         pa.types.is_integer(kind)

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.expressions.arithmetic import computed, negated
 from hudi_fast.expressions.coercion import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     Operand,
     cast_literal,
     cast_to,
@@ -515,7 +515,7 @@ class _Translation:
         if name == "DECIMAL":
             given = [one.name for one in to.expressions] or ["10"]
             digits, scale = (int(one) if one.isdecimal() else 0 for one in (given[0], [*given, "0"][1]))
-            if not max(1, scale) <= digits <= MOST_DIGITS or not all(one.isdecimal() for one in given):
+            if not max(1, scale) <= digits <= MAX_DIGITS or not all(one.isdecimal() for one in given):
                 raise self._wrong(node, f"{to.sql(dialect='spark')} is not a type: a decimal has 1 to 38 digits")
             return pa.decimal128(digits, scale)
         if name not in _TYPES:

@@ -45,7 +45,7 @@ _GROWTH = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
 # Hashes of a key at the smallest error rate that a double can hold.
-_MOST_HASHES = 1100
+_MAX_HASHES = 1100
 
 Keys: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -282,7 +282,7 @@ def _row_header(raw: bytes, at: int, where: str | None) -> tuple[int, int]:
     if version > 0 or (version == _VERSION and hash_type == 0):
         place = "" if where is None else f" [file {where}]"
         raise UnsupportedFeatureError(f"Bloom filters with the Jenkins hash are not supported; found one{place}.")
-    if version != _VERSION or hash_type != _MURMUR or not 1 <= hash_count <= _MOST_HASHES or bit_count < 1:
+    if version != _VERSION or hash_type != _MURMUR or not 1 <= hash_count <= _MAX_HASHES or bit_count < 1:
         raise _corrupt(
             f"byte {at} begins version {version}, {hash_count} hashes of type {hash_type}, {bit_count} bits", where
         )

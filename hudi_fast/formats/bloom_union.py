@@ -34,7 +34,7 @@ def union_filters(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFil
     """
     if like.type_code != DYNAMIC_V0:
         return _joined(filters, like)
-    most = max(-(-like.max_entries // like.entries), 1)
+    limit = max(-(-like.max_entries // like.entries), 1)
     rows: list[Bits] = []
     counts: list[int] = []
     total = 0
@@ -44,18 +44,18 @@ def union_filters(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFil
         for number, row in enumerate(one.rows):
             count = like.entries if number + 1 < len(one.rows) else one.added
             place = next((at for at, there in enumerate(counts) if there + count <= like.entries), None)
-            if place is None and len(rows) < most:
+            if place is None and len(rows) < limit:
                 rows.append(row.copy())
                 counts.append(count)
             else:
-                place = total // like.entries % most if place is None else place
+                place = total // like.entries % limit if place is None else place
                 rows[place] |= row
                 counts[place] += count
             total += count
     if not rows:
         return None
     order = sorted(range(len(rows)), key=lambda at: counts[at], reverse=True)  # all rows but the last count as full
-    added = counts[order[-1]] if counts[order[0]] <= like.entries else max(total - (most - 1) * like.entries, 0)
+    added = counts[order[-1]] if counts[order[0]] <= like.entries else max(total - (limit - 1) * like.entries, 0)
     joined = np.stack([rows[at] for at in order])
     return BloomFilter(DYNAMIC_V0, like.bit_count, like.hash_count, joined, like.entries, like.max_entries, added)
 

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.required_fields import map_entries
 
-__all__ = ["MOST_IN_CHUNK", "fitting_slices", "in_fitting_chunks", "joined_chunks"]
+__all__ = ["MAX_IN_CHUNK", "fitting_slices", "in_fitting_chunks", "joined_chunks"]
 
-MOST_IN_CHUNK = 2**31 - 1
+MAX_IN_CHUNK = 2**31 - 1
 """Maximum bytes of texts, or elements of lists, in an array with 32-bit offsets."""
 
 Sizes = npt.NDArray[np.int64]
@@ -32,12 +32,12 @@ _LARGE = frozenset({pa.large_string(), pa.large_binary()})
 _PLAIN = frozenset({pa.string(), pa.binary()})
 
 
-def in_fitting_chunks(rows: pa.Table, most: int = MOST_IN_CHUNK) -> pa.Table:
-    """The same rows; no column of a chunk has more than ``most`` bytes or elements once it is stored.
+def in_fitting_chunks(rows: pa.Table, limit: int = MAX_IN_CHUNK) -> pa.Table:
+    """The same rows; no column of a chunk has more than ``limit`` bytes or elements once it is stored.
 
     Args:
         rows: rows of a caller, of any types.
-        most: see :data:`MOST_IN_CHUNK`.
+        limit: see :data:`MAX_IN_CHUNK`.
 
     Raises:
         InvalidDataError: one value has more bytes or elements.
@@ -46,17 +46,17 @@ def in_fitting_chunks(rows: pa.Table, most: int = MOST_IN_CHUNK) -> pa.Table:
         return rows
     whole, slices, first_row = rows.to_batches(), list[pa.RecordBatch](), 0
     for batch in whole:
-        slices += fitting_slices(batch, most, first_row)
+        slices += fitting_slices(batch, limit, first_row)
         first_row += batch.num_rows
     return pa.Table.from_batches(slices, rows.schema) if len(slices) > len(whole) else rows
 
 
-def fitting_slices(batch: pa.RecordBatch, most: int = MOST_IN_CHUNK, first_row: int = 0) -> Iterator[pa.RecordBatch]:
+def fitting_slices(batch: pa.RecordBatch, limit: int = MAX_IN_CHUNK, first_row: int = 0) -> Iterator[pa.RecordBatch]:
     """The slices of a batch for :func:`in_fitting_chunks`, without a copy.
 
     Args:
         batch: batch of a caller, of any types.
-        most: see :data:`MOST_IN_CHUNK`.
+        limit: see :data:`MAX_IN_CHUNK`.
         first_row: number of the first row, for messages.
 
     Raises:
@@ -68,14 +68,14 @@ def fitting_slices(batch: pa.RecordBatch, most: int = MOST_IN_CHUNK, first_row: 
         if _may_repeat(column.type)
         for sizes in _sizes(column)
     ]
-    totals = [(name, total) for name, total in totals if total[-1] > most]
+    totals = [(name, total) for name, total in totals if total[-1] > limit]
     start = 0
     while totals and start < batch.num_rows:
-        ends = [(int(np.searchsorted(total, total[start] + most, "right")) - 1, name) for name, total in totals]
+        ends = [(int(np.searchsorted(total, total[start] + limit, "right")) - 1, name) for name, total in totals]
         end, name = min(ends)
         if end == start:
             raise InvalidDataError(
-                f"Column {name!r} has a value of more than {most:,} bytes or elements in row {first_row + start}, "
+                f"Column {name!r} has a value of more than {limit:,} bytes or elements in row {first_row + start}, "
                 "counted from 0. Split the value, or keep it in a file of its own and store its path."
             )
         yield batch.slice(start, end - start)
@@ -84,24 +84,24 @@ def fitting_slices(batch: pa.RecordBatch, most: int = MOST_IN_CHUNK, first_row: 
         yield batch
 
 
-def joined_chunks(rows: pa.Table, most: int = MOST_IN_CHUNK) -> pa.Table:
+def joined_chunks(rows: pa.Table, limit: int = MAX_IN_CHUNK) -> pa.Table:
     """The same rows, each column in as few chunks as possible.
 
     Args:
         rows: rows of storable types, or of dictionaries of them.
-        most: see :data:`MOST_IN_CHUNK`.
+        limit: see :data:`MAX_IN_CHUNK`.
     """
-    if rows.nbytes <= most:
+    if rows.nbytes <= limit:
         return rows.combine_chunks()
-    columns = [pa.chunked_array(_joined(column, most), column.type) for column in rows.columns]
+    columns = [pa.chunked_array(_joined(column, limit), column.type) for column in rows.columns]
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
-def _joined(column: pa.ChunkedArray, most: int) -> Iterator[pa.Array]:
+def _joined(column: pa.ChunkedArray, limit: int) -> Iterator[pa.Array]:
     held, total = list[pa.Array](), np.zeros(0, np.int64)
     for chunk in column.chunks:
         sizes = np.array([part.sum() for part in _sizes(chunk)], np.int64)
-        if held and (total + sizes > most).any():
+        if held and (total + sizes > limit).any():
             yield _joint(held)
             held = []
         total = total + sizes if held else sizes

@@ -22,7 +22,7 @@ from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedF
 
 __all__ = [
     "HUDI_TYPE",
-    "MOST_BYTES",
+    "MAX_BYTES",
     "VECTORS_KEY",
     "descriptor_of",
     "is_vector",
@@ -47,7 +47,7 @@ VECTORS_KEY = b"hoodie.vector.columns"
 _ELEMENTS: Mapping[str, pa.DataType] = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int8()}
 _NAMES = {kind: name for name, kind in _ELEMENTS.items()}
 _DESCRIPTOR = re.compile(r"\s*VECTOR\s*\(\s*(\d{1,9})\s*(?:,\s*(\w+)\s*)?(?:,\s*FIXED_BYTES\s*)?\)\s*", re.IGNORECASE)
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 """Maximum bytes of a vector. A null takes the same bytes in Arrow."""
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
@@ -79,10 +79,10 @@ def vector_of_descriptor(text: str, path: str) -> pa.DataType:
     """
     found = _DESCRIPTOR.fullmatch(text)
     element = None if found is None else _ELEMENTS.get((found[2] or "FLOAT").upper())
-    if found is None or element is None or not 0 < int(found[1]) * (element.bit_width // 8) <= MOST_BYTES:
+    if found is None or element is None or not 0 < int(found[1]) * (element.bit_width // 8) <= MAX_BYTES:
         raise SchemaMismatchError(
             f"Column {path!r} has {HUDI_TYPE} {text!r}; expected VECTOR(n), VECTOR(n, DOUBLE) or VECTOR(n, INT8), with "
-            f"at most {MOST_BYTES:,} bytes."
+            f"at most {MAX_BYTES:,} bytes."
         )
     return vector_type(int(found[1]), element)
 

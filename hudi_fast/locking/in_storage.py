@@ -55,7 +55,7 @@ _AUDIT_SECONDS = 5.0
 
 _released: dict[str, str] = {}
 """Version of each lock object after this process released it; a guess, which the store checks."""
-_MOST_RELEASED = 1000
+_MAX_RELEASED = 1000
 
 _audited: dict[str, bool] = {}
 """Whether the locks of tables are audited, for tables whose options do not name this lock."""
@@ -330,7 +330,7 @@ class StorageLock:
             time.sleep(pause)
             try:
                 released = put_record(self._store, record, lease.version)
-                if released is not None and len(_released) < _MOST_RELEASED:
+                if released is not None and len(_released) < _MAX_RELEASED:
                     _released[repr(self._store)] = released
                 return
             except OSError as error:

@@ -32,7 +32,7 @@ LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
 """Path of the lock file of writers on one machine, relative to the table."""
 
 _POLL_SECONDS = 0.01
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP)
 
 
@@ -95,7 +95,7 @@ def machine_lock(
         if storage.is_local:
             yield MachineTurn()
         else:
-            _, *left = os.pread(file.descriptor, _MOST_BYTES, 0).decode(errors="replace").splitlines() or [""]
+            _, *left = os.pread(file.descriptor, _MAX_BYTES, 0).decode(errors="replace").splitlines() or [""]
             turn = MachineTurn(file, frozenset(left))
             turn.note(*left)
             yield turn

@@ -246,8 +246,8 @@ def _positions(merge: SliceMerge, parts: Sequence[_Part], base_instant: str | No
         if part.block.kind is BlockType.HFILE_DATA:  # rows are in the order of keys, not of positions
             text = None
         if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:
-            most = max(part.count, _UNUSED_POSITIONS)
-            found = decode_positions(text, most, part.block.path, part.block.offset)
+            limit = max(part.count, _UNUSED_POSITIONS)
+            found = decode_positions(text, limit, part.block.path, part.block.offset)
             if len(found) == part.count:  # repeated positions are stored once and cannot be assigned to entries
                 positions[start : start + part.count] = found
                 known = True

@@ -47,20 +47,20 @@ class SpooledRows:
         self._read = 0.0
         release()
 
-    def parts(self, rows: Rows, most_rows: int, most_bytes: int) -> Iterator[Rows]:
+    def parts(self, rows: Rows, max_rows: int, max_bytes: int) -> Iterator[Rows]:
         """Cut ``rows`` into parts.
 
         Args:
             rows: int64[n], row numbers in any order.
-            most_rows: maximum rows of a part.
-            most_bytes: approximate maximum size of a part; a larger row is a part of its own. Each row counts with the
+            max_rows: maximum rows of a part.
+            max_bytes: approximate maximum size of a part; a larger row is a part of its own. Each row counts with the
                 average size of its batch.
         """
         start = 0
         while start < len(rows):
-            ahead = rows[start : start + most_rows]
+            ahead = rows[start : start + max_rows]
             sizes = np.cumsum(self._row_bytes[self._batch_of(ahead)])
-            count = max(1, int(np.searchsorted(sizes, most_bytes, side="right")))
+            count = max(1, int(np.searchsorted(sizes, max_bytes, side="right")))
             yield ahead[:count]
             start += count
 

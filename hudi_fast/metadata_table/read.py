@@ -42,7 +42,7 @@ HFileQuery = Callable[[HFileReader], Iterable[Entries]]
 """A query of an HFile: returns keys (binary or string) and values (binary), in any number of pieces."""
 
 _LAYER_BYTES = 128 << 20
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 _WHOLE_BYTES = 8 << 20
 """Log blocks up to this size are read whole; larger blocks are read only in the needed ranges."""
 
@@ -198,7 +198,7 @@ def _read(
     def read_group(number: int) -> pa.Table:
         return fold(kind, list(_layers(table, groups[number], queries[number], keep_blocks)))
 
-    tables = in_threads(read_group, sorted(queries), min(_MOST_THREADS, os.cpu_count() or 1))
+    tables = in_threads(read_group, sorted(queries), min(_MAX_THREADS, os.cpu_count() or 1))
     return pa.concat_tables([flat_schema(kind).empty_table(), *tables])
 
 
@@ -211,11 +211,11 @@ def _layers(table: MetadataTable, slice_: FileSlice, query: HFileQuery, keep_blo
 
 
 def _base_layers(
-    table: MetadataTable, path: str, query: HFileQuery, keep_blocks: bool, most: int = _LAYER_BYTES
+    table: MetadataTable, path: str, query: HFileQuery, keep_blocks: bool, limit: int = _LAYER_BYTES
 ) -> Iterator[Layer]:
     try:
         with table.storage.open_input(path) as source:
-            yield from _hfile_layers(table, source, path, query, keep_blocks, most=most)
+            yield from _hfile_layers(table, source, path, query, keep_blocks, limit=limit)
     except FileNotFoundError as error:
         raise FileGoneError(
             f"The metadata table of {table.data_storage.uri}: a base file was cleaned after it was listed. Read again.",
@@ -259,7 +259,7 @@ def _checked_blocks(table: MetadataTable, log: LogFile) -> Iterator[LogBlock]:
 
 
 def _block_layers(
-    table: MetadataTable, block: LogBlock, query: HFileQuery, keep_blocks: bool, most: int = _LAYER_BYTES
+    table: MetadataTable, block: LogBlock, query: HFileQuery, keep_blocks: bool, limit: int = _LAYER_BYTES
 ) -> Iterator[Layer]:
     if block.kind is BlockType.DELETE:
         content = read_content(table.storage, block)
@@ -274,10 +274,10 @@ def _block_layers(
         # The block cache identifies files by path: the content offset distinguishes the blocks of one log file.
         path = f"{block.path}@{block.content_start}"
         content = read_content(table.storage, block)
-        yield from _hfile_layers(table, content, path, query, keep_blocks, block, most=most)
+        yield from _hfile_layers(table, content, path, query, keep_blocks, block, limit=limit)
     else:
         with table.storage.open_input(block.path) as source:
-            yield from _hfile_layers(table, source, block.path, query, keep_blocks, block, block.content_start, most)
+            yield from _hfile_layers(table, source, block.path, query, keep_blocks, block, block.content_start, limit)
 
 
 def _hfile_layers(
@@ -288,12 +288,12 @@ def _hfile_layers(
     keep_blocks: bool,
     block: LogBlock | None = None,
     offset: int = 0,
-    most: int = _LAYER_BYTES,
+    limit: int = _LAYER_BYTES,
 ) -> Iterator[Layer]:
     """The entries that one HFile returns, in pieces.
 
     ``source`` is the file, or the content of a log block; the HFile starts at ``offset``. ``block`` is None for a base
-    file. A piece ends when its values exceed ``most`` bytes.
+    file. A piece ends when its values exceed ``limit`` bytes.
     """
     length = None if block is None else block.content_length
     cache = table.blocks if keep_blocks else None
@@ -306,7 +306,7 @@ def _hfile_layers(
         for keys, values in query(reader):
             piece.append((keys, values))
             size += values.nbytes
-            if size > most:
+            if size > limit:
                 yield _layer(piece, schema, path)
                 piece, size = [], 0
         if piece:

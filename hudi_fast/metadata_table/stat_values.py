@@ -138,7 +138,7 @@ _WRAPPER_OF_TYPE: Mapping[pa.DataType, str] = {
     pa.string(): "StringWrapper",
 }
 _DAYS = ("DateWrapper", "LocalDateWrapper")
-_MOST_V1_DIGITS, _V1_SCALE = 30, 15
+_MAX_V1_DIGITS, _V1_SCALE = 30, 15
 _ALWAYS_INDEXED = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
 
 
@@ -239,7 +239,7 @@ def _read_v1(wrapper: str, values: pa.Array, column: pa.DataType) -> pa.Array | 
     if wrapper == "LongWrapper" and pa.types.is_time64(column):
         return values.view(column)
     if wrapper == "BytesWrapper" and pa.types.is_decimal(column):
-        return decimals_of_bytes(values, _MOST_V1_DIGITS, _V1_SCALE)
+        return decimals_of_bytes(values, _MAX_V1_DIGITS, _V1_SCALE)
     return values
 
 
@@ -321,7 +321,7 @@ def is_indexable(field: pa.Field, version: StatsVersion) -> bool:
     if pa.types.is_decimal(kind):
         if version == "V2":
             return True
-        return bool(kind.scale <= _V1_SCALE and kind.precision + _V1_SCALE - kind.scale <= _MOST_V1_DIGITS)
+        return bool(kind.scale <= _V1_SCALE and kind.precision + _V1_SCALE - kind.scale <= _MAX_V1_DIGITS)
     return kind in _OF_TYPE or bool(pa.types.is_fixed_size_binary(kind))
 
 
@@ -423,12 +423,12 @@ def decimals_of_bytes(values: pa.Array, precision: int, scale: int) -> pa.Array:
         rows = np.flatnonzero(sizes > place)
         out[rows, place] = data[ends[rows] - 1 - place]
     halves = out.reshape(-1).view(np.uint64)
-    most = 10**precision - 1
+    limit = 10**precision - 1
     flags = valid.astype(np.uint8)
     first = 0
     while True:
         left = halves[2 * first :], flags[first:]
-        found = int(find_wide_decimal(*left, _WIDTH, np.uint64(most >> 64), np.uint64(most & _LOW_HALF)))
+        found = int(find_wide_decimal(*left, _WIDTH, np.uint64(limit >> 64), np.uint64(limit & _LOW_HALF)))
         if found < 0:
             break
         flags[first + found] = 0

@@ -144,9 +144,9 @@ def _sizes_row(instant: str, sizes: Sequence[int]) -> tuple[Any, ...]:
     ordered = sorted(sizes)
     if not ordered:
         return (instant, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
-    tenth, half, most = (_quantile(ordered, one) for one in _QUANTILES)
+    tenth, half, limit = (_quantile(ordered, one) for one in _QUANTILES)
     spread = statistics.stdev(ordered) if len(ordered) > 1 else 0.0
-    return (instant, ordered[0], tenth, half, statistics.fmean(ordered), most, ordered[-1], len(ordered), spread)
+    return (instant, ordered[0], tenth, half, statistics.fmean(ordered), limit, ordered[-1], len(ordered), spread)
 
 
 def _quantile(ordered: Sequence[int], quantile: float) -> float:

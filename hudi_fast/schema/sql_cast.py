@@ -26,7 +26,7 @@ from hudi_fast.schema.normalize import storable_type
 
 __all__ = ["double_as_decimal", "sql_cast", "time_text"]
 
-_MOST_DIGITS = 76
+_MAX_DIGITS = 76
 """Digits of Arrow's widest decimal."""
 
 _DIGITS_OF_DOUBLE = 19
@@ -62,7 +62,7 @@ def double_as_decimal(value: Any, kind: pa.DataType) -> Any:
     """
     least = 10.0 ** -(kind.scale + 2)  # smaller numbers round to zero, and may have more digits than a decimal
     some = pc.if_else(pc.less(pc.abs(value), pa.scalar(least)), pa.scalar(0.0), value)
-    wide = some.cast(pa.string()).cast(pa.decimal256(_MOST_DIGITS, kind.scale + _DIGITS_OF_DOUBLE))
+    wide = some.cast(pa.string()).cast(pa.decimal256(_MAX_DIGITS, kind.scale + _DIGITS_OF_DOUBLE))
     return pc.round(wide, kind.scale, round_mode="half_towards_infinity").cast(kind)
 
 
@@ -107,7 +107,7 @@ def _of_float(values: pa.Array, target: pa.DataType) -> pa.Array:
 def _rounded(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Whole numbers and decimals as decimals with other digits."""
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
-    wide = values.cast(pa.decimal256(_MOST_DIGITS, max(scale, target.scale)))
+    wide = values.cast(pa.decimal256(_MAX_DIGITS, max(scale, target.scale)))
     if scale > target.scale:
         wide = pc.round(wide, target.scale, round_mode="half_towards_infinity")
     return wide.cast(target)

@@ -187,7 +187,7 @@ def _expired_partitions(storage: Storage, view: TableView, zone: str, options: T
         if since is not None and not since.startswith(_NO_TIME) and ms_from_instant(since, zone) < latest
     ]
     expired: list[_ExpiredPartition] = []
-    left = options.most_partitions
+    left = options.max_partitions
     for since, path in sorted(dated):
         if left == 0:
             break

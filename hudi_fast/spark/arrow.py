@@ -304,10 +304,10 @@ def _allowed_tasks(setting: Callable[[str, str], str]) -> int:
     per_executor = int(setting("spark.executor.cores", "1")) // per_task
     total = int(setting("spark.executor.instances", "0")) * per_executor
     if setting("spark.dynamicAllocation.enabled", "false").lower() == "true":
-        most = int(setting("spark.dynamicAllocation.maxExecutors", str(_UNLIMITED)))
+        maximum = int(setting("spark.dynamicAllocation.maxExecutors", str(_UNLIMITED)))
         shuffled = setting("spark.sql.shuffle.partitions", str(_SHUFFLE_PARTITIONS))  # a vendor's may not be a number
         unlimited = int(shuffled) if shuffled.isdigit() else _SHUFFLE_PARTITIONS
-        total = max(total, unlimited if most >= _UNLIMITED else most * per_executor)
+        total = max(total, unlimited if maximum >= _UNLIMITED else maximum * per_executor)
     limit = setting("spark.cores.max", "")  # of an application on a standalone cluster
     return min(total, int(limit) // per_task) if limit else total
 

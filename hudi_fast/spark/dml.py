@@ -53,7 +53,7 @@ __all__ = ["delete_where_on", "merge_on", "update_on"]
 _FILE, _CLAUSE = "__hudi_fast_file", "__hudi_fast_clause"
 _STORED, _GIVEN = "__hudi_fast_stored", "__hudi_fast_given"
 _SIDE, _NEW, _OLD, _BY = "__hudi_fast_side", "__hudi_fast_new_", "__hudi_fast_old_", "__hudi_fast_by_"
-_MOST_KEYS = 10_000
+_MAX_KEYS = 10_000
 _ACTIONS = {"update": UPDATE, "delete": DELETE, "insert": INSERT}
 _MISFITS = ("CAST_INVALID_INPUT", "CAST_OVERFLOW", "OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
 _ANSI = {"spark.sql.ansi.enabled": "true"}
@@ -357,15 +357,15 @@ def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
     fields = plan.config.record_key_fields
     sources = dict(spec.pairs)
     bound = estimated_bytes(source)
-    if not fields or not set(fields) <= set(sources) or bound is None or bound > _MOST_KEYS * 1000:
+    if not fields or not set(fields) <= set(sources) or bound is None or bound > _MAX_KEYS * 1000:
         return Anything()
     if not plan.config.populate_meta_fields:
         return Anything()
     named = source.select(*[F.col(f"`{sources[name]}`").alias(name) for name in fields])
     made = key_text(named, plan.key_config, plan.schema, stored=True)
     keys = named.select(made.alias(KEY)).filter(F.col(KEY).isNotNull())
-    found = [row[0] for row in keys.distinct().limit(_MOST_KEYS + 1).collect()]
-    return In(Column((KEY,)), pa.array(found, pa.string())) if len(found) <= _MOST_KEYS else Anything()
+    found = [row[0] for row in keys.distinct().limit(_MAX_KEYS + 1).collect()]
+    return In(Column((KEY,)), pa.array(found, pa.string())) if len(found) <= _MAX_KEYS else Anything()
 
 
 # ---- computing changed rows

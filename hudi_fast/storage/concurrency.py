@@ -10,12 +10,12 @@ from typing import TypeVar
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.thread_pool import ThreadPool
 
-__all__ = ["MOST_FAR", "heaviest_first", "in_threads", "is_little", "most_threads", "reads_at_once", "units_at_once"]
+__all__ = ["MAX_FAR", "heaviest_first", "in_threads", "is_little", "max_threads", "reads_at_once", "units_at_once"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-MOST_FAR = 32
+MAX_FAR = 32
 """Threads that mostly wait for an object store."""
 
 _IN_FLIGHT = 32 << 20
@@ -31,13 +31,13 @@ def is_little(is_local: bool, sizes: Iterable[float]) -> bool:
     return is_local and sum(sizes) <= _LITTLE
 
 
-def most_threads(storage: Storage) -> int:
+def max_threads(storage: Storage) -> int:
     """The largest sensible number of threads: one per core on local disk, more if threads wait for an object store."""
     cores = os.cpu_count() or 1
-    return cores if storage.is_local else max(cores, MOST_FAR)
+    return cores if storage.is_local else max(cores, MAX_FAR)
 
 
-def units_at_once(sizes: Iterable[float], threads: int, most: int) -> int:
+def units_at_once(sizes: Iterable[float], threads: int, limit: int) -> int:
     """The number of threads for units of the given sizes.
 
     A thread that waits for an object store uses no core. So small units get more threads: as many as work on 32 MiB
@@ -46,15 +46,15 @@ def units_at_once(sizes: Iterable[float], threads: int, most: int) -> int:
     Args:
         sizes: bytes of each unit's files.
         threads: minimum number of threads.
-        most: maximum number of threads.
+        limit: maximum number of threads.
     """
-    largest = sorted(sizes, reverse=True)[:most]
+    largest = sorted(sizes, reverse=True)[:limit]
     return max(threads, sum(total <= _IN_FLIGHT for total in accumulate(largest)))
 
 
 def reads_at_once(storage: Storage, sizes: Iterable[int]) -> int:
     """The number of threads that read units of the given sizes in bytes."""
-    return units_at_once(sizes, os.cpu_count() or 1, most_threads(storage))
+    return units_at_once(sizes, os.cpu_count() or 1, max_threads(storage))
 
 
 def in_threads(function: Callable[[Item], Answer], items: Sequence[Item], threads: int) -> list[Answer]:

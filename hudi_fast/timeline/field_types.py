@@ -20,7 +20,7 @@ _Value = TypeVar("_Value")
 _Check = Callable[[Any], bool]
 
 _SCALARS = (str, int, bool, float, types.NoneType)
-_MOST_KNOWN = 1000
+_MAX_KNOWN = 1000
 
 
 def checked(value: _Value) -> _Value:
@@ -55,7 +55,7 @@ class _Plan:
         kinds = tuple(map(type, self.values(value)))
         if kinds not in self.known:
             _check_all(value, self.scalars)
-            if len(self.known) < _MOST_KNOWN:
+            if len(self.known) < _MAX_KNOWN:
                 self.known.add(kinds)
         _check_all(value, self.others)
 

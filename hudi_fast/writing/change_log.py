@@ -51,7 +51,7 @@ from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["ChangeLog", "change_log_of"]
 
-_MOST_WAITING = 16 << 20
+_MAX_WAITING = 16 << 20
 """Bytes of encoded entries after which a block is written, if ``hoodie.logfile.data.block.max.size`` allows more."""
 
 
@@ -162,7 +162,7 @@ class ChangeLog:
 
     def _put(self, data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64]) -> None:
         """Buffer encoded records, and write each full block."""
-        limit = min(_MOST_WAITING, self._plan.files.log.max_block_size)
+        limit = min(_MAX_WAITING, self._plan.files.log.max_block_size)
         start, count = 0, len(bounds) - 1
         while start < count:
             end = int(np.searchsorted(bounds, bounds[start] + limit - self._bytes, "right")) - 1

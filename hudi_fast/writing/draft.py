@@ -43,7 +43,7 @@ from hudi_fast.schema.dotted import find_dotted
 from hudi_fast.schema.history import schema_at
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.schema.internal_types import internal_schema
-from hudi_fast.storage.concurrency import most_threads
+from hudi_fast.storage.concurrency import max_threads
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import (
@@ -232,7 +232,7 @@ def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
         bloom=replace(options.bloom, enabled=options.writes_bloom_filter and config.populate_meta_fields),
         log=_log(options, config),
         threads=options.engine.threads or os.cpu_count() or 1,
-        most_threads=options.engine.threads or most_threads(state.storage),
+        max_threads=options.engine.threads or max_threads(state.storage),
     )
 
 

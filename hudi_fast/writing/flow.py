@@ -154,13 +154,13 @@ def run_write(session: TableSession, engine: Engine, mode: str) -> WriteResult:
     return _write_beside_others(session, engine, mode)
 
 
-def _log_retry(session: TableSession, error: CommitConflictError, attempt: int, most: int) -> None:
+def _log_retry(session: TableSession, error: CommitConflictError, attempt: int, limit: int) -> None:
     note(
         "writing",
         logging.INFO,
         "Retry %d of %d of a write to %s after a conflict: %s",
         attempt + 1,
-        most,
+        limit,
         session.storage.uri,
         error,
         table=session.storage.uri,

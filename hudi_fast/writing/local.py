@@ -33,7 +33,7 @@ from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, Wri
 
 __all__ = ["LocalEngine", "lookup_threads", "write_incoming"]
 
-_MOST_LOOKUPS = 8
+_MAX_LOOKUPS = 8
 """Threads that look keys up in files of an object store; each holds the keys of a row group."""
 
 
@@ -116,7 +116,7 @@ def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> 
         works = _assign(plan, incoming, groups, pool, first_task)
     refuse_unknown(plan, incoming, works)
     sizes = [_size(work, plan.config.is_mor) for work in works]
-    threads = units_at_once(sizes, plan.files.threads, plan.files.most_threads)
+    threads = units_at_once(sizes, plan.files.threads, plan.files.max_threads)
     threads = 1 if is_little(plan.storage.is_local, sizes) else threads
     with phase("write_files", threads=threads) as step:
         one = step.counting(lambda number: write_file_group(plan, works[number], incoming), len(works), "file groups")
@@ -127,7 +127,7 @@ def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> 
 
 def lookup_threads(plan: WritePlan) -> int:
     """The number of threads that look up keys."""
-    return max(plan.files.threads, min(plan.files.most_threads, _MOST_LOOKUPS))
+    return max(plan.files.threads, min(plan.files.max_threads, _MAX_LOOKUPS))
 
 
 def _assign(

@@ -58,13 +58,13 @@ def with_usable_index(plan: WritePlan) -> WritePlan:
     return plan if index is plan.index else replace(plan, index=index)
 
 
-def refuse_large_scan(plan: WritePlan, state: TableState, most: int) -> None:
+def refuse_large_scan(plan: WritePlan, state: TableState, limit: int) -> None:
     """Refuse a write that would look keys up in all files of a large table because its record index is missing.
 
     Args:
         plan: the write, not begun.
         state: the table, after its metadata table was built or repaired.
-        most: bytes of data files that may be read instead of the index (``hudi_fast.index.fallback.max.bytes``).
+        limit: bytes of data files that may be read instead of the index (``hudi_fast.index.fallback.max.bytes``).
 
     Raises:
         ConfigError: the data files have more bytes.
@@ -75,10 +75,10 @@ def refuse_large_scan(plan: WritePlan, state: TableState, most: int) -> None:
     size = 0
     for partition in state.view.lister.partitions():
         size += sum(one.weight for one in latest_slices(state.view, partition))
-        if size > most:
+        if size > limit:
             raise ConfigError(
                 f"The record index of {state.storage.uri} cannot be used: {problem}. Without it this {plan.operation} "
-                f"would look keys up in data files of {size} bytes or more; hudi_fast.index.fallback.max.bytes={most} "
+                f"would look keys up in data files of {size} bytes or more; hudi_fast.index.fallback.max.bytes={limit} "
                 "is the limit. No row was written. Build the index: HudiTable.services.index('record_index'), or "
                 "write with hoodie.metadata.enable=true; drop one that does not fit first "
                 "(HudiTable.services.drop_index). To read all keys in this write, raise the limit."

@@ -31,7 +31,7 @@ from hudi_fast.writing.markers import create_marker, delete_marker
 
 __all__ = ["BlockCounts", "LogOutput", "LogTarget"]
 
-_MOST_VERSIONS_TRIED = 1000
+_MAX_VERSIONS_TRIED = 1000
 _TOKEN_DIGITS = 9
 """Last digits of an instant that fit into an integer of Java."""
 
@@ -129,13 +129,13 @@ class LogOutput:
         target, one = self._target, self._target.slice
         old = target.layout_version < 2
         folder = f"{one.partition}/" if one.partition else ""
-        for _ in range(_MOST_VERSIONS_TRIED):
+        for _ in range(_MAX_VERSIONS_TRIED):
             name = log_file_name(one.file_id, one.base_instant if old else target.instant, self._version, self._token)
             if not old or not target.storage.exists(folder + name):  # from version 8 on, names are of this write only
                 with contextlib.suppress(FileExistsError):
                     return _new_file(target, folder + name)
             self._version += 1
-        raise FileExistsError(f"{folder}{name} and {_MOST_VERSIONS_TRIED - 1} versions before it exist")
+        raise FileExistsError(f"{folder}{name} and {_MAX_VERSIONS_TRIED - 1} versions before it exist")
 
     def _stat(self, writer: LogFileWriter) -> WriteStat:
         target, one, counts = self._target, self._target.slice, self._counts

@@ -29,7 +29,7 @@ from hudi_fast.writing.assign import files_to_fill
 from hudi_fast.writing.file_columns import COMMIT_SEQNO, COMMIT_TIME, CONSTANT_META, RECORD_KEY, writer_schema
 from hudi_fast.writing.output_file import new_rows
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
-from hudi_fast.writing.sizing import SmallFile, assign_inserts, most_files
+from hudi_fast.writing.sizing import SmallFile, assign_inserts, max_files
 from hudi_fast.writing.write_plan import FileGroupWork, TaskToken, WritePlan
 
 __all__ = [
@@ -50,7 +50,7 @@ __all__ = [
 _FILLING = frozenset({"upsert", "insert"})
 _SAMPLE_INSTANT = "0" * 17
 _ROWS_WORTH_A_FILE = 100_000
-_FEWEST_ENCODED, _MOST_ENCODED, _ENCODED_BYTES = 2000, 20_000, 128 << 20
+_FEWEST_ENCODED, _MAX_ENCODED, _ENCODED_BYTES = 2000, 20_000, 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def bulk_parts(plan: WritePlan, rows: int, wanted: int) -> list[int]:
         wanted: number of files that keeps all threads busy.
     """
     new = insert_files(plan, "", [], rows).new
-    count = min(wanted, rows // _ROWS_WORTH_A_FILE, most_files(len(new), 1))
+    count = min(wanted, rows // _ROWS_WORTH_A_FILE, max_files(len(new), 1))
     if count <= len(new):
         return list(new)
     return [rows * (number + 1) // count - rows * number // count for number in range(count)]
@@ -230,7 +230,7 @@ def rows_to_encode(row_bytes: int) -> int:
     Args:
         row_bytes: Arrow size of a row, at least 1.
     """
-    return min(_MOST_ENCODED, max(_FEWEST_ENCODED, _ENCODED_BYTES // row_bytes))
+    return min(_MAX_ENCODED, max(_FEWEST_ENCODED, _ENCODED_BYTES // row_bytes))
 
 
 def with_measured_row_size(plan: WritePlan, largest: int, rows: pa.Table) -> WritePlan:

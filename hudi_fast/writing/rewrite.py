@@ -52,7 +52,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         stack.enter_context(output)
         carried = CarriedColumns.of(plan, work.partition, output.name)
         updates = _Updates(plan, work, incoming, changes, output.name)
-        most = _rows_at_once(reader, incoming)
+        limit = _rows_at_once(reader, incoming)
         for run in version.encoded:
             wanted = run.left(carried.wanted)
             for table in merged_batches(
@@ -60,7 +60,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
                 wanted,
                 changes,
                 updates.making(wanted),
-                batch_rows=most,
+                batch_rows=limit,
                 row_groups=run.groups,
                 observer=log,
             ):

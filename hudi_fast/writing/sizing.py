@@ -23,7 +23,7 @@ __all__ = [
     "assign_inserts",
     "average_record_size",
     "files_of_parts",
-    "most_files",
+    "max_files",
 ]
 
 _LARGE_FILE = 8 << 20
@@ -102,7 +102,7 @@ def assign_inserts(
     return assigned
 
 
-def most_files(asked: int, partitions: int) -> int:
+def max_files(asked: int, partitions: int) -> int:
     """The number of files that a bulk_insert may write: slightly more than its size requires.
 
     Args:

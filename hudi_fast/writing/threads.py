@@ -28,7 +28,7 @@ from hudi_fast.writing.write_plan import FilePlan, TaskToken
 
 __all__ = ["ThreadBackend", "delete_in_threads", "map_in_threads"]
 
-_MOST_THREADS = 8
+_MAX_THREADS = 8
 _DELETING_THREADS = 16
 _DELETING_REQUESTS = 4
 """Concurrent delete requests to an object store, each for many files: S3 counts each file against its limit."""
@@ -53,7 +53,7 @@ class ThreadBackend:
 
     def __init__(self, threads: int | None = None, is_local: bool = False) -> None:
         self._is_local = is_local
-        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+        self._threads = threads or min(_MAX_THREADS, os.cpu_count() or 1)
 
     def engine(self, rows: Any, options: WriteOptions) -> PlannedEngine:
         """The engine of an Arrow table, of a stream of batches, or of anything with ``__arrow_c_stream__``."""
@@ -118,7 +118,7 @@ def map_in_threads(
         weights: of each unit, in bytes that it reads: small units of an object store get more threads than cores.
         function: executes one unit.
     """
-    threads = units_at_once(weights, plan.files.threads, plan.files.most_threads)
+    threads = units_at_once(weights, plan.files.threads, plan.files.max_threads)
     with phase("rewrite_files", threads=threads) as step:
         one = step.counting(lambda number: function(units[number], TaskToken(number)), len(units), "file groups")
         written = heaviest_first(weights, one, threads)
@@ -164,7 +164,7 @@ def _stream_engine(stream: RowStream, settings: SpillSettings) -> PlannedEngine:
     for batch in stream.batches:
         batches.append(batch)
         size += batch.nbytes
-        if size > settings.most_bytes:
+        if size > settings.max_bytes:
             first, batches = _drained(batches), []
             return SpillingEngine(RowStream(stream.schema, itertools.chain(first, stream.batches)), settings)
     return LocalEngine(pa.Table.from_batches(batches, stream.schema))

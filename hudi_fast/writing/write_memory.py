@@ -15,7 +15,7 @@ from hudi_fast.storage.forks import new_lock
 
 __all__ = ["WriteMemory", "memory_of"]
 
-_MOST_WRITES = 16
+_MAX_WRITES = 16
 
 
 @dataclass(slots=True)
@@ -49,6 +49,6 @@ def memory_of(storage: Storage, instant: str) -> WriteMemory:
     with _lock:
         found = _memories.setdefault(key, WriteMemory())
         _memories.move_to_end(key)
-        while len(_memories) > _MOST_WRITES:
+        while len(_memories) > _MAX_WRITES:
             _memories.popitem(last=False)
     return found

@@ -131,7 +131,7 @@ class FileSettings:
         bloom: bloom filters of base files, enabled if this table has them.
         log: log files, with row positions if this table has them.
         threads: number of file groups that one process writes in parallel.
-        most_threads: the same for small file groups, whose threads mostly wait for an object store.
+        max_threads: the same for small file groups, whose threads mostly wait for an object store.
         stats_columns: columns whose ranges are recorded for the metadata table's column statistics.
     """
 
@@ -141,7 +141,7 @@ class FileSettings:
     bloom: BloomOptions
     log: LogOptions
     threads: int = 2
-    most_threads: int = 2
+    max_threads: int = 2
     stats_columns: tuple[str, ...] = ()
     record_size_is_given: bool = False
     other: OrcSettings | LanceSettings | None = None
@@ -360,21 +360,21 @@ class Incoming:
         return take_rows(self.rows, self.spooled, rows, columns)
 
     def parts(
-        self, rows: npt.NDArray[np.int64], most_rows: int = PART_ROWS, most_bytes: int = PART_BYTES
+        self, rows: npt.NDArray[np.int64], max_rows: int = PART_ROWS, max_bytes: int = PART_BYTES
     ) -> Iterator[npt.NDArray[np.int64]]:
         """Split ``rows`` into parts; each part is written at a time.
 
         Args:
             rows: int64[n], positions, in any order.
-            most_rows: maximum rows of a part.
-            most_bytes: approximate maximum Arrow size of a part.
+            max_rows: maximum rows of a part.
+            max_bytes: approximate maximum Arrow size of a part.
         """
-        most_rows = max(1, int(min(most_rows, most_bytes / self.row_bytes)))
+        max_rows = max(1, int(min(max_rows, max_bytes / self.row_bytes)))
         if self.spooled is not None:
-            yield from self.spooled.parts(rows, most_rows, most_bytes)
+            yield from self.spooled.parts(rows, max_rows, max_bytes)
             return
-        for start in range(0, len(rows), most_rows):
-            yield rows[start : start + most_rows]
+        for start in range(0, len(rows), max_rows):
+            yield rows[start : start + max_rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,10 @@ def test_text_values_become_typed_ones():
     assert pickle.loads(pickle.dumps(options)) == options
 
 
-@pytest.mark.parametrize(("least", "most"), [(5, 5), (6, 5), (30, 30)])
-def test_archiving_must_leave_fewer_commits_than_it_begins_at(least: int, most: int):
-    with pytest.raises(ConfigError, match=rf"hoodie\.keep\.max\.commits={most} to be greater than .*commits={least}"):
-        ArchiveOptions.from_options({"hoodie.keep.min.commits": least, "hoodie.keep.max.commits": most})
+@pytest.mark.parametrize(("least", "limit"), [(5, 5), (6, 5), (30, 30)])
+def test_archiving_must_leave_fewer_commits_than_it_begins_at(least: int, limit: int):
+    with pytest.raises(ConfigError, match=rf"hoodie\.keep\.max\.commits={limit} to be greater than .*commits={least}"):
+        ArchiveOptions.from_options({"hoodie.keep.min.commits": least, "hoodie.keep.max.commits": limit})
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ KEEP = {
     "hoodie.archive.merge.files.batch.size": "2",
 }
 NEXT = plain_rows([3, 40], ts=99, text="n")
-MOST_CALLS = {False: 50, True: 25}
+MAX_CALLS = {False: 50, True: 25}
 
 
 def services(storage: Storage) -> TableServices:
@@ -99,7 +99,7 @@ def test_any_failing_call_loses_no_instant(
     assert (whole.metadata_instants > 0) is metadata
     chooser = random.Random(f"{version} {metadata}")
     calls = interesting(recorder.calls)
-    calls = sorted(chooser.sample(calls, min(len(calls), MOST_CALLS[metadata])), key=lambda call: call.number)
+    calls = sorted(chooser.sample(calls, min(len(calls), MAX_CALLS[metadata])), key=lambda call: call.number)
     outcomes = set()
     for call in calls:
         kind = chooser.choice(FAULT_KINDS) if call.changes else "before"

@@ -33,7 +33,7 @@ from tests.support.tiers import is_long
 pytestmark = pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")
 
 NEXT = plain_rows([2, 40], ts=9, text="n")
-MOST_CALLS = 30
+MAX_CALLS = 30
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def make_table(path: Path, case: Case) -> list[str]:
     return [*commits, *(hf.write(rows, path, case.settings).instant for rows in changes[1:])]
 
 
-def chosen(calls: list[StorageCall], name: str, most: int = MOST_CALLS) -> Iterator[tuple[StorageCall, str, bool]]:
+def chosen(calls: list[StorageCall], name: str, limit: int = MAX_CALLS) -> Iterator[tuple[StorageCall, str, bool]]:
     """Calls that change files, one kind of fault each, drawn by lot, and a few that only look."""
     chance = random.Random(name)
     found = []
@@ -73,7 +73,7 @@ def chosen(calls: list[StorageCall], name: str, most: int = MOST_CALLS) -> Itera
             found.append((call, chance.choice(FAULT_KINDS), chance.random() < 0.6))
         elif chance.random() < 0.1:
             found.append((call, "before", chance.random() < 0.5))
-    return iter(found if len(found) <= most else sorted(chance.sample(found, most), key=lambda one: one[0].number))
+    return iter(found if len(found) <= limit else sorted(chance.sample(found, limit), key=lambda one: one[0].number))
 
 
 def run(storage: Storage, verb: str, instant: str, case: Case) -> None:
@@ -192,16 +192,16 @@ TWICE = [
     Twice(Case(COW, "6", True), "all"),
     Twice(Case(MOR, "9", True), "all"),
 ]
-MOST_DEATHS, MOST_DEATHS_OF_LONG = 8, 120
+MAX_DEATHS, MAX_DEATHS_OF_LONG = 8, 120
 
 
-def deaths(base: Path, path: Path, commit: str, twice: Twice, most: int) -> Iterator[str]:
+def deaths(base: Path, path: Path, commit: str, twice: Twice, limit: int) -> Iterator[str]:
     """Copies of the table on which the restore died at one call, and the next restore at another."""
     shutil.copytree(base, path / "whole")
     recorder = RecordingStorage(path / "whole")
     run(recorder, "restore", commit, twice.case)
-    first = [one for one in chosen(recorder.calls, f"twice {twice}", 4 * most) if one[0].changes]
-    for call, kind, _ in random.Random(str(twice)).sample(first, min(most, len(first))):
+    first = [one for one in chosen(recorder.calls, f"twice {twice}", 4 * limit) if one[0].changes]
+    for call, kind, _ in random.Random(str(twice)).sample(first, min(limit, len(first))):
         shutil.copytree(base, path / "try")
         dies(path / "try", call, kind, commit, twice)
         (path / "try").rename(path / "kept")  # plans of rollbacks name files by absolute paths
@@ -227,8 +227,8 @@ def dies(path: Path, call: StorageCall, kind: str, commit: str, twice: Twice) ->
 def test_a_restore_that_died_twice_is_finished(twice: Twice, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """By the next restore, by pending services, or it is complete and the next write goes on."""
     commit, rows = twice.make(tmp_path / "base")
-    most = MOST_DEATHS_OF_LONG if is_long(request.config) else MOST_DEATHS
-    for number, where in enumerate(deaths(tmp_path / "base", tmp_path, commit, twice, most)):
+    limit = MAX_DEATHS_OF_LONG if is_long(request.config) else MAX_DEATHS
+    for number, where in enumerate(deaths(tmp_path / "base", tmp_path, commit, twice, limit)):
         path = tmp_path / "try"
         is_pending = state_of(path).timeline.pending_restore is not None
         if is_pending and number % 2:

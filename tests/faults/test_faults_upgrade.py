@@ -73,12 +73,12 @@ def run(storage: Storage, version: int) -> Any:
     return TableServices(storage).upgrade(version, {"hudi_fast.threads": 1})
 
 
-def chosen(calls: list[StorageCall], chooser: random.Random, most: int) -> list[StorageCall]:
+def chosen(calls: list[StorageCall], chooser: random.Random, limit: int) -> list[StorageCall]:
     """Those calls that change the properties, and at most so many of the others."""
     kept = interesting(calls)
     named = [call for call in kept if "hoodie.properties" in call.path and call.changes]
     others = [call for call in kept if call not in named]
-    return sorted([*named, *chooser.sample(others, min(most, len(others)))], key=lambda call: call.number)
+    return sorted([*named, *chooser.sample(others, min(limit, len(others)))], key=lambda call: call.number)
 
 
 def check_after(path: Path, before: int, after: int, rows: dict[str, Any], known: Instants, where: str) -> None:

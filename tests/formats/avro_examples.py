@@ -25,12 +25,12 @@ def logical(kind, name, values):
 @st.composite
 def decimals(draw):
     precision = draw(st.integers(1, 38))
-    most = 10**precision - 1
-    least_size = most.bit_length() // 8 + 1
+    limit = 10**precision - 1
+    least_size = limit.bit_length() // 8 + 1
     about = {"logicalType": "decimal", "precision": precision, "scale": draw(st.integers(0, precision))}
     size = draw(st.integers(least_size, 18) | st.just(None))
     shape = {"type": "bytes"} if size is None else {"type": "fixed", "name": "?", "size": size}
-    values = st.integers(-most, most) | st.integers(-min(most, 200), min(most, 200))
+    values = st.integers(-limit, limit) | st.integers(-min(limit, 200), min(limit, 200))
     return {**shape, **about}, values
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.fitting_chunks import MOST_IN_CHUNK, fitting_slices, in_fitting_chunks, joined_chunks
+from hudi_fast.formats.fitting_chunks import MAX_IN_CHUNK, fitting_slices, in_fitting_chunks, joined_chunks
 from hudi_fast.schema.conform import conform
 from hudi_fast.schema.normalize import normalize_input_schema
 
@@ -68,22 +68,22 @@ def held(array: pa.Array) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-@given(data=st.data(), most=st.integers(30, 80), start=st.integers(0, 3))
-def test_stored_chunks_fit_and_rows_stay(shape: str, data: st.DataObject, most: int, start: int) -> None:
+@given(data=st.data(), limit=st.integers(30, 80), start=st.integers(0, 3))
+def test_stored_chunks_fit_and_rows_stay(shape: str, data: st.DataObject, limit: int, start: int) -> None:
     array = data.draw(SHAPES[shape]).slice(start)
     rows = pa.table({"n": pa.array(range(len(array)), pa.int64()), "c": array})
-    cut = in_fitting_chunks(rows, most)
+    cut = in_fitting_chunks(rows, limit)
     assert cut.to_pylist() == rows.to_pylist()
     stored = conform(cut, normalize_input_schema(rows.schema))
-    joined = joined_chunks(stored, most)
+    joined = joined_chunks(stored, limit)
     joined.validate(full=True)
     assert joined.to_pylist() == rows.to_pylist()
     for table in (stored, joined):
-        assert all(count <= most for chunk in table.column("c").chunks for count in held(chunk))
+        assert all(count <= limit for chunk in table.column("c").chunks for count in held(chunk))
     assert joined.column("n").num_chunks == 1
     pairs = zip(joined.column("c").chunks, joined.column("c").chunks[1:], strict=False)
     for left, right in pairs:  # no two of them would fit into one
-        assert any(a + b > most for a, b in zip(held(left), held(right), strict=True))
+        assert any(a + b > limit for a, b in zip(held(left), held(right), strict=True))
 
 
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.large_list(pa.int32())])
@@ -101,7 +101,7 @@ def test_rows_that_fit_are_the_same_object() -> None:
     assert in_fitting_chunks(rows) is rows
     plain = pa.table({"c": ["a" * 50, "b"]})
     assert in_fitting_chunks(plain, 40) is plain  # 32-bit offsets hold them already
-    assert MOST_IN_CHUNK == 2**31 - 1
+    assert MAX_IN_CHUNK == 2**31 - 1
 
 
 def test_slices_are_no_copies() -> None:

@@ -325,11 +325,11 @@ def test_a_section_has_no_more_bytes_than_its_bound(codec: int) -> None:
             chunk = pa.Codec(names[codec]).compress(plain, asbytes=True)
         stored = (len(chunk) << 1).to_bytes(3, "little") + chunk + sections.stored(b"tail")
         assert sections.content(stored) == plain + b"tail"
-        assert len(plain) + 4 <= sections.most_bytes(stored) <= (1 << 18) + 4
+        assert len(plain) + 4 <= sections.max_bytes(stored) <= (1 << 18) + 4
         with pytest.raises(ValueError, match="are allowed"):
             sections.content(stored, len(plain) + 3)
     with pytest.raises(ValueError, match="a chunk of"):
-        sections.most_bytes(b"\x08\x00\x00abc")
+        sections.max_bytes(b"\x08\x00\x00abc")
     with pytest.raises(UnsupportedFeatureError, match="LZO"):
         Sections("a.orc", LZO, 1 << 18).content(b"\x02\x00\x00a")
 

@@ -127,10 +127,10 @@ def test_wide_values_of_a_fixed_size_are_refused() -> None:
 
 @pytest.mark.slow
 def test_as_many_columns_as_are_written_are_read_and_skipped() -> None:
-    most = MAX_PARTS - 10
-    schema = pa.schema([pa.field(f"c{number}", pa.int32()) for number in range(most)])
+    limit = MAX_PARTS - 10
+    schema = pa.schema([pa.field(f"c{number}", pa.int32()) for number in range(limit)])
     text = arrow_to_avro(schema, "r", "n")
-    assert len(avro_to_arrow(text, "here")) == most
+    assert len(avro_to_arrow(text, "here")) == limit
     parsed = parse_record(text, "here")
     assert walk_program(tuple(field.type for field in parsed.fields), "others", "here").depth == 0
     with pytest.raises(UnsupportedFeatureError, match="The columns up to 'x9' have more than 100,000"):

@@ -103,8 +103,8 @@ def test_too_small_a_target_is_left_alone():
     extra=st.integers(0, 4),
 )
 def test_decimals_of_any_width(values, extra):
-    most = 10**38 - 1
-    high, low = np.uint64(most >> 64), np.uint64(most & (2**64 - 1))
+    limit = 10**38 - 1
+    high, low = np.uint64(limit >> 64), np.uint64(limit & (2**64 - 1))
     width = max((len(minimal(value)) for value in values), default=1) + extra
     for parts, kind in [
         ([value.to_bytes(width, "big", signed=True) for value in values], width),
@@ -119,9 +119,9 @@ def test_decimals_of_any_width(values, extra):
 
 @pytest.mark.parametrize("precision", [1, 5, 18, 19, 20, 37, 38])
 def test_decimals_have_no_more_digits_than_their_type(precision):
-    most = 10**precision - 1
-    high, low = np.uint64(most >> 64), np.uint64(most & (2**64 - 1))
-    for value, fits in [(most, True), (-most, True), (most + 1, False), (-most - 1, False)]:
+    limit = 10**precision - 1
+    high, low = np.uint64(limit >> 64), np.uint64(limit & (2**64 - 1))
+    for value, fits in [(limit, True), (-limit, True), (limit + 1, False), (-limit - 1, False)]:
         data, pos, ends = laid_out([value.to_bytes(17, "big", signed=True)])
         found = read_decimals(data, pos, ends, -1, NO_FLAGS, 17, high, low, np.empty(2, np.uint64))
         assert found == 0 if fits else fault_of(found) == (0, cursor.BAD_DECIMAL)

@@ -110,9 +110,9 @@ def test_decimals(null, values, extra):
 
 
 def test_decimals_that_do_not_fit():
-    def first_wide(values, width, most):
+    def first_wide(values, width, limit):
         raw = b"".join((value or 0).to_bytes(16, "little", signed=True) for value in values)
-        high, low = np.uint64(most >> 64), np.uint64(most & (2**64 - 1))
+        high, low = np.uint64(limit >> 64), np.uint64(limit & (2**64 - 1))
         return find_wide_decimal(np.frombuffer(raw, np.uint64), flags(values), width, high, low)
 
     assert first_wide([127, -128, 128], 1, 999) == 2

@@ -20,8 +20,8 @@ WORD = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(2**64
 
 
 @st.composite
-def cells(draw, most=9):
-    count = draw(st.integers(1, most))
+def cells(draw, limit=9):
+    count = draw(st.integers(1, limit))
     return count, draw(st.lists(st.tuples(*[WORD] * count), min_size=1, max_size=20))
 
 
@@ -53,7 +53,7 @@ def test_hilbert_values_are_those_of_the_cells(drawn, bits):
     assert all(value & ((1 << (shift * count)) - 1) == 0 for value in found)
 
 
-@given(cells(most=4), st.integers(1, 64))
+@given(cells(limit=4), st.integers(1, 64))
 def test_fewer_bits_are_the_beginning_of_the_same_hilbert_value(drawn, bits):
     count, rows = drawn
     if count == 1:
@@ -75,7 +75,7 @@ def test_the_hilbert_curve_visits_each_cell_once_and_steps_to_a_neighbour(count,
         assert sum(abs(a - b) for a, b in zip(here, there, strict=True)) == 1
 
 
-@given(cells(most=3))
+@given(cells(limit=3))
 def test_bytes_of_rows_sort_as_their_words_do(drawn):
     count, rows = drawn
     z = z_values(planes(rows, count), count)
@@ -83,7 +83,7 @@ def test_bytes_of_rows_sort_as_their_words_do(drawn):
     assert sorted(range(len(rows)), key=lambda row: texts[row]) == radix_order(z, count).tolist()
 
 
-@given(cells(most=3))
+@given(cells(limit=3))
 def test_equal_keys_stay_in_row_order(drawn):
     count, rows = drawn
     assert radix_order(planes(rows, count), count).tolist() == naive.sorted_rows(rows)

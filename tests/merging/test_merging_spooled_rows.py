@@ -41,14 +41,14 @@ def test_rows_are_those_of_a_table_in_one_chunk(rows: np.ndarray, cuts: list[int
 
 @given(ROWS, CUTS, st.integers(1, 40), st.integers(1, 500))
 def test_parts_follow_each_other_and_have_a_bounded_size(
-    rows: np.ndarray, cuts: list[int], most_rows: int, most_bytes: int
+    rows: np.ndarray, cuts: list[int], max_rows: int, max_bytes: int
 ) -> None:
-    parts = list(SpooledRows(cut(cuts), lambda: None).parts(rows, most_rows, most_bytes))
+    parts = list(SpooledRows(cut(cuts), lambda: None).parts(rows, max_rows, max_bytes))
     assert np.concatenate([rows[:0], *parts]).tolist() == rows.tolist()
-    assert all(1 <= len(part) <= most_rows for part in parts)
+    assert all(1 <= len(part) <= max_rows for part in parts)
     largest_batch = max(TABLE.slice(start, end - start).nbytes for start, end in itertools.pairwise(cuts))
     if (np.diff(rows) > 0).all():
-        assert all(len(part) == 1 or gather(TABLE, part).nbytes <= most_bytes + 2 * largest_batch for part in parts)
+        assert all(len(part) == 1 or gather(TABLE, part).nbytes <= max_bytes + 2 * largest_batch for part in parts)
 
 
 def test_rows_of_one_batch_that_follow_each_other_are_not_copied() -> None:

@@ -135,8 +135,8 @@ def test_values_of_every_type_come_back(data, kind, version):
 def decimal_columns(draw, version):
     scale = draw(st.integers(0, 15 if version == "V1" else 38))
     precision = draw(st.integers(max(scale, 1), 38 if version == "V2" else 15 + scale))
-    most = 10**precision - 1
-    numbers = st.integers(-most, most) | st.integers(-min(most, 300), min(most, 300))
+    limit = 10**precision - 1
+    numbers = st.integers(-limit, limit) | st.integers(-min(limit, 300), min(limit, 300))
     unscaled = draw(st.lists(st.none() | numbers, max_size=6))
     return unscaled, decimals(unscaled, pa.decimal128(precision, scale))
 

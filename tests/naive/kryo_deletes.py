@@ -190,9 +190,9 @@ class Reader:
         self.at += count
         return found
 
-    def number(self, most: int = 5) -> int:
+    def number(self, limit: int = 5) -> int:
         value = 0
-        for i in range(most):
+        for i in range(limit):
             byte = self.take(1)[0]
             if i == 8:
                 return value | byte << 56
@@ -201,8 +201,8 @@ class Reader:
                 return value
         raise Malformed
 
-    def signed(self, most: int = 5) -> int:
-        bits = self.number(most)
+    def signed(self, limit: int = 5) -> int:
+        bits = self.number(limit)
         return bits >> 1 ^ -(bits & 1)
 
     def kind(self) -> str | None:

@@ -82,10 +82,10 @@ def slices_of(hashing: HashingMetadata, sizes: list[int]) -> dict[str, FileSlice
     return found
 
 
-def planned(sizes: list[int], fewest: int = 1, most: int = 100) -> list[tuple[int, int]]:
+def planned(sizes: list[int], fewest: int = 1, limit: int = 100) -> list[tuple[int, int]]:
     """Old buckets and new buckets of each group that is rewritten."""
     hashing = first_hashing("p", len(sizes))
-    found = plan_partition(hashing, slices_of(hashing, sizes), ResizeBounds(100, 20, fewest, most))
+    found = plan_partition(hashing, slices_of(hashing, sizes), ResizeBounds(100, 20, fewest, limit))
     return [] if found is None else [(len(group.slices), len(group.nodes)) for group in found.groups]
 
 
@@ -94,8 +94,8 @@ def planned(sizes: list[int], fewest: int = 1, most: int = 100) -> list[tuple[in
     [
         ([50, 50, 50, 50], {}, []),
         ([50, 101, 50, 300], {}, [(1, 2), (1, 2)]),
-        ([500, 500, 500, 500], {"most": 5}, [(1, 2)]),
-        ([500, 500], {"most": 2}, []),
+        ([500, 500, 500, 500], {"limit": 5}, [(1, 2)]),
+        ([500, 500], {"limit": 2}, []),
         ([5, 6, 50, 7, 8], {}, [(2, 1), (2, 1)]),
         ([5, 6, 8, 7, 8], {}, [(3, 1), (2, 1)]),
         ([5, 5, 5, 5], {"fewest": 2}, [(3, 1)]),
@@ -119,7 +119,7 @@ def test_ranges_still_cover_all_hashes_and_groups_that_stay_keep_theirs(sizes, b
     values = [node.value for node in found.nodes]
     assert values == sorted(set(values))
     assert values[-1] == HASH_RANGE
-    assert bounds.fewest <= len(values) <= bounds.most
+    assert bounds.fewest <= len(values) <= bounds.maximum
     rewritten = {one.file_id for group in found.groups for one in group.slices}
     made = {node for group in found.groups for node in group.nodes}
     assert all(node in hashing.nodes and node.file_id not in rewritten for node in set(found.nodes) - made)

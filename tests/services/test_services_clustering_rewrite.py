@@ -125,10 +125,10 @@ def test_rows_keep_their_order_and_all_but_the_file_name(copies: bool, outputs: 
     assert {stat.decoded_because for stat in stats} == {""}
 
 
-@pytest.mark.parametrize(("copies", "most", "counts"), [(False, 50, [50, 50, 20]), (True, 80, [80, 40])])
-def test_new_files_have_the_maximum_of_rows(copies: bool, most: int, counts: list[int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("copies", "limit", "counts"), [(False, 50, [50, 50, 20]), (True, 80, [80, 40])])
+def test_new_files_have_the_maximum_of_rows(copies: bool, limit: int, counts: list[int], tmp_path: Path) -> None:
     settings = make(tmp_path, files=3)
-    work = work_of(tmp_path, {**settings, "hudi_fast.max.file.rows": str(most)})
+    work = work_of(tmp_path, {**settings, "hudi_fast.max.file.rows": str(limit)})
     before = pa.concat_tables([pq.read_table(tmp_path / one.base_path) for one in work.groups[0].slices])
     stats = run(work, copies)
     assert [stat.num_writes for stat in stats] == counts

@@ -20,7 +20,7 @@ from tests.support.small_tables import assert_tidy, listing, options, plain_rows
 
 TTL = "hoodie.partition.ttl."
 CREATION = {f"{TTL}management.strategy.type": "KEEP_BY_CREATION_TIME"}
-SELECTED, MOST = f"{TTL}strategy.partition.selected", f"{TTL}strategy.max.delete.partitions"
+SELECTED, LIMIT = f"{TTL}strategy.partition.selected", f"{TTL}strategy.max.delete.partitions"
 FAR = 200
 """Beyond 49 days milliseconds do not fit 32 bits."""
 
@@ -86,8 +86,8 @@ def test_nothing_is_written_if_nothing_has_expired(tmp_path: Path) -> None:
 def test_only_selected_partitions_and_only_so_many_are_deleted_the_oldest_first(tmp_path: Path) -> None:
     services = old_table(tmp_path).services
     assert services.plan_expire_partitions({DAYS: "9", SELECTED: "p1,p2,none"}).partitions == ("p1", "p2")
-    assert services.plan_expire_partitions({DAYS: "9", MOST: "0"}).partitions == ()
-    assert services.expire_partitions({DAYS: "9", MOST: "1"}).partitions == ("p0",)
+    assert services.plan_expire_partitions({DAYS: "9", LIMIT: "0"}).partitions == ()
+    assert services.expire_partitions({DAYS: "9", LIMIT: "1"}).partitions == ("p0",)
 
 
 def test_paths_are_not_patterns(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ ACTIONS: dict[str, Action] = {
 
 
 def cut_everywhere(
-    name: str, setting: Setting, seed: int = 0, losses: int = 2, most: int | None = None, without_sync: bool = False
+    name: str, setting: Setting, seed: int = 0, losses: int = 2, limit: int | None = None, without_sync: bool = False
 ) -> Cuts:
     """Cut the power at every call of an action.
 
@@ -128,7 +128,7 @@ def cut_everywhere(
         setting: the table; local.
         seed: of what is lost.
         losses: at each call.
-        most: trees to look at; None for all.
+        limit: trees to look at; None for all.
         without_sync: whether the action does without syncing its files.
     """
     action, found, begin = ACTIONS[name], Cuts(), begun(setting)
@@ -159,8 +159,8 @@ def cut_everywhere(
         with world.alone(world.process("reader")):
             after = rows_in(setting.place)
         trees = list(left.values())
-        if most is not None:
-            trees = chance.sample(trees, min(most, len(trees)))
+        if limit is not None:
+            trees = chance.sample(trees, min(limit, len(trees)))
         ended = [(world.kernel.after_loss(chance), "after its end") for _ in range(3 * losses)]
         for tree, where in [*trees, *ended]:
             found.trees += 1

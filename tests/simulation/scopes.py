@@ -93,7 +93,7 @@ class _Pruned(BaseException):
 def explore(
     setting: Setting,
     scripts: Mapping[str, tuple[Op, ...]],
-    most: int = 100_000,
+    limit: int = 100_000,
     mutation: Callable[[], Any] | None = None,
     until_wrong: bool = False,
     grain: str = "every call",
@@ -105,7 +105,7 @@ def explore(
     Args:
         setting: the table.
         scripts: what two actors do.
-        most: runs after which to end.
+        limit: runs after which to end.
         mutation: makes a context in which a part of the product is missing.
         until_wrong: whether to end with the first order in which something went wrong.
         grain: which calls commute; see above.
@@ -114,7 +114,7 @@ def explore(
     """
     found, nodes, ends = Found(), list[_Node](), set[int]()
     deadline = time.monotonic() + seconds
-    for _ in range(most):
+    for _ in range(limit):
         if time.monotonic() > deadline:
             break
         order = _Order(nodes, set(scripts), grain, ends)

@@ -108,7 +108,7 @@ def test_an_order_of_operations_must_explain_all_that_was_told() -> None:
 
 def test_what_is_not_synced_is_lost_in_a_cut() -> None:
     setting = Setting(LOCAL, "COPY_ON_WRITE", "9", metadata=False, shared=False)
-    assert cut_everywhere("upsert", setting, most=0, without_sync=True, losses=4).wrong
+    assert cut_everywhere("upsert", setting, limit=0, without_sync=True, losses=4).wrong
 
 
 @pytest.mark.slow

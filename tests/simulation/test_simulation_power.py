@@ -22,7 +22,7 @@ def ids(case: tuple[str, str, str]) -> str:
 @pytest.mark.parametrize("case", SOME, ids=ids)
 def test_a_cut_leaves_a_table_as_before_or_after(case: tuple[str, str, str]) -> None:
     name, kind, version = case
-    cuts = cut_everywhere(name, Setting(LOCAL, kind, version, ACTIONS[name].metadata, shared=False), most=2, losses=1)
+    cuts = cut_everywhere(name, Setting(LOCAL, kind, version, ACTIONS[name].metadata, shared=False), limit=2, losses=1)
     assert cuts.calls > 5
     assert not cuts.wrong, "\n".join(cuts.wrong)
 
@@ -43,7 +43,7 @@ def test_a_service_that_is_executed_again_knows_nothing_of_files_of_its_first_at
     """Without its markers and its inflight file, which a loss of power may take."""
     for version in ("6", "8"):
         setting = Setting(LOCAL, "COPY_ON_WRITE", version, metadata=False, shared=False)
-        cuts = cut_everywhere("cluster", setting, seed=1, most=24)
+        cuts = cut_everywhere("cluster", setting, seed=1, limit=24)
         assert not cuts.wrong, "\n".join(cuts.wrong)
 
 

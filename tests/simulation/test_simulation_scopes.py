@@ -34,7 +34,7 @@ def test_all_orders_of_a_small_pair_lose_nothing(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mor 9: two writers of a file group", "mor 9: a writer and compact"])
 def test_some_orders_of_every_call_lose_nothing(name: str) -> None:
-    found = explore(PAIRS[name].setting, PAIRS[name].scripts, most=15)
+    found = explore(PAIRS[name].setting, PAIRS[name].scripts, limit=15)
     print(found)
     assert not found.wrong, found.wrong[0]
 
@@ -55,7 +55,7 @@ def test_all_orders_of_a_pair_lose_nothing(name: str) -> None:
 )
 def test_orders_in_which_a_bug_shows_are_found(bug: str, retries: int, grain: str) -> None:
     table = replace(PAIRS["cow 9: two writers of a file group"].setting, retries=retries)
-    found = explore(table, SCRIPTS, most=200, mutation=partial(planted, bug), until_wrong=True, grain=grain)
+    found = explore(table, SCRIPTS, limit=200, mutation=partial(planted, bug), until_wrong=True, grain=grain)
     print(found)
     assert found.wrong
 

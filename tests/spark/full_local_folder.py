@@ -59,8 +59,8 @@ def limit_files(size: int) -> None:
     for line in listed.splitlines():
         pid, command = line.split(maxsplit=1)
         if f"spark.local.dir={local}" in command:
-            _, most = resource.prlimit(int(pid), resource.RLIMIT_FSIZE)
-            resource.prlimit(int(pid), resource.RLIMIT_FSIZE, (size, most))
+            _, maximum = resource.prlimit(int(pid), resource.RLIMIT_FSIZE)
+            resource.prlimit(int(pid), resource.RLIMIT_FSIZE, (size, maximum))
 
 
 if __name__ == "__main__":

@@ -129,8 +129,8 @@ def test_numbers_are_complete_and_in_their_tasks_whatever_the_size(spark, count,
 
 
 @pytest.mark.parametrize(
-    ("size", "least", "most"), [(0, 1, 1_000), (50 << 20, 10 << 20, 100 << 20), (10**15, 1 << 28, 10**10)]
+    ("size", "least", "limit"), [(0, 1, 1_000), (50 << 20, 10 << 20, 100 << 20), (10**15, 1 << 28, 10**10)]
 )
-def test_rows_made_of_numbers_are_estimated_at_about_the_given_size(spark, size, least, most):
+def test_rows_made_of_numbers_are_estimated_at_about_the_given_size(spark, size, least, limit):
     made = numbers_of(spark, 5, 2, size, columns=3).mapInArrow(lambda batches: batches, "a long, b long, c string")
-    assert least <= int(str(made._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) <= most
+    assert least <= int(str(made._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) <= limit

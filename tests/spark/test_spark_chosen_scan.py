@@ -60,8 +60,8 @@ def value(chance, kind):
     if pa.types.is_list(kind):
         return [value(chance, kind.value_type) for _ in range(chance.randrange(4))]
     if pa.types.is_integer(kind):
-        most = 2 ** (kind.bit_width - 1)
-        return chance.choice([-most, most - 1, 0, 1, 2, 3, chance.randrange(-most, most)])
+        maximum = 2 ** (kind.bit_width - 1)
+        return chance.choice([-maximum, maximum - 1, 0, 1, 2, 3, chance.randrange(-maximum, maximum)])
     if pa.types.is_floating(kind):
         return chance.choice([float("nan"), -0.0, 0.0, float("inf"), -1.5, chance.randrange(1000) / 8])
     if pa.types.is_decimal(kind):

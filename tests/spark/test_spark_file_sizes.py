@@ -191,4 +191,4 @@ def test_ranges_of_an_order_make_few_files(partitions: list[int], full: int, wan
     tasks = files.range_tasks(wanted)
     bounds = {sum(partitions) * number // tasks for number in range(1, tasks)} | {0, *np.cumsum(partitions).tolist()}
     pieces = np.diff(sorted(bounds))
-    assert sum(-(-pieces // math.ceil(full * 1.1))) <= files.most
+    assert sum(-(-pieces // math.ceil(full * 1.1))) <= files.limit

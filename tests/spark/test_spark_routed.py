@@ -158,7 +158,7 @@ def test_uneven_batches_give_the_same_table(spark, tmp_path, kind):
 
 def test_keys_of_other_partitions_are_new_where_all_stored_keys_are_joined(spark, tmp_path, monkeypatch):
     """As in a write whose lanes would read large slices too often."""
-    monkeypatch.setattr("hudi_fast.spark.writing.key_lookup._MOST_READS", 0)
+    monkeypatch.setattr("hudi_fast.spark.writing.key_lookup._MAX_READS", 0)
     steps = [
         Step("upsert", batch(range(60))),
         Step("upsert", batch(range(30, 90), ts=200, shift=1)),
@@ -215,13 +215,13 @@ def test_rows_of_many_files_are_counted_in_few_tasks(spark, tmp_path):
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
 
 
-@pytest.mark.parametrize(("most", "plan"), [(50, "driver"), (49, "fused")])
-def test_rows_of_large_files_are_counted_before_they_are_collected(spark, tmp_path, monkeypatch, most, plan):
+@pytest.mark.parametrize(("limit", "plan"), [(50, "driver"), (49, "fused")])
+def test_rows_of_large_files_are_counted_before_they_are_collected(spark, tmp_path, monkeypatch, limit, plan):
     rows = batch(range(50))
     frame(spark, rows).repartition(9).write.parquet(str(tmp_path / "rows"))
     monkeypatch.setattr("hudi_fast.spark.writing.engine._WORTH_COUNTING", 0)
     monkeypatch.setattr("hudi_fast.spark.writing.engine.TINY", 1 << 40)
-    monkeypatch.setattr("hudi_fast.spark.writing.engine.DRIVER_ROWS", most)
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.DRIVER_ROWS", limit)
     hf.write(batch(range(4)), tmp_path / "t", PARTITIONED)
     result = hf.write(spark.read.parquet(str(tmp_path / "rows")), tmp_path / "t", PARTITIONED)
     assert (result.plan, result.updates, result.inserts) == (plan, 4, 46)

@@ -159,5 +159,5 @@ class ForeignLife:
     def renamed(self, row: pa.Table) -> pa.Table:
         """The row under a key that no row has."""
         at = row.schema.get_field_index(self.key[0])
-        column, most = row.schema.field(at), pc.max(self.rows[self.key[0]]).as_py()
-        return row.set_column(at, column, pa.array([f"{most}x" if isinstance(most, str) else most + 1], column.type))
+        column, limit = row.schema.field(at), pc.max(self.rows[self.key[0]]).as_py()
+        return row.set_column(at, column, pa.array([f"{limit}x" if isinstance(limit, str) else limit + 1], column.type))

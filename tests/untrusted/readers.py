@@ -72,7 +72,7 @@ __all__ = ["READERS", "REFUSALS", "Reader"]
 REFUSALS = HudiError
 """What a reader may raise."""
 
-_MOST_SEEDS = 60
+_MAX_SEEDS = 60
 _NAMES = ("a.file", "archived/.commits_", "history/", "hoodie.properties")
 
 
@@ -110,7 +110,7 @@ def _real(wanted: Callable[[str, bytes], bool]) -> list[bytes]:
     found = {
         content for table in _SOURCES for name, content in _files(table).items() if content and wanted(name, content)
     }
-    return sorted(found, key=len)[:_MOST_SEEDS]
+    return sorted(found, key=len)[:_MAX_SEEDS]
 
 
 def _bodies() -> list[bytes]:

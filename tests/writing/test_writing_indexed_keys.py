@@ -15,7 +15,7 @@ import pytest
 import hudi_fast as hf
 from tests.support.small_tables import assert_tidy, listing
 
-MOST = 32767
+LIMIT = 32767
 W = "hoodie.datasource.write."
 INDEX = {"hoodie.metadata.global.record.level.index.enable": "true", "hoodie.metadata.index.secondary.column": "v"}
 ENTRIES = {"y": 1, "ü": 2, "$": 2, "\\": 2, "\0": 2, "😀": 4}
@@ -36,7 +36,7 @@ def cases() -> list[tuple[str, str, int]]:
     found = []
     for number, (letter, size) in enumerate(ENTRIES.items()):
         for other, key_size in ENTRIES.items():
-            for bytes_ in range(MOST - 1, MOST + 2):
+            for bytes_ in range(LIMIT - 1, LIMIT + 2):
                 key = f"{number}{bytes_}" + other * (3 * number)
                 taken = len(f"{number}{bytes_}") + key_size * 3 * number + 1
                 count, rest = divmod(bytes_ - taken, size)
@@ -55,7 +55,7 @@ def test_values_are_taken_up_to_the_last_byte_that_a_secondary_index_holds(
     before = listing(path)
     fits = {"a": "x"}
     for key, value, size in cases():
-        if size <= MOST:
+        if size <= LIMIT:
             fits[key] = value
             continue
         with pytest.raises(hf.InvalidDataError, match=r"'v' .*secondary_index_v.* row 1\b"):
@@ -94,7 +94,7 @@ def test_every_door_refuses_a_value_that_the_index_cannot_hold(tmp_path: Path, k
     before = listing(path)
     for name, write in DOORS.items():
         with pytest.raises(hf.InvalidDataError, match=r"'v' .*secondary_index_v.* 32767 bytes"):
-            write(hf.HudiTable.open(path), "y" * MOST, given)
+            write(hf.HudiTable.open(path), "y" * LIMIT, given)
         assert listing(path) == before, name
 
 
@@ -118,7 +118,7 @@ def test_a_value_that_a_merge_function_makes_too_long_leaves_the_table_as_it_was
         "hoodie.write.record.merge.strategy.id": strategy,
         "hudi_fast.merger": joined,
     }
-    path, half = tmp_path / "t", "y" * (MOST // 2)
+    path, half = tmp_path / "t", "y" * (LIMIT // 2)
     hf.write([row("a", half), row("b", "x")], path, {**given, **INDEX})
     table = hf.HudiTable.open(path, merger=joined)
     rows, before = table.to_arrow(), {name for name in listing(path) if not name.startswith(".hoodie")}
@@ -144,9 +144,9 @@ def test_rows_that_delete_have_no_entry(tmp_path: Path) -> None:
 def test_a_number_shares_the_entry_with_a_long_key(tmp_path: Path) -> None:
     path, given = tmp_path / "t", options()
     hf.write([row("a", 1)], path, {**given, **INDEX})
-    hf.write([row("k" * (MOST - 4), 123)], path, given)
+    hf.write([row("k" * (LIMIT - 4), 123)], path, given)
     with pytest.raises(hf.InvalidDataError, match=r"secondary_index_v.* 32768 bytes"):
-        hf.write([row("k" * (MOST - 4), -123)], path, given)
+        hf.write([row("k" * (LIMIT - 4), -123)], path, given)
     assert sorted(hf.HudiTable.open(path).to_arrow().column("v").to_pylist()) == [1, 123]
 
 
@@ -155,7 +155,7 @@ def test_a_field_of_a_struct_is_judged_like_a_column(tmp_path: Path) -> None:
     hf.write([row("a", {"x": "y"})], path, {**given, **INDEX, "hoodie.metadata.index.secondary.column": "v.x"})
     before = listing(path)
     with pytest.raises(hf.InvalidDataError, match=r"'v\.x' .*secondary_index_v_x"):
-        hf.write([row("b", None), row("a", {"x": "y" * MOST})], path, given)
+        hf.write([row("b", None), row("a", {"x": "y" * LIMIT})], path, given)
     assert listing(path) == before
     hf.write([row("b", None), row("a", {"x": None})], path, given)
 
@@ -165,14 +165,14 @@ def test_a_write_that_drops_the_index_takes_any_value(tmp_path: Path) -> None:
     hf.write([row("a", "x")], path, {**given, **INDEX})
     for more in (INDEX, {}):
         with pytest.raises(hf.InvalidDataError, match=r"hoodie\.metadata\.index\.drop=secondary_index_v"):
-            hf.write([row("a", "y" * MOST)], path, {**given, **more})
-    hf.write([row("a", "y" * MOST)], path, {**given, "hoodie.metadata.index.drop": "secondary_index_v"})
-    assert hf.HudiTable.open(path).to_arrow().column("v").to_pylist() == ["y" * MOST]
+            hf.write([row("a", "y" * LIMIT)], path, {**given, **more})
+    hf.write([row("a", "y" * LIMIT)], path, {**given, "hoodie.metadata.index.drop": "secondary_index_v"})
+    assert hf.HudiTable.open(path).to_arrow().column("v").to_pylist() == ["y" * LIMIT]
 
 
 def test_an_index_is_not_built_over_a_value_that_it_cannot_hold(tmp_path: Path) -> None:
     path, given = tmp_path / "t", options()
-    hf.write([row("a", "y" * MOST)], path, given)
+    hf.write([row("a", "y" * LIMIT)], path, given)
     with pytest.raises(hf.InvalidDataError, match=r"'v' of table t .*secondary_index_v.* 32767 bytes"):
         hf.write([row("b", "x")], path, {**given, **INDEX})
     table = hf.HudiTable.open(path)
@@ -184,9 +184,9 @@ def test_an_index_is_not_built_over_a_value_that_it_cannot_hold(tmp_path: Path) 
 def test_hfile_blocks_hold_keys_up_to_the_same_length(tmp_path: Path) -> None:
     path, given = tmp_path / "t", options("MERGE_ON_READ")
     given["hoodie.logfile.data.block.format"] = "hfile"
-    hf.write([row("a", "x"), row("k" * MOST, "x")], path, given)
+    hf.write([row("a", "x"), row("k" * LIMIT, "x")], path, given)
     before = listing(path)
     with pytest.raises(hf.InvalidDataError, match=r"32768 bytes.*HFile log blocks"):
-        hf.write([row("k" * (MOST + 1), "x")], path, given)
+        hf.write([row("k" * (LIMIT + 1), "x")], path, given)
     assert listing(path) == before
-    hf.write([row("k" * MOST, "y")], path, given)
+    hf.write([row("k" * LIMIT, "y")], path, given)

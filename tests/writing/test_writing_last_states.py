@@ -214,9 +214,9 @@ def test_a_kept_state_reads_through_the_storage_of_the_call(tmp_path: Path) -> N
 
 
 def test_a_decoded_commit_of_many_files_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for most, kept in ((4, True), (3, False)):
-        monkeypatch.setattr(table_state, "_FILES_OF_A_KEPT_COMMIT", most)
-        upsert(tmp_path, range(40), most)  # one file in each of four partitions
+    for limit, kept in ((4, True), (3, False)):
+        monkeypatch.setattr(table_state, "_FILES_OF_A_KEPT_COMMIT", limit)
+        upsert(tmp_path, range(40), limit)  # one file in each of four partitions
         known = last_state(Storage(tmp_path))
         assert known is not None
         list(commits_newest_first(known))

@@ -285,16 +285,16 @@ def test_the_record_key_may_follow_the_sort_columns(table: Path) -> None:
 def test_a_bulk_insert_rolls_to_the_next_file_when_one_is_full(random: bool, tmp_path: Path) -> None:
     import numpy as np
 
-    count, most = 60_000, 1 << 20
+    count, limit = 60_000, 1 << 20
     made = np.random.default_rng(3)
     text = [made.bytes(40).hex() if random else "the same text again and again " * 3 for _ in range(count)]
     rows = plain_rows(range(count), partitions=1).set_column(3, "text", pa.array(text))
-    result = hf.write(rows, tmp_path / "t", {**options(), **BULK, "hoodie.parquet.max.file.size": str(most)})
+    result = hf.write(rows, tmp_path / "t", {**options(), **BULK, "hoodie.parquet.max.file.size": str(limit)})
     files = hf.HudiTable.open(tmp_path / "t").files()
     sizes, names = files["bytes"].to_pylist(), files["file_id"].to_pylist()
     assert sum(files["rows"].to_pylist()) == result.inserts == count
-    assert max(sizes) < 1.4 * most
-    assert len(sizes) <= 1 + sum(sizes) / (0.5 * most)
+    assert max(sizes) < 1.4 * limit
+    assert len(sizes) <= 1 + sum(sizes) / (0.5 * limit)
     assert sorted(int(name.rpartition("-")[2]) for name in names) == list(range(len(names)))
     assert len({name.rpartition("-")[0] for name in names}) == 1
     assert len(table_rows(tmp_path / "t")) == count

@@ -13,7 +13,7 @@ from hudi_fast.writing.sizing import (
     assign_inserts,
     average_record_size,
     files_of_parts,
-    most_files,
+    max_files,
 )
 
 MB, MIB = 10**6, 1 << 20
@@ -88,15 +88,15 @@ def test_without_inserts_nothing_is_assigned() -> None:
     st.integers(1, 4000),
 )
 def test_every_insert_is_dealt_out_once_and_no_file_grows_beyond_the_maximum(
-    inserts: int, sizes: list[int], average: int, most: int
+    inserts: int, sizes: list[int], average: int, maximum: int
 ) -> None:
-    settings = SizingOptions(max_file_size=most, small_file_limit=most)
+    settings = SizingOptions(max_file_size=maximum, small_file_limit=maximum)
     small = [SmallFile(str(number), size) for number, size in enumerate(sizes)]
     assigned = assign_inserts(inserts, small, average, settings)
     assert sum(one.count for one in assigned) == inserts
     assert all(one.count > 0 for one in assigned)
-    room = {one.file_id: most - one.size for one in small}
-    per_file = -(-most // average)
+    room = {one.file_id: maximum - one.size for one in small}
+    per_file = -(-maximum // average)
     for one in assigned:
         limit = per_file if one.file_id is None else room[one.file_id] // average
         assert one.count <= limit
@@ -110,11 +110,11 @@ def test_two_writers_of_each_partition_make_at_most_one_file_more(
 ) -> None:
     settings = SizingOptions(max_file_size=kilobytes * 1000)
     asked = files_of_parts(partitions, settings.records_per_new_file(average))
-    most = most_files(asked, len(partitions))
-    assert asked <= most <= asked * 1.1 + len(partitions)
+    maximum = max_files(asked, len(partitions))
+    assert asked <= maximum <= asked * 1.1 + len(partitions)
     before_full = settings.records_before_full(average)
     cut = [each for count in partitions for each in (min(first, count), count - min(first, count))]
-    assert files_of_parts(cut, before_full) <= most
+    assert files_of_parts(cut, before_full) <= maximum
 
 
 def commit(size: int, records: int, *paths: str) -> CommitMetadata:

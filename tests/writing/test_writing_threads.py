@@ -28,14 +28,14 @@ def test_small_units_of_an_object_store_are_in_work_together(
 ) -> None:
     hf.write(plain_rows([0]), tmp_path, options())
     plan = drafted(tmp_path, plain_rows([0]), options())[0]
-    far = replace(plan, files=replace(plan.files, threads=2, most_threads=8))
-    together, most, lock = 0, 0, threading.Lock()
+    far = replace(plan, files=replace(plan.files, threads=2, max_threads=8))
+    together, limit, lock = 0, 0, threading.Lock()
 
     def work(unit: int, token: TaskToken) -> list[Any]:
-        nonlocal together, most
+        nonlocal together, limit
         with lock:
             together += 1
-            most = max(most, together)
+            limit = max(limit, together)
         time.sleep(0.05)
         with lock:
             together -= 1
@@ -43,4 +43,4 @@ def test_small_units_of_an_object_store_are_in_work_together(
 
     found = map_in_threads(far, range(len(weights)), weights, work)
     assert sorted(found) == sorted([*range(len(weights))] * 2)
-    assert most == expected
+    assert limit == expected

@@ -24,8 +24,8 @@ STRUCT = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string())), ("c", pa.st
 
 
 def decimals(precision: int, scale: int) -> st.SearchStrategy[Any]:
-    most = 10**precision - 1
-    return st.integers(-most, most).map(lambda digits: Decimal(f"{digits}E-{scale}"))
+    limit = 10**precision - 1
+    return st.integers(-limit, limit).map(lambda digits: Decimal(f"{digits}E-{scale}"))
 
 
 def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:

@@ -192,8 +192,8 @@ def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
     elif leaf.code == "decimal":
         halves = np.empty(2 * count, np.uint64)
         values = pa.py_buffer(halves)
-        most = 10**leaf.kind.precision - 1
-        max_high, max_low = np.uint64(most >> 64), np.uint64(most & _LOW_HALF)
+        limit = 10**leaf.kind.precision - 1
+        max_high, max_low = np.uint64(limit >> 64), np.uint64(limit & _LOW_HALF)
         nulls = avro_decode.read_decimals(
             rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, max_high, max_low, halves
         )

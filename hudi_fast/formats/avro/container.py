@@ -32,7 +32,7 @@ AVRO_MAGIC = b"Obj\x01"
 _MARKER_SIZE = 16
 _CACHED = 64
 # Limits for a decompressed block: Hudi does not compress, and deflate makes real plans 20 to 50 times smaller.
-_MOST_PLAIN, _MOST_RATIO = 32 << 20, 100
+_MAX_PLAIN, _MAX_RATIO = 32 << 20, 100
 
 
 def is_avro_container(data: bytes) -> bool:
@@ -183,10 +183,10 @@ def _plain(part: bytes, codec: bytes, path: str | None) -> bytes:
         raise UnsupportedFeatureError(
             f"Expected an Avro file without compression or with deflate, found {codec[:40]!r} [file {path}]."
         )
-    most = _MOST_PLAIN + _MOST_RATIO * len(part)
-    unpacked = zlib.decompressobj(-zlib.MAX_WBITS).decompress(part, most)
-    if len(unpacked) == most:
-        raise ValueError(f"{len(part)} compressed bytes become more than {most}")
+    limit = _MAX_PLAIN + _MAX_RATIO * len(part)
+    unpacked = zlib.decompressobj(-zlib.MAX_WBITS).decompress(part, limit)
+    if len(unpacked) == limit:
+        raise ValueError(f"{len(part)} compressed bytes become more than {limit}")
     return unpacked
 
 

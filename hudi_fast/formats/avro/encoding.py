@@ -251,9 +251,9 @@ def _longs(node: WriteLeaf, array: pa.Array) -> _Int64s:
 
 def _checked_decimals(node: WriteLeaf, array: pa.Array, valid: _Bytes) -> npt.NDArray[np.uint64]:
     numbers = _items(array, 16, np.uint64)
-    most = 10**node.kind.precision - 1
+    limit = 10**node.kind.precision - 1
     width = 16 if node.width < 0 else node.width
-    bad = avro_encode.find_wide_decimal(numbers, valid, width, np.uint64(most >> 64), np.uint64(most & _LOW_HALF))
+    bad = avro_encode.find_wide_decimal(numbers, valid, width, np.uint64(limit >> 64), np.uint64(limit & _LOW_HALF))
     if bad >= 0:
         raise InvalidDataError(
             f"Column {node.path!r} holds {array[int(bad)].as_py()} (row {bad}), which does not fit {node.kind} "

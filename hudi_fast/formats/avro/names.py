@@ -30,15 +30,15 @@ class Names(Generic[_Type]):
         where: file or instant that holds the schema, for messages.
         known: complete types by full name.
         open: full names of the records that are being parsed.
-        most: maximum levels of nested types.
-        most_parts: maximum number of types in total.
+        limit: maximum levels of nested types.
+        max_parts: maximum number of types in total.
     """
 
     where: str
     known: dict[str, _Type] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
-    most: int = MAX_LEVELS
-    most_parts: int = MAX_PARTS
+    limit: int = MAX_LEVELS
+    max_parts: int = MAX_PARTS
     _shapes: dict[str, tuple[int, int]] = field(default_factory=dict)
     _level: int = 0
     _deepest: int = 0
@@ -73,9 +73,9 @@ class Names(Generic[_Type]):
     def _grow(self, parts: int, height: int, path: str) -> None:
         self._parts += parts
         self._deepest = max(self._deepest, self._level + height)
-        if self._deepest > self.most or self._parts > self.most_parts:
+        if self._deepest > self.limit or self._parts > self.max_parts:
             raise UnsupportedFeatureError(
-                f"The Avro schema in {self.where} has a type of more than {self.most} levels or {self.most_parts} "
+                f"The Avro schema in {self.where} has a type of more than {self.limit} levels or {self.max_parts} "
                 f"parts (at column {path[:100]}). No valid table has one; restore the file."
             )
 

@@ -122,8 +122,8 @@ class AvroDecoder:
         starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
         at = _HEAD
         while count:
-            most = min(count, BATCH_ROWS)
-            found = frame_records(data, at, most, BATCH_BYTES, starts, ends)
+            limit = min(count, BATCH_ROWS)
+            found = frame_records(data, at, limit, BATCH_BYTES, starts, ends)
             if found < 0:
                 raise _bad_frame(data, at, int(-found // 16), ends, path, offset)
             yield from self._in_parts(Rows(data, starts[:found], ends[:found], path, offset))

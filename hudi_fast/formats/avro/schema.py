@@ -48,7 +48,7 @@ from hudi_fast.errors import CorruptTableError, SchemaMismatchError, Unsupported
 from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named, read_schema
 from hudi_fast.formats.blobs import BLOB, blob_avro, has_form_of_blob, is_blob
 from hudi_fast.formats.type_limits import MAX_UNSTORED, check_type_limits
-from hudi_fast.formats.vectors import MOST_BYTES, is_vector, vector_avro, vector_of_avro
+from hudi_fast.formats.vectors import MAX_BYTES, is_vector, vector_avro, vector_of_avro
 
 __all__ = [
     "META_FIELDS",
@@ -406,9 +406,9 @@ def _fixed(avro: Mapping[str, Any], path: str, names: Names[pa.DataType]) -> pa.
                 f"Column {path} in {names.where} has the logical type vector, whose members contradict each other: "
                 f"{str(dict(avro))[:200]}."
             )
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise UnsupportedFeatureError(
-                f"Column {path} in {names.where} has vectors of {size} bytes; at most {MOST_BYTES} are supported."
+                f"Column {path} in {names.where} has vectors of {size} bytes; at most {MAX_BYTES} are supported."
             )
         return vector
     if size > MAX_UNSTORED:

@@ -138,7 +138,7 @@ def parse_record(avro_json: str, where: str, recursive: bool = False) -> AvroTyp
         UnsupportedFeatureError: a record contains itself.
     """
     # here a union is a separate level, and union and null are separate parts; in Arrow they are not
-    names = _TypeNames(where, most=2 * MAX_LEVELS, most_parts=3 * MAX_PARTS, cycles={} if recursive else None)
+    names = _TypeNames(where, limit=2 * MAX_LEVELS, max_parts=3 * MAX_PARTS, cycles={} if recursive else None)
     parsed = _parse(read_schema(avro_json, where), "", "", names)
     if parsed.kind != "record":
         raise CorruptTableError(f"Expected an Avro record schema in {where}, found {avro_json[:120]!r}.")

@@ -47,7 +47,7 @@ _LEVEL = 3
 _NO_CHECKSUM = 0
 # Larger blocks are refused before they are decompressed. Blocks hold 1 MiB, or one longer entry, and compress to 1/50
 # at most; deflate allows 1/1000.
-_MOST_PLAIN, _MOST_RATIO = 32 << 20, 100
+_MAX_PLAIN, _MAX_RATIO = 32 << 20, 100
 # Hudi's own reader takes the end of a *decompressed* payload for checksums, as many bytes as the stored block has, and
 # loses entries that begin there. With one interval per block the checksums have 4 bytes, fewer than any entry. HBase's
 # reader accepts intervals of any size and verifies no checksum of this type.
@@ -137,7 +137,7 @@ def read_block(file: HFileContent, offset: int, size: int | None, magic: bytes, 
             f"Expected an HFile block of {size} bytes, found {stored} with {with_header} of data.",
             offset,
         )
-    if plain > _MOST_PLAIN + _MOST_RATIO * stored:
+    if plain > _MAX_PLAIN + _MAX_RATIO * stored:
         raise file.corrupt(f"Expected an HFile block that {stored} bytes can hold, found {plain} bytes.", offset)
     payload = file.data[at + _HEADER.size : at + with_header]
     if codec != Codec.NONE:

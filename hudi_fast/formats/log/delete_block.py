@@ -153,8 +153,8 @@ def encode_delete_block(records: DeleteRecords) -> pa.Buffer:
     offsets = [part + start for (part, _), start in zip(items, base[:-1], strict=True)]
     key_buffers, partition_buffers = varlen_buffers(keys), varlen_buffers(partitions)
     has_partition = ~null_rows(partitions)
-    most = 11 + 23 * rows + keys.nbytes + partitions.nbytes + int(base[-1])
-    out = np.empty(_HEAD.size + most, np.uint8)
+    limit = 11 + 23 * rows + keys.nbytes + partitions.nbytes + int(base[-1])
+    out = np.empty(_HEAD.size + limit, np.uint8)
     size = int(
         writing.assemble_deletes(
             *key_buffers,

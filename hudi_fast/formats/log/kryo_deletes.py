@@ -67,8 +67,8 @@ _TEXT_KINDS = (kernels.STRING, kernels.UTF8, kernels.UTF8_BYTES)
 _ENTRY_BYTES = 3  # minimum bytes of an entry: class, name, reference to an earlier entry
 _ENTRY_OBJECTS = 7  # maximum objects in an entry
 # A reference of few bytes repeats a whole string. More text than this is refused before memory is allocated.
-_MOST_TEXT, _MOST_RATIO = 32 << 20, 100
-_MOST_OFFSET = 2**31 - 1
+_MAX_TEXT, _MAX_RATIO = 32 << 20, 100
+_MAX_OFFSET = 2**31 - 1
 
 
 def read_kryo_deletes(data: npt.NDArray[np.uint8], version: int, place: BlockPlace) -> Columns:
@@ -274,7 +274,7 @@ def _strings(
     place: BlockPlace,
 ) -> pa.Array:
     offsets = np.empty(at.size + 1, np.int32)
-    size = int(kernels.measure_strings(data, at, present, _most(data), offsets))
+    size = int(kernels.measure_strings(data, at, present, _limit(data), offsets))
     values = np.empty(_within(size, what, place), np.uint8)
     kernels.copy_strings(data, at, present, offsets, values)
     validity, nulls = validity_of(present)
@@ -286,15 +286,15 @@ def _spans(
 ) -> pa.Array:
     """Texts of Utf8 objects, which are UTF-8 in the stream."""
     offsets = np.empty(present.size + 1, np.int32)
-    size = int(kernels.measure_spans(entries.value_size, present, _most(data), offsets))
+    size = int(kernels.measure_spans(entries.value_size, present, _limit(data), offsets))
     values = np.empty(_within(size, "ordering values", place), np.uint8)
     kernels.copy_spans(data, entries.value_at, present, offsets, values)
     validity, nulls = validity_of(present)
     return checked(string_array(offsets, values, pa.string(), validity, nulls), "ordering values", place)
 
 
-def _most(data: npt.NDArray[np.uint8]) -> int:
-    return min(_MOST_TEXT + _MOST_RATIO * data.size, _MOST_OFFSET)
+def _limit(data: npt.NDArray[np.uint8]) -> int:
+    return min(_MAX_TEXT + _MAX_RATIO * data.size, _MAX_OFFSET)
 
 
 def _within(size: int, what: str, place: BlockPlace) -> int:

@@ -59,7 +59,7 @@ SCHEMA_KEY = b"orc.avro.schema"
 _COMPRESSED = 4
 """Approximate uncompressed bytes for each byte of a compressed file."""
 
-_MOST_FOOTER = 1 << 20
+_MAX_FOOTER = 1 << 20
 """Maximum bytes of a stripe's footer."""
 
 Result = TypeVar("Result")
@@ -208,7 +208,7 @@ class OrcReader(BaseFileReader):
         """The streams of columns of a stripe."""
         stripe = self._tail.stripes[number]
         if number not in self._footers:
-            if not 0 < stripe.footer_length <= _MOST_FOOTER or stripe.end > self._source.size():
+            if not 0 < stripe.footer_length <= _MAX_FOOTER or stripe.end > self._source.size():
                 raise ValueError(f"a footer of {stripe.footer_length} bytes, up to {stripe.end}")
             stored = self._read_at(stripe.footer_offset, stripe.footer_length)
             self._footers[number] = parse_stripe_footer(self._tail.sections, stripe, stored)
@@ -289,13 +289,13 @@ def _schema_of(tail: OrcTail, as_read: pa.Schema) -> pa.Schema:
 # Source: ``ColumnReader.cc`` of Apache ORC 2.2, ``MapArray`` of Arrow 26; observed with damaged files.
 
 
-_MOST_VALUES = 2**31 - 1
+_MAX_VALUES = 2**31 - 1
 """Maximum values of an array: offsets of Arrow's arrays have 32 bits."""
 
 _VALUES_OF_A_BYTE = 520
 """Maximum values for each byte: two bytes repeat eight flags 130 times."""
 
-_MOST_SCALE = 38
+_MAX_SCALE = 38
 
 
 def _check_column(streams: StripeStreams, name: str, kind: pa.DataType, number: int) -> None:
@@ -323,11 +323,11 @@ def _check_column(streams: StripeStreams, name: str, kind: pa.DataType, number: 
 def _check_values(streams: StripeStreams, kind: pa.DataType, number: int, count: int) -> None:
     """Check ``count`` values: the values of a column, or the entries of a list."""
     size = sum(
-        streams.most_bytes(one, stream)
+        streams.max_bytes(one, stream)
         for one in range(number, number + count_types(kind))
         for stream in range(SECONDARY + 1)
     )
-    if count > min(_VALUES_OF_A_BYTE * size, _MOST_VALUES):
+    if count > min(_VALUES_OF_A_BYTE * size, _MAX_VALUES):
         raise ValueError(f"{count} values in {size} bytes")
     _check(streams, kind, number, count)
 
@@ -339,10 +339,10 @@ def _check(streams: StripeStreams, kind: pa.DataType, number: int, most: int) ->
         _check_texts(streams, number, most)
     elif pa.types.is_decimal(kind):
         found = streams.bounds(number, SECONDARY, most, is_signed=True)
-        if found.numbers and not 0 <= found.least <= found.most <= _MOST_SCALE:
+        if found.numbers and not 0 <= found.least <= found.most <= _MAX_SCALE:
             raise ValueError(f"decimals of the scales {found.least} to {found.most}")
     if pa.types.is_list(kind) or pa.types.is_map(kind):
-        entries = _total(streams.bounds(number, LENGTH, most), _MOST_VALUES)
+        entries = _total(streams.bounds(number, LENGTH, most), _MAX_VALUES)
         for place, (part, its_number) in enumerate(parts_of(kind, number)):
             _check_values(streams, part, its_number, entries)
             if pa.types.is_map(kind) and not place and _has_nulls(streams, its_number, entries):
@@ -355,17 +355,17 @@ def _check(streams: StripeStreams, kind: pa.DataType, number: int, most: int) ->
 def _check_texts(streams: StripeStreams, number: int, most: int) -> None:
     encoding = streams.encoding(number)
     if not encoding.has_dictionary:
-        _total(streams.bounds(number, LENGTH, most), streams.most_bytes(number, DATA))
+        _total(streams.bounds(number, LENGTH, most), streams.max_bytes(number, DATA))
         return
     if not 0 <= encoding.dictionary_size <= most:
         raise ValueError(f"a dictionary of {encoding.dictionary_size} for {most} values")
     lengths = streams.bounds(number, LENGTH, encoding.dictionary_size)
-    _total(lengths, streams.most_bytes(number, DICTIONARY_DATA))
+    _total(lengths, streams.max_bytes(number, DICTIONARY_DATA))
 
 
 def _total(lengths: RunBounds, most: int) -> int:
     """The sum of lengths; raises if it exceeds ``most``."""
-    if (lengths.numbers and lengths.least < 0) or lengths.total > min(most, _MOST_VALUES):
+    if (lengths.numbers and lengths.least < 0) or lengths.total > min(most, _MAX_VALUES):
         raise ValueError(f"lengths from {lengths.least} that add up to {lengths.total}, where {most} are possible")
     return lengths.total
 

@@ -19,12 +19,12 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.varint import snappy_size
 from hudi_fast.kernels.lz4_blocks import lz4_size
 
-__all__ = ["LZ4", "LZO", "MOST_SECTION", "NO_CODEC", "SNAPPY", "ZLIB", "ZSTD", "Sections"]
+__all__ = ["LZ4", "LZO", "MAX_SECTION", "NO_CODEC", "SNAPPY", "ZLIB", "ZSTD", "Sections"]
 
 NO_CODEC, ZLIB, SNAPPY, LZO, LZ4, ZSTD = range(6)
 """Codecs, ``CompressionKind``."""
 
-MOST_SECTION = 64 << 20
+MAX_SECTION = 64 << 20
 """Maximum bytes of a footer, and of a chunk before compression."""
 
 _GAINS = {ZLIB: 1032, SNAPPY: 22, LZO: 256, LZ4: 255, ZSTD: 1 << 15}
@@ -48,26 +48,26 @@ class Sections:
     codec: int
     block_size: int
 
-    def content(self, stored: bytes | memoryview, most: int | None = None) -> bytes:
+    def content(self, stored: bytes | memoryview, limit: int | None = None) -> bytes:
         """The content of a section.
 
         Raises:
-            ValueError: the section is malformed, or has more than ``most`` bytes.
+            ValueError: the section is malformed, or has more than ``limit`` bytes.
             UnsupportedFeatureError: the section is compressed with LZO.
         """
         if self.codec == NO_CODEC:
-            if most is not None and len(stored) > most:
-                raise ValueError(f"{len(stored)} bytes where {most} are allowed")
+            if limit is not None and len(stored) > limit:
+                raise ValueError(f"{len(stored)} bytes where {limit} are allowed")
             return bytes(stored)
         parts, size = [], 0
         for chunk, is_plain in _chunks(stored):
             parts.append(bytes(chunk) if is_plain else self._decompressed(chunk))
             size += len(parts[-1])
-            if most is not None and size > most:
-                raise ValueError(f"more than the {most} bytes that are allowed")
+            if limit is not None and size > limit:
+                raise ValueError(f"more than the {limit} bytes that are allowed")
         return b"".join(parts)
 
-    def most_bytes(self, stored: bytes | memoryview) -> int:
+    def max_bytes(self, stored: bytes | memoryview) -> int:
         """The maximum bytes of a section's content, without decompressing it.
 
         Raises:
@@ -89,17 +89,17 @@ class Sections:
         return b"".join((len(part) << 1 | 1).to_bytes(3, "little") + part for part in parts)
 
     def _decompressed(self, chunk: memoryview) -> bytes:
-        most = min(self.block_size, MOST_SECTION)
+        limit = min(self.block_size, MAX_SECTION)
         try:
             if self.codec == ZLIB:
-                return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, most)
+                return zlib.decompressobj(-zlib.MAX_WBITS).decompress(chunk, limit)
             if self.codec == ZSTD:
                 with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
-                    return bytes(stream.read(most))
+                    return bytes(stream.read(limit))
             if self.codec in (SNAPPY, LZ4):
                 size = snappy_size(chunk) if self.codec == SNAPPY else int(lz4_size(np.frombuffer(chunk, np.uint8)))
-                if not 0 <= size <= most:
-                    raise ValueError(f"a chunk of {size} bytes where {most} are allowed")
+                if not 0 <= size <= limit:
+                    raise ValueError(f"a chunk of {size} bytes where {limit} are allowed")
                 codec = pa.Codec("snappy" if self.codec == SNAPPY else "lz4_raw")
                 return bytes(codec.decompress(chunk, decompressed_size=size, asbytes=True))
         except (zlib.error, pa.ArrowException, OSError) as error:

@@ -42,7 +42,7 @@ PRESENT, DATA, LENGTH, DICTIONARY_DATA, _DICTIONARY_COUNT, SECONDARY = range(6)
 _STREAMS, _ENCODINGS, _ZONE = 1, 2, 3
 """Fields of ``StripeFooter``."""
 
-_MOST_OF_INTEGER, _MOST_OF_RUN = 16, 64
+_MAX_INTEGER, _MAX_RUN = 16, 64
 """Generous maximum bytes of an integer, and of the header of a run."""
 
 _GAP = 256 << 10
@@ -150,21 +150,21 @@ class StripeStreams:
         """Whether a type has a stream that is not empty."""
         return bool(self.stored.get((number, kind)))
 
-    def content(self, number: int, kind: int, most: int) -> bytes:
+    def content(self, number: int, kind: int, limit: int) -> bytes:
         """An uncompressed stream of a type; empty if there is no stream.
 
         Raises:
-            ValueError: the stream is malformed, or has more than ``most`` bytes.
+            ValueError: the stream is malformed, or has more than ``limit`` bytes.
         """
-        return self.sections.content(self.stored.get((number, kind), b""), most)
+        return self.sections.content(self.stored.get((number, kind), b""), limit)
 
-    def most_bytes(self, number: int, kind: int) -> int:
+    def max_bytes(self, number: int, kind: int) -> int:
         """The maximum uncompressed bytes of a stream of a type.
 
         Raises:
             ValueError: the stream is malformed.
         """
-        return self.sections.most_bytes(self.stored.get((number, kind), b""))
+        return self.sections.max_bytes(self.stored.get((number, kind), b""))
 
     def integers(self, number: int, kind: int, count: int) -> npt.NDArray[np.int64]:
         """The unsigned integers of a stream of a type, int64[count] with the same bits.
@@ -174,15 +174,15 @@ class StripeStreams:
         """
         return read_runs(self._runs(number, kind, count), count, self.encoding(number).version)
 
-    def bounds(self, number: int, kind: int, most: int, is_signed: bool = False) -> RunBounds:
-        """The bounds of up to ``most`` integers in a stream of a type; zeros if there is no stream.
+    def bounds(self, number: int, kind: int, limit: int, is_signed: bool = False) -> RunBounds:
+        """The bounds of up to ``limit`` integers in a stream of a type; zeros if there is no stream.
 
         Raises:
-            ValueError: the stream is malformed, or longer than ``most`` integers can be.
+            ValueError: the stream is malformed, or longer than ``limit`` integers can be.
         """
         if not self.has(number, kind):
             return RunBounds(0, 0, 0, 0)
-        return measure_runs(self._runs(number, kind, most), self.encoding(number).version, is_signed)
+        return measure_runs(self._runs(number, kind, limit), self.encoding(number).version, is_signed)
 
     def as_file(self, serialized: bytes, timestamps_as_numbers: bool) -> bytes:
         """A file with only these streams.
@@ -202,7 +202,7 @@ class StripeStreams:
         return b"".join([MAGIC, *self.stored.values(), footer, tail])
 
     def _runs(self, number: int, kind: int, count: int) -> npt.NDArray[np.uint8]:
-        return np.frombuffer(self.content(number, kind, _MOST_OF_INTEGER * count + _MOST_OF_RUN), np.uint8)
+        return np.frombuffer(self.content(number, kind, _MAX_INTEGER * count + _MAX_RUN), np.uint8)
 
 
 def read_streams(

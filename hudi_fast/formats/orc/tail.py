@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.messages import bytes_field, message_fields, number_field
-from hudi_fast.formats.orc.sections import MOST_SECTION, NO_CODEC, Sections
+from hudi_fast.formats.orc.sections import MAX_SECTION, NO_CODEC, Sections
 
 __all__ = [
     "MAGIC",
@@ -50,18 +50,18 @@ _STRIPES, _TYPES, _METADATA, _ROWS, _STATISTICS, _ENCRYPTION = 3, 4, 5, 6, 7, 10
 _OF_TIMESTAMPS = 9
 """Field of ``ColumnStatistics``: bounds of timestamps, in milliseconds since 1970."""
 
-_MOST_MILLIS = 2**63 // 10**6 - 86_400_000
+_MAX_MILLIS = 2**63 // 10**6 - 86_400_000
 """Largest milliseconds that Arrow's timestamps in nanoseconds can hold, less a day for time zones."""
 
 _LONG, _TIMESTAMPS, _DECIMAL = 4, (9, 18), 14
 """Kinds of types."""
 
-_MOST_DIGITS, _MOST_LEVELS = 38, 64
+_MAX_DIGITS, _MAX_LEVELS = 38, 64
 _END = 64 << 10
 """Bytes that are read at once for a tail."""
 
 
-_MOST_BLOCK = 1 << 23
+_MAX_BLOCK = 1 << 23
 """A chunk must have fewer uncompressed bytes than this: its header cannot store a larger length."""
 
 
@@ -170,10 +170,10 @@ def check_levels(source: pa.NativeFile, path: str) -> None:
         script = end[-1 - end[-1] : -1]
         fields = dict(message_fields(memoryview(script)))
         sections = _sections(path, memoryview(script))
-        if sections.codec != NO_CODEC and not 0 < sections.block_size < _MOST_BLOCK:
+        if sections.codec != NO_CODEC and not 0 < sections.block_size < _MAX_BLOCK:
             raise ValueError(f"compressed in blocks of {sections.block_size} bytes")
         length, behind = as_number(fields[_FOOTER_LENGTH]), len(script) + 1
-        if not 0 < length <= min(size - behind, MOST_SECTION):
+        if not 0 < length <= min(size - behind, MAX_SECTION):
             raise ValueError(f"a footer of {length} bytes in a file of {size}")
         if length + behind > len(end):
             end = source.read_at(length + behind, size - length - behind)
@@ -182,7 +182,7 @@ def check_levels(source: pa.NativeFile, path: str) -> None:
         levels = [0] * len(types)
         for number, kind in enumerate(types):
             for part in _parts_of(as_bytes(kind)):
-                if not number < part < len(types) or levels[number] == _MOST_LEVELS:
+                if not number < part < len(types) or levels[number] == _MAX_LEVELS:
                     raise ValueError(f"type {number} at level {levels[number]} with the part {part} of {len(types)}")
                 levels[part] = levels[number] + 1
     except (ValueError, KeyError, TypeError, IndexError) as error:  # storage raises its own OSError
@@ -290,7 +290,7 @@ def _check_type(type_: memoryview) -> None:
     """Refuse a decimal type that would make Arrow end the process."""
     fields = dict(message_fields(type_))
     precision, scale = as_number(fields.get(5, 0)), as_number(fields.get(6, 0))
-    if fields.get(1) == _DECIMAL and not (0 <= precision <= _MOST_DIGITS and 0 <= scale <= _MOST_DIGITS):
+    if fields.get(1) == _DECIMAL and not (0 <= precision <= _MAX_DIGITS and 0 <= scale <= _MAX_DIGITS):
         raise ValueError(f"a decimal of {precision} digits, {scale} of them behind the point")
 
 
@@ -300,7 +300,7 @@ def _is_far(statistics: memoryview) -> bool:
     if bounds is None:
         return False
     values = (as_number(value) % 2**64 for field, value in message_fields(as_bytes(bounds)) if field <= 4)
-    return any(abs(value >> 1 ^ -(value & 1)) > _MOST_MILLIS for value in values)  # signed numbers in zigzag order
+    return any(abs(value >> 1 ^ -(value & 1)) > _MAX_MILLIS for value in values)  # signed numbers in zigzag order
 
 
 def _with_numbers(type_: memoryview) -> bytes:

@@ -247,8 +247,8 @@ def ranges_of_records(rows: pa.Table, types: Mapping[str, pa.DataType]) -> dict[
         for at, key in enumerate(part.column("key").to_pylist()):
             values, nulls, size, plain = (each[at] or 0 for each in counts)
             known = low[at].is_valid and high[at].is_valid
-            least, most = (low[at], high[at]) if known else (None, None)
-            found.setdefault(key[_COLUMN_HASH:], {})[column] = ColumnRange(least, most, nulls, values, size, plain)
+            least, limit = (low[at], high[at]) if known else (None, None)
+            found.setdefault(key[_COLUMN_HASH:], {})[column] = ColumnRange(least, limit, nulls, values, size, plain)
     return found
 
 

@@ -41,7 +41,7 @@ _ESCAPES = frozenset("dDsSwWtnrf\\.[]{}()*+-?^$|/#&~!\"%',:;<=>@`_ ")
 _NAMED = re.compile(r"\?<([A-Za-z][A-Za-z0-9]*)>")
 _COUNT = re.compile(r"\{\d+(,\d*)?\}")
 _FLAGS = re.compile(r"\(\?([ims]+)\)")
-_MOST_GROUPS = 9
+_MAX_GROUPS = 9
 """RE2's replacements refer to a group by one digit."""
 
 
@@ -303,6 +303,6 @@ def _reference(pattern: JavaPattern, text: str, at: int) -> tuple[int, int]:
 
 
 def _small(number: int, text: str) -> int:
-    if number > _MOST_GROUPS:
-        raise ValueError(f"the replacement {text!r} names the group {number}; up to {_MOST_GROUPS} are supported")
+    if number > _MAX_GROUPS:
+        raise ValueError(f"the replacement {text!r} names the group {number}; up to {_MAX_GROUPS} are supported")
     return number

@@ -20,7 +20,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, RecordSource
 from hudi_fast.metadata_table.updates.record_bins import RECORDS, Bin, Entries, GroupBins
-from hudi_fast.storage.concurrency import MOST_FAR, heaviest_first, in_threads, is_little, units_at_once
+from hudi_fast.storage.concurrency import MAX_FAR, heaviest_first, in_threads, is_little, units_at_once
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 __all__ = [
@@ -94,7 +94,7 @@ def run_in_threads(
         names = bins.names()
         writers = 1 if is_little(is_local, [bins.nbytes]) else threads
         if not is_local:  # a log file takes one or two requests, so its thread mostly waits
-            writers = units_at_once([bins.nbytes / len(names)] * len(names), threads, MOST_FAR) if names else 1
+            writers = units_at_once([bins.nbytes / len(names)] * len(names), threads, MAX_FAR) if names else 1
         return in_threads(lambda one: writer.write(one[0], one[1], bins.take(one)), names, writers)
 
 

@@ -203,9 +203,9 @@ def _codes(texts: Sequence[pa.Array | pa.ChunkedArray]) -> list[Numbers]:
 def _pairs(before: Numbers, after: Numbers) -> tuple[Numbers, Numbers]:
     """Positions of equal numbers on both sides, each position once: the n-th of a number belongs to the n-th."""
     ranked = [_ranked(one) for one in (before, after)]
-    most = max((int(rank.max(initial=0)) for rank in ranked), default=0) + 1
+    limit = max((int(rank.max(initial=0)) for rank in ranked), default=0) + 1
     _, first, second = np.intersect1d(
-        before * most + ranked[0], after * most + ranked[1], assume_unique=True, return_indices=True
+        before * limit + ranked[0], after * limit + ranked[1], assume_unique=True, return_indices=True
     )
     return first, second
 

@@ -44,7 +44,7 @@ from hudi_fast.expressions.conditions import (
 
 __all__ = ["Bounds", "may_match"]
 
-_MOST_RANGES = 64
+_MAX_RANGES = 64
 _FAILURES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
@@ -254,7 +254,7 @@ def _ranges(values: pa.Array) -> list[tuple[pa.Scalar, pa.Scalar]]:
     """Minimum and maximum of neighbouring values, so that a few ranges cover all values."""
     values = pc.unique(values)
     values = values.take(pc.sort_indices(values))
-    step = max(1, math.ceil(len(values) / _MOST_RANGES))
+    step = max(1, math.ceil(len(values) / _MAX_RANGES))
     return [(values[at], values[min(at + step, len(values)) - 1]) for at in range(0, len(values), step)]
 
 

@@ -59,8 +59,8 @@ Groups: TypeAlias = frozenset[tuple[str, str]]
 """(partition path, file id) of file groups."""
 
 _RECORD_KEY = "_hoodie_record_key"
-_MOST_KEYS = 10_000
-_MOST_PARTITIONS = 64
+_MAX_KEYS = 10_000
+_MAX_PARTITIONS = 64
 _EXACT = (
     *(pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32),
     *(pa.types.is_timestamp, pa.types.is_decimal),
@@ -93,13 +93,13 @@ def record_key_texts(condition: Condition, schema: pa.Schema, config: TableConfi
     if config.populate_meta_fields:
         direct = wanted_values(condition, schema, Column((_RECORD_KEY,)))
         if direct is not None:
-            return direct if len(direct) <= _MOST_KEYS else None
+            return direct if len(direct) <= _MAX_KEYS else None
     names = config.record_key_fields
     if not names or config.key_generator not in KINDS or config.key_generator == "AUTO_RECORD":
         return None
     listed = [_key_values(condition, schema, name) for name in names]
     columns = [values for values in listed if values is not None]
-    if len(columns) < len(names) or np.prod([float(len(values)) for values in columns]) > _MOST_KEYS:
+    if len(columns) < len(names) or np.prod([float(len(values)) for values in columns]) > _MAX_KEYS:
         return None
     rows = list(product(*(values.to_pylist() for values in columns)))
     arrays = [pa.array([row[at] for row in rows], values.type) for at, values in enumerate(columns)]
@@ -119,7 +119,7 @@ def groups_of_keys(table: MetadataTable, keys: pa.Array, partitions: Sequence[st
     if not is_by_partition(table):
         wanted = set(partitions)
         return frozenset(group for group in locate_keys(table, keys).groups if group[0] in wanted)
-    if len(partitions) > _MOST_PARTITIONS:
+    if len(partitions) > _MAX_PARTITIONS:
         return None
     return frozenset(group for path in partitions for group in locate_keys(table, keys, path).groups)
 
@@ -164,7 +164,7 @@ def secondary_of(
             continue
         first_version = index_version(partition, table.data_version, table.definitions) == "V1"
         prefixes = _secondary_prefixes(condition, schema, column, first_version)
-        if prefixes is not None and len(prefixes) <= _MOST_KEYS:
+        if prefixes is not None and len(prefixes) <= _MAX_KEYS:
             return SecondaryLookup(partition, tuple(prefixes))
     return None
 

@@ -46,13 +46,13 @@ from hudi_fast.view.slices import FileSlice
 
 __all__ = ["StatsColumn", "column_type", "partition_bounds", "slice_bounds", "stats_columns"]
 
-_MOST_LOOKUPS = 512
+_MAX_LOOKUPS = 512
 """Up to this many keys are looked up one by one; for more, all records of the columns are read, which are adjacent."""
 _TRUNCATED_BYTES = 60
 """Maximum strings of this length or longer may be truncated: writers truncate to 64 bytes or more."""
 _SEVERAL_ROW_GROUPS = 32 << 20
 """Base files of this size or larger may have several row groups, whose statistics were merged."""
-_MOST_PARTITIONS = 64
+_MAX_PARTITIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def partition_bounds(
         name: pa.array([head + path for path in paths], pa.string())
         for name, head in zip(names, map(column_hash, names), strict=True)
     }
-    if len(partitions) * len(names) <= _MOST_LOOKUPS:
+    if len(partitions) * len(names) <= _MAX_LOOKUPS:
         found = lookup(table, "partition_stats", pa.concat_arrays(list(keys.values())))
     else:
         found = prefix(table, "partition_stats", [column_hash(name) for name in names])
@@ -187,11 +187,11 @@ def _files_of(slices: Sequence[FileSlice], history: SchemaHistory | None) -> _Fi
 def _read_stats(table: MetadataTable, partition: str, files: _Files, columns: Sequence[StatsColumn]) -> pa.Table:
     """Statistics of the columns in the files, possibly also in others."""
     names = [one.name for one in columns]
-    if len(files.names) * len(names) <= _MOST_LOOKUPS:
+    if len(files.names) * len(names) <= _MAX_LOOKUPS:
         keys = [column_stats_keys([name] * len(files.names), files.partitions, files.names) for name in names]
         return lookup(table, partition, pa.concat_arrays(keys))
     paths = sorted(set(files.partitions))
-    if len(paths) * len(names) <= _MOST_PARTITIONS:
+    if len(paths) * len(names) <= _MAX_PARTITIONS:
         return prefix(table, partition, [column_hash(name) + partition_hash(path) for name in names for path in paths])
     return prefix(table, partition, [column_hash(name) for name in names])
 

@@ -119,19 +119,19 @@ def limits(config: TableConfig, timeline: Timeline, rules: Rules) -> tuple[int, 
         timeline: its active timeline.
         rules: the limits of the options, and the retention of cleaning.
     """
-    least, most = rules.options.min_commits, rules.options.max_commits
+    least, maximum = rules.options.min_commits, rules.options.max_commits
     writes = timeline.writes()
     if not writes:
-        return least, most
+        return least, maximum
     try:
         newest = ms_from_instant(writes[-1].requested, config.timezone)
     except CorruptTableError:  # not a date: retention by time does not apply
-        return least, most
+        return least, maximum
     earliest = earliest_to_retain(timeline, rules.clean, newest, config.timezone)
     if earliest is None:
-        return least, most
+        return least, maximum
     needed = sum(one.requested > earliest.requested for one in writes) + _ROOM_BEYOND_CLEANING
-    return (needed, needed + most - least) if least < needed else (least, most)
+    return (needed, needed + maximum - least) if least < needed else (least, maximum)
 
 
 def may_be_due(config: TableConfig, timeline: Timeline, rules: Rules) -> bool:
@@ -142,11 +142,11 @@ def may_be_due(config: TableConfig, timeline: Timeline, rules: Rules) -> bool:
         timeline: its active timeline.
         rules: limits and options.
     """
-    least, most = limits(config, timeline, rules)
-    if config.layout_version < 2 and _along_by_count(timeline, least, most):
+    least, maximum = limits(config, timeline, rules)
+    if config.layout_version < 2 and _along_by_count(timeline, least, maximum):
         return True
     writes = timeline.writes()
-    if len(writes) <= most:
+    if len(writes) <= maximum:
         return False
     saved = _saved(timeline)
     bounds = (
@@ -169,12 +169,12 @@ def plan_of(config: TableConfig, timeline: Timeline, rules: Rules, facts: Facts)
         rules: limits and options.
         facts: further facts.
     """
-    least, most = limits(config, timeline, rules)
+    least, maximum = limits(config, timeline, rules)
     writes = timeline.writes()
-    due = len(writes) > most
-    along = _along_by_count(timeline, least, most) if config.layout_version < 2 else ()
+    due = len(writes) > maximum
+    along = _along_by_count(timeline, least, maximum) if config.layout_version < 2 else ()
     if not due and not along:
-        return ArchivePlan((), "", len(writes), least, most)
+        return ArchivePlan((), "", len(writes), least, maximum)
     everything, for_writes = _bounds(config, timeline, rules, facts)
     saved = _saved(timeline) if rules.options.beyond_savepoint else frozenset()
     candidates = [one for one in writes if one.requested not in saved][: len(writes) - least] if due else []
@@ -186,7 +186,7 @@ def plan_of(config: TableConfig, timeline: Timeline, rules: Rules, facts: Facts)
     elif chosen:
         found = timeline.of_action(*_ALONG)
         along = tuple(one for one in found if one.is_completed and one.requested < chosen[-1].requested)
-    return ArchivePlan(_in_order((*chosen, *along)), reason, len(writes), least, most)
+    return ArchivePlan(_in_order((*chosen, *along)), reason, len(writes), least, maximum)
 
 
 def up_to(config: TableConfig, plan: ArchivePlan, bound: Bound) -> ArchivePlan:
@@ -245,11 +245,11 @@ def _saved(timeline: Timeline) -> frozenset[str]:
     return frozenset(one.requested for one in timeline.of_action("savepoint") if one.is_completed)
 
 
-def _along_by_count(timeline: Timeline, least: int, most: int) -> tuple[Instant, ...]:
+def _along_by_count(timeline: Timeline, least: int, maximum: int) -> tuple[Instant, ...]:
     """Cleans and rollbacks above their limits."""
     chosen: list[Instant] = []
     for action in _ALONG:
         found = [one for one in timeline.of_action(action) if one.is_completed]
-        if len(found) > most:
+        if len(found) > maximum:
             chosen += found[: len(found) - least]
     return tuple(chosen)

@@ -29,13 +29,13 @@ class ResizeBounds:
         split_bytes: larger ones split.
         merge_bytes: neighbours with at most this total size merge.
         fewest: fewest buckets of a partition after merging.
-        most: most buckets of a partition after splitting.
+        maximum: most buckets of a partition after splitting.
     """
 
     split_bytes: float
     merge_bytes: float
     fewest: int
-    most: int
+    maximum: int
 
     @classmethod
     def of(cls, options: WriteOptions) -> ResizeBounds:
@@ -84,7 +84,7 @@ def plan_partition(
     nodes = hashing.nodes
     sizes = [_size(slices.get(node.file_id)) for node in nodes]
     new: dict[int, tuple[int, tuple[HashingNode, ...]]] = {}  # first old node: number of old nodes, their new nodes
-    room = bounds.most - len(nodes)
+    room = bounds.maximum - len(nodes)
     for number, node in enumerate(nodes):
         start = -1 if number == 0 else nodes[number - 1].value
         middle = (start + node.value) // 2

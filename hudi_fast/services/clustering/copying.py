@@ -142,11 +142,11 @@ def _files(source: GroupInput, sources: Sequence[_Source]) -> list[_Pieces]:
     share = sum(group.size for _, group in groups) / source.output_groups
     files: list[_Pieces] = []
     filled, rows, done = 0, 0, 0
-    most_rows = source.work.plan.files.sizing.max_file_rows
+    max_rows = source.work.plan.files.sizing.max_file_rows
     for number, group in groups:
         # The next file begins at the row group whose larger part is beyond this file's share.
         is_next = len(files) < source.output_groups and done + group.size / 2 > share * len(files)
-        is_full = filled + group.size > source.work.target_bytes or rows + group.rows > most_rows
+        is_full = filled + group.size > source.work.target_bytes or rows + group.rows > max_rows
         if is_next or is_full:
             files.append({})
             filled, rows = 0, 0

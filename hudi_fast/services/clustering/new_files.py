@@ -70,7 +70,7 @@ class NewFiles:
     def __init__(self, source: GroupInput, token: TaskToken, rows: int, known_keys: BloomFilter | None = None) -> None:
         self._source, self._token, self._known_keys = source, token, known_keys
         sizing = source.work.plan.files.sizing
-        self._most_rows = math.inf if source.work.keeps_buckets else sizing.max_file_rows
+        self._max_rows = math.inf if source.work.keeps_buckets else sizing.max_file_rows
         self._share = math.ceil(rows / source.output_groups) if rows else math.inf
         self._stats: list[WriteStat] = []
         self._begun = 0  # shares
@@ -81,7 +81,7 @@ class NewFiles:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of the carried columns."""
-        target, most = self._source.work.target_bytes, self._most_rows
+        target, limit = self._source.work.target_bytes, self._max_rows
         at_once = _rows_at_once(rows, target)
         at = 0
         while at < rows.num_rows:
@@ -91,11 +91,11 @@ class NewFiles:
                 file_id = f"{self._prefix}-{self._suffix}"
                 self._file = _NewFile(self._source, file_id, self._token, self._known_keys)
                 self._suffix += 1
-            part = rows.slice(at, int(min(at_once, self._left, most - self._file.output.rows)))
+            part = rows.slice(at, int(min(at_once, self._left, limit - self._file.output.rows)))
             self._file.write(part)
             at += part.num_rows
             self._left -= part.num_rows
-            if self._file.output.rows == most or self._file.output.is_full(target):
+            if self._file.output.rows == limit or self._file.output.is_full(target):
                 self._finish_file()
 
     def finish(self) -> list[WriteStat]:

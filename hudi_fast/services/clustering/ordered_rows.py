@@ -41,7 +41,7 @@ _AT_ONCE = 1 << 16
 _PARTS_IN_MEMORY = 3
 """Copies of a part in memory: as read, in one chunk, and as gathered rows."""
 
-_MOST_PARTS = 1024
+_MAX_PARTS = 1024
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _order(source: GroupInput) -> Rows:
 
 def _by_parts(source: GroupInput, order: Rows, parts: int) -> Generator[pa.Table]:
     """Rows sorted with local disk: ``order`` is int64[n], cut into ``parts`` runs of equal length."""
-    count = max(min(parts, _MOST_PARTS, len(order)), 1)
+    count = max(min(parts, _MAX_PARTS, len(order)), 1)
     bounds = np.linspace(0, len(order), count + 1).astype(np.int64)
     part_of = np.empty(len(order), np.int32)
     for part in range(count):

@@ -78,7 +78,7 @@ def _strategies() -> tuple[Strategy, ...]:
         Strategy("UnBoundedCompactionStrategy", _all_partitions, _all_operations),
         Strategy("BoundedIOCompactionStrategy", _all_partitions, _within_io),
         Strategy("LogFileSizeBasedCompactionStrategy", _all_partitions, _largest_logs),
-        Strategy("LogFileNumBasedCompactionStrategy", _all_partitions, _most_logs),
+        Strategy("LogFileNumBasedCompactionStrategy", _all_partitions, _max_logs),
         Strategy("DayBasedCompactionStrategy", _newest_days, _by_day),
         Strategy("BoundedPartitionAwareCompactionStrategy", _recent_days, _of_recent_days),
         Strategy("UnBoundedPartitionAwareCompactionStrategy", _older_days, _of_older_days),
@@ -112,7 +112,7 @@ def _largest_logs(options: CompactionOptions, operations: Operations) -> Operati
     return _within_io(options, _descending(operations, "TOTAL_LOG_FILES_SIZE", options.log_size_threshold))
 
 
-def _most_logs(options: CompactionOptions, operations: Operations) -> Operations:
+def _max_logs(options: CompactionOptions, operations: Operations) -> Operations:
     return _within_io(options, _descending(operations, "TOTAL_LOG_FILES", options.log_count_threshold))
 
 

@@ -72,7 +72,7 @@ _REBASE = "spark.sql.parquet.datetimeRebaseModeInRead"
 
 _SCHEMES = frozenset({"file", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs"})
 
-_MOST_FILES = 20_000
+_MAX_FILES = 20_000
 """Asking Spark for the size and time of a file takes about a third of a millisecond."""
 
 _SPLIT = re.compile(r"path: (\S+), range: (\d+)-(\d+), partition values: ")
@@ -260,8 +260,8 @@ def _splits(scan: Any, constants: list[Any]) -> tuple[tuple[ScannedFile, ...], t
             uri, start, end = match[1], int(match[2]), int(match[3])
             number = numbers.setdefault(uri, len(numbers))
             if number == len(files):
-                if number == _MOST_FILES:
-                    raise ScanRefusedError(f"it has more than {_MOST_FILES:,} files")
+                if number == _MAX_FILES:
+                    raise ScanRefusedError(f"it has more than {_MAX_FILES:,} files")
                 values = _values(part.partitionValues(), constants)
                 files.append(ScannedFile(uri, int(part.fileSize()), int(part.modificationTime()), values))
                 covered.append(0)

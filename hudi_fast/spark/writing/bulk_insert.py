@@ -38,7 +38,7 @@ from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.prepare import prepare_rows, spooled_form, with_auto_keys
 from hudi_fast.writing.profile import WorkloadProfile, sizing_of
-from hudi_fast.writing.sizing import files_of_parts, most_files
+from hudi_fast.writing.sizing import files_of_parts, max_files
 from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["Arrangement", "BulkFiles", "arrangement", "bulk_files", "few_tasks", "run_direct", "takes_any_rows"]
@@ -71,9 +71,9 @@ class BulkFiles:
     full: int
 
     @property
-    def most(self) -> int:
+    def limit(self) -> int:
         """Maximum number of files to write."""
-        return most_files(self.asked, self.partitions)
+        return max_files(self.asked, self.partitions)
 
     def range_tasks(self, wanted: int) -> int:
         """The number of tasks for ranges, each of which ends a file.
@@ -83,7 +83,7 @@ class BulkFiles:
         Args:
             wanted: tasks that keep all cores busy.
         """
-        return min(self.most - self.partitions + 1, max(wanted, most_files(self.full, 1)))
+        return min(self.limit - self.partitions + 1, max(wanted, max_files(self.full, 1)))
 
 
 def arrangement(plan: WritePlan) -> Arrangement:

@@ -115,7 +115,7 @@ _UNMEASURED_ROWS = 15_000
 _ROW_BYTES = 256
 """Assumed Arrow size of a row while no rows have been measured."""
 
-_MOST_GROWTH = 16
+_MAX_GROWTH = 16
 """Ratio of the size of rows in memory to Spark's estimate that compressed files hardly exceed."""
 
 _SAMPLE_ROWS, _ENCODED_ROWS = 2000, 20_000
@@ -352,7 +352,7 @@ class SparkEngine:
         if how is Arrangement.RANGES:
             self._direct_tasks = allowed.range_tasks(self._tasks(plan))
             return _Choice("direct", f"{shape}; a task writes {how.value}")
-        if forced == "fused" or (files <= allowed.most and not plan.combine and forced != "routed"):
+        if forced == "fused" or (files <= allowed.limit and not plan.combine and forced != "routed"):
             self._direct_tasks = inputs
             return _Choice("direct", f"{shape}; tasks that write the rows they read make {files:,}")
         return _Choice("routed", f"{shape}; tasks that write the rows they read would make {files:,}")
@@ -390,7 +390,7 @@ class SparkEngine:
         rows, inputs = count_rows(self._df, plan)
         counted = WorkloadProfile(rows, _ROW_BYTES, {}, inputs)
         estimate = estimated_bytes(self._df)
-        if estimate is not None and estimate * _MOST_GROWTH * counted.largest <= PARTITIONS_TASK_BYTES * counted.total:
+        if estimate is not None and estimate * _MAX_GROWTH * counted.largest <= PARTITIONS_TASK_BYTES * counted.total:
             return replace(counted, row_bytes=max(_ROW_BYTES, ARROW_GROWTH * estimate // max(1, counted.total)))
         return replace(counted, row_bytes=_bytes_of_a_row(self._sampled(_SAMPLE_ROWS)))
 
@@ -434,27 +434,27 @@ class SparkEngine:
             return self._read_few(self._scan.files, bound)
         if estimate is not None and estimate <= bound // TINY:
             return collect(self._df), True
-        most = DRIVER_ROWS
+        maximum = DRIVER_ROWS
         if estimate is None or estimate > _UNMEASURED_ROWS * _assumed_width(arrow_schema(self._df)):
             first = self._sampled(_SAMPLE_ROWS)
             if first.num_rows < _SAMPLE_ROWS or first.nbytes > bound:
                 return first, first.num_rows < _SAMPLE_ROWS
-            most = min(most, 2 * bound * first.num_rows // max(1, first.nbytes))
+            maximum = min(maximum, 2 * bound * first.num_rows // max(1, first.nbytes))
         if estimate is not None and estimate > _WORTH_COUNTING and reads_files(self._df):
-            few = self._df.count() <= most
+            few = self._df.count() <= maximum
             return (collect(self._df), True) if few else (self._sampled(_SAMPLE_ROWS), False)
-        rows = collect(self._df.limit(most + 1))
-        return rows, rows.num_rows <= most
+        rows = collect(self._df.limit(maximum + 1))
+        return rows, rows.num_rows <= maximum
 
     def _read_few(self, files: FileScan, bound: int) -> tuple[pa.Table, bool]:
         """:meth:`_collect_few` of files that Python reads."""
-        total, most = rows_by_footers(files), DRIVER_ROWS
-        if total is None or (total > most and files.filters):
+        total, maximum = rows_by_footers(files), DRIVER_ROWS
+        if total is None or (total > maximum and files.filters):
             total = self._df.count()
-        if _UNMEASURED_ROWS < total <= most:
+        if _UNMEASURED_ROWS < total <= maximum:
             first = self._sampled(_SAMPLE_ROWS)
-            most = min(most, 2 * bound * first.num_rows // max(1, first.nbytes))
-        return (rows_of_scan(files), True) if total <= most else (self._sampled(_SAMPLE_ROWS), False)
+            maximum = min(maximum, 2 * bound * first.num_rows // max(1, first.nbytes))
+        return (rows_of_scan(files), True) if total <= maximum else (self._sampled(_SAMPLE_ROWS), False)
 
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""

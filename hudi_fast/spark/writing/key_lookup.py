@@ -49,7 +49,7 @@ __all__ = [
 _LANE = "__hudi_fast_lane"
 _FIRST, _COUNT = "__hudi_fast_first_lane", "__hudi_fast_lanes"
 
-_MOST_READS = 16
+_MAX_READS = 16
 """A slice is read by at most this many lanes, on the average over stored bytes."""
 
 _MORE_READS = 1.5
@@ -100,10 +100,10 @@ def lanes_of_partitions(
         start += share
     every = max(1, sum(stored.values()))
     read = sum(size * ranges[name][1] for name, size in stored.items() if name in ranges)
-    if read > _MOST_READS * every:
+    if read > _MAX_READS * every:
         return None
     even = tasks <= inputs and -(-inputs // tasks) * tasks <= _MORE_ROWS * inputs
-    return Lanes(tasks, None if even and tasks * every <= min(_MORE_READS * read, _MOST_READS * every) else ranges)
+    return Lanes(tasks, None if even and tasks * every <= min(_MORE_READS * read, _MAX_READS * every) else ranges)
 
 
 def by_lanes(rows: Any, key: str, path: str, lanes: Lanes) -> Any:

@@ -26,54 +26,54 @@ __all__ = ["frame_of", "load", "load_stream", "save", "session_of", "start_strea
 Parts = tuple[Any, ...]
 
 
-def session_of(made_of: Parts) -> Any:
+def session_of(built_from: Parts) -> Any:
     """The session that a reader or writer belongs to.
 
     Args:
-        made_of: constructor arguments: a session first (a reader), a DataFrame (a writer), or a plan and its session
+        built_from: constructor arguments: a session first (a reader), a DataFrame (a writer), or a plan and its session
             (a writer of Spark Connect).
     """
-    first = made_of[0]
+    first = built_from[0]
     if hasattr(first, "sparkSession"):
         return first.sparkSession
-    return first if hasattr(first, "readStream") else made_of[1]
+    return first if hasattr(first, "readStream") else built_from[1]
 
 
-def frame_of(made_of: Parts) -> Any:
-    """The DataFrame that a writer writes; ``made_of`` as for :func:`session_of`."""
-    if hasattr(made_of[0], "sparkSession"):
-        return made_of[0]
+def frame_of(built_from: Parts) -> Any:
+    """The DataFrame that a writer writes; ``built_from`` as for :func:`session_of`."""
+    if hasattr(built_from[0], "sparkSession"):
+        return built_from[0]
     from pyspark.sql.connect.dataframe import DataFrame
 
-    return DataFrame(made_of[0], made_of[1])
+    return DataFrame(built_from[0], built_from[1])
 
 
-def save(made_of: Parts, request: Request) -> None:
+def save(built_from: Parts, request: Request) -> None:
     """``df.write.format("hudi")...save(path)``.
 
     Raises:
         HudiError: as :func:`hudi_fast.write`.
     """
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     path = session_path(spark, table_path(request, "save()"))
     options, storage = split_options(write_options(request))
-    write(frame_of(made_of), path, options, save_mode(request.mode), storage)
+    write(frame_of(built_from), path, options, save_mode(request.mode), storage)
 
 
-def load(made_of: Parts, request: Request) -> Any:
+def load(built_from: Parts, request: Request) -> Any:
     """``spark.read.format("hudi")...load(path)``: a DataFrame.
 
     Raises:
         HudiError: as :func:`hudi_fast.read`.
     """
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     path = session_path(spark, table_path(request, "load()"))
     options, storage = split_options(read_options(request, session_settings(spark)))
     frame = read(path, options, spark=spark, storage_options=storage)
     return frame if request.schema is None else _in_schema(spark, frame, request.schema, path)
 
 
-def start_stream(made_of: Parts, request: Request) -> Any:
+def start_stream(built_from: Parts, request: Request) -> Any:
     """``df.writeStream.format("hudi")...start(path)``: the running query.
 
     Raises:
@@ -81,12 +81,12 @@ def start_stream(made_of: Parts, request: Request) -> Any:
     """
     from hudi_fast.spark_api.streaming.entry import stream_writer
 
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     path = session_path(spark, table_path(request, "start()"))
     ours, rest = stream_options(request)
     locations = [key for key in rest if key.lower() == "checkpointlocation"]
     return stream_writer(
-        frame_of(made_of),
+        frame_of(built_from),
         path,
         ours,
         output_mode=request.mode or "append",
@@ -97,7 +97,7 @@ def start_stream(made_of: Parts, request: Request) -> Any:
     )
 
 
-def load_stream(made_of: Parts, request: Request) -> Any:
+def load_stream(built_from: Parts, request: Request) -> Any:
     """``spark.readStream.format("hudi")...load(path)``: a streaming DataFrame.
 
     Raises:
@@ -105,7 +105,7 @@ def load_stream(made_of: Parts, request: Request) -> Any:
     """
     from hudi_fast.spark_api.streaming.entry import stream_reader
 
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     path = session_path(spark, table_path(request, "load()"))
     ours, _ = stream_options(request)
     return stream_reader(spark, path, ours)

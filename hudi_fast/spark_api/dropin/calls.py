@@ -79,14 +79,14 @@ class Request:
     table: str | None = None
 
 
-def begin_notes(target: Any, made_of: tuple[Any, ...]) -> None:
+def begin_notes(target: Any, built_from: tuple[Any, ...]) -> None:
     """Start recording the calls of a reader or writer.
 
     Args:
         target: the reader or writer.
-        made_of: its constructor arguments: a session, a DataFrame, or a plan and a session.
+        built_from: its constructor arguments: a session, a DataFrame, or a plan and a session.
     """
-    setattr(target, _NOTES, (made_of, ()))
+    setattr(target, _NOTES, (built_from, ()))
 
 
 def note(target: Any, call: Call) -> None:

@@ -177,8 +177,8 @@ def _insert_into(original: Any) -> Any:
         if found is None:
             original(self, tableName, overwrite)
         else:
-            made_of, entry, request = found
-            insert_into(made_of, entry, overwrite, request)
+            built_from, entry, request = found
+            insert_into(built_from, entry, overwrite, request)
 
     return insertInto
 
@@ -203,9 +203,9 @@ def _to_table(original: Any) -> Any:
         found = _named(self, tableName)
         if found is None:
             return original(self, tableName, *args, **kwargs)
-        made_of, entry, _ = found
+        built_from, entry, _ = found
         calls = [*(notes_of(self) or ((), ()))[1], *final_calls(original, self, (tableName, *args), kwargs)]
-        return stream_to(made_of, entry, read_calls(calls))
+        return stream_to(built_from, entry, read_calls(calls))
 
     return toTable
 
@@ -226,9 +226,9 @@ def _acting(original: Any, act: Act) -> Any:
         found = _asked_of_us(self, original, args, kwargs)
         if found is None:
             return original(self, *args, **kwargs)
-        made_of, request, falls_back = found
+        built_from, request, falls_back = found
         try:
-            return act(made_of, request)
+            return act(built_from, request)
         except UnsupportedFeatureError as error:
             # With a note the write is already committed, and only a later step is not supported.
             if not falls_back or getattr(error, "__notes__", None):
@@ -245,7 +245,7 @@ def _asked_of_us(
     notes = notes_of(target)
     if notes is None:
         return None
-    made_of, calls = notes
+    built_from, calls = notes
     try:
         last = final_calls(method, target, args, kwargs)
     except TypeError:  # invalid arguments: the original method raises the clearest error
@@ -253,11 +253,11 @@ def _asked_of_us(
     request = read_calls([*calls, *last])
     if request.elsewhere or (request.source is not None and not is_hudi(str(request.source))):
         return None
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     mark = _mark_of(spark)
     if mark is None or not is_hudi(_source_of(spark, request.source)):
         return None
-    return made_of, request, mark == FALLBACK
+    return built_from, request, mark == FALLBACK
 
 
 def _by_spark(error: UnsupportedFeatureError, call: Callable[[], Any]) -> Any:

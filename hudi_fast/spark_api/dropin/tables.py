@@ -86,7 +86,7 @@ def table_entry(spark: Any, name: Any) -> Entry | None:
     return found if isinstance(found, Entry) else None
 
 
-def save_table(made_of: Parts, request: Request) -> None:
+def save_table(built_from: Parts, request: Request) -> None:
     """``df.write.format("hudi")...saveAsTable(name)``.
 
     Raises:
@@ -97,7 +97,7 @@ def save_table(made_of: Parts, request: Request) -> None:
     Warns:
         HudiWarning: on Spark Connect, for a new name: it ends with the session.
     """
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     request = replace(request, options=_long(request.options))
     parts = name_parts(request.table)
     name = None if parts is None else full_name(spark, parts)
@@ -112,7 +112,7 @@ def save_table(made_of: Parts, request: Request) -> None:
     path = _path_of(spark, name, request, known_path if mode == "append" else "")
     options, storage = split_options(write_options(request))
     options.setdefault(_NAME_KEY, _stored_name(storage_of(spark, path, storage)) or name[1].lower())
-    write(frame_of(made_of), path, options, mode, storage)
+    write(frame_of(built_from), path, options, mode, storage)
     if not is_classic(spark):
         _name_in_session(spark, name[1], path, known_path)
         return
@@ -127,11 +127,11 @@ def save_table(made_of: Parts, request: Request) -> None:
     create_entry(spark, replace(entry_of_path(spark, (name[0], name[1].lower()), path), managed=managed))
 
 
-def insert_into(made_of: Parts, entry: Entry, overwrite: bool | None, request: Request) -> None:
+def insert_into(built_from: Parts, entry: Entry, overwrite: bool | None, request: Request) -> None:
     """``df.write.insertInto(name)``: by position, as in Spark.
 
     Args:
-        made_of: constructor arguments of the writer.
+        built_from: constructor arguments of the writer.
         entry: the table.
         overwrite: the argument; None for the writer's mode.
         request: the writer's calls.
@@ -139,13 +139,13 @@ def insert_into(made_of: Parts, entry: Entry, overwrite: bool | None, request: R
     Raises:
         HudiError: as for ``INSERT INTO``.
     """
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     replaces = save_mode(request.mode) == "overwrite" if overwrite is None else overwrite
     options = {**write_settings(spark, entry), **_given(request)}
-    insert_by_position(spark, entry, frame_of(made_of), replaces, options)
+    insert_by_position(spark, entry, frame_of(built_from), replaces, options)
 
 
-def write_to(made_of: Parts, method: str, entry: Entry | None, request: Request) -> None:
+def write_to(built_from: Parts, method: str, entry: Entry | None, request: Request) -> None:
     """``df.writeTo(name).append()`` and ``overwritePartitions()``: by name, as in Spark.
 
     Raises:
@@ -159,19 +159,19 @@ def write_to(made_of: Parts, method: str, entry: Entry | None, request: Request)
         )
     if entry is None:
         raise TableNotFoundError(f"writeTo(...).{method}(): there is no such Hudi table; make it with CREATE TABLE.")
-    spark = session_of(made_of)
+    spark = session_of(built_from)
     options = {**write_settings(spark, entry), **_given(request), "hoodie.datasource.overwrite.mode": "DYNAMIC"}
-    insert_frame(spark, entry, frame_of(made_of), method != "append", options=options)
+    insert_frame(spark, entry, frame_of(built_from), method != "append", options=options)
 
 
-def stream_to(made_of: Parts, entry: Entry, request: Request) -> Any:
+def stream_to(built_from: Parts, entry: Entry, request: Request) -> Any:
     """``df.writeStream.toTable(name)``: the running query.
 
     Raises:
         HudiError: as :func:`hudi_fast.spark_api.streaming.entry.stream_writer`.
     """
-    settings = {key: (key, value) for key, value in write_settings(session_of(made_of), entry).items()}
-    return start_stream(made_of, replace(request, path=entry.path, options={**settings, **request.options}))
+    settings = {key: (key, value) for key, value in write_settings(session_of(built_from), entry).items()}
+    return start_stream(built_from, replace(request, path=entry.path, options={**settings, **request.options}))
 
 
 def _given(request: Request) -> dict[str, str]:

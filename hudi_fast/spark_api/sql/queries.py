@@ -207,9 +207,9 @@ def _read(spark: Any, name: str, values: Sequence[Any], options: Mapping[str, st
     return read_entry(spark, table_said(spark, values[0], name), given)
 
 
-def _values(spark: Any, name: str, arguments: Sequence[str], least: int, most: int) -> list[Any]:
-    if not least <= len(arguments) <= most:
-        raise ConfigError(f"{name} takes {least} to {most} arguments, got {len(arguments)}.")
+def _values(spark: Any, name: str, arguments: Sequence[str], least: int, limit: int) -> list[Any]:
+    if not least <= len(arguments) <= limit:
+        raise ConfigError(f"{name} takes {least} to {limit} arguments, got {len(arguments)}.")
     return [constant(spark, one) for one in arguments]
 
 

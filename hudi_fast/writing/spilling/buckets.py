@@ -20,9 +20,9 @@ from hudi_fast.writing.routed_rows import BucketWriter
 from hudi_fast.writing.spilling.spill_file import Piece, SpillSettings
 from hudi_fast.writing.write_plan import TaskToken, WritePlan
 
-__all__ = ["MOST_THREADS", "Bucket", "Buckets", "write_buckets"]
+__all__ = ["MAX_THREADS", "Bucket", "Buckets", "write_buckets"]
 
-MOST_THREADS = 4
+MAX_THREADS = 4
 """Threads that write, or look keys up: each has rows, keys and encoded columns of a file group in memory."""
 
 
@@ -78,7 +78,7 @@ def write_buckets(plan: WritePlan, rows: Buckets, settings: SpillSettings, first
         return_freed_bytes(sizes[number])
         return stats
 
-    threads = min(plan.files.threads, MOST_THREADS)
+    threads = min(plan.files.threads, MAX_THREADS)
     sizes = [sum(piece.size for piece in one.pieces) for one in rows.buckets]
     return [stat for stats in heaviest_first(sizes, write, threads) for stat in stats]
 

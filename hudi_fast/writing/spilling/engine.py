@@ -38,7 +38,7 @@ from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.preview import WritePreview
 from hudi_fast.writing.profile import needs_row_size, with_measured_row_size
 from hudi_fast.writing.routed_rows import MOVED, ORIGIN, STORED_ROW
-from hudi_fast.writing.spilling.buckets import MOST_THREADS, Bucket, Buckets, write_buckets
+from hudi_fast.writing.spilling.buckets import MAX_THREADS, Bucket, Buckets, write_buckets
 from hudi_fast.writing.spilling.large_partition import cut_inserts, split_partition
 from hudi_fast.writing.spilling.spill_file import Piece, SpillFile, SpillSettings
 from hudi_fast.writing.spilling.spilled_rows import SpilledRows, spill_rows, splits_by_key
@@ -60,7 +60,7 @@ class SpillingEngine:
     def __init__(self, rows: RowStream, settings: SpillSettings) -> None:
         self._rows = rows
         self._settings = settings
-        self._reason = f"a stream with more than {settings.most_bytes:,} bytes"
+        self._reason = f"a stream with more than {settings.max_bytes:,} bytes"
         self._spilled: SpilledRows | None = None
         self._partitions: LocalEngine | None = None
         self._prepared_for: object = None
@@ -78,7 +78,7 @@ class SpillingEngine:
             raise UnsupportedFeatureError(
                 f"Table {plan.config.name} makes one row of two (hoodie.table.partial.update.mode, or a payload class "
                 f"that does), which is supported with the global index {plan.index.kind} only for rows that fit into "
-                f"memory; the stream has more than {self._settings.most_bytes:,} bytes. Write it in several parts, or "
+                f"memory; the stream has more than {self._settings.max_bytes:,} bytes. Write it in several parts, or "
                 "use an index that is not global."
             )
         wanted = plan.operation, plan.schema, plan.key_config, plan.rules, splits_by_key(plan)
@@ -161,7 +161,7 @@ def _write_by_key(plan: WritePlan, spilled: SpilledRows, settings: SpillSettings
 
 
 def _lookup_pool(plan: WritePlan) -> ThreadPool:
-    return ThreadPool(min(lookup_threads(plan), MOST_THREADS), thread_name_prefix="hudi_fast")
+    return ThreadPool(min(lookup_threads(plan), MAX_THREADS), thread_name_prefix="hudi_fast")
 
 
 def _with_measured_size(plan: WritePlan, spilled: SpilledRows) -> WritePlan:

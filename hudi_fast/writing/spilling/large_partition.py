@@ -54,7 +54,7 @@ Numbers = npt.NDArray[np.int64]
 _SHARES = 16
 """Approximate number of parts, by the hash of the key, in a file with new rows. Files differ in size by one part."""
 
-_MOST_PARTS = 2048
+_MAX_PARTS = 2048
 _KEY_BYTES = 64
 """Bytes of memory per key that is looked up, in addition to its text: hash table, numbers of rows."""
 
@@ -98,7 +98,7 @@ def split_partition(
         return Buckets(slices, cut_inserts(plan, partition, list(enumerate(slices)), [rows], count, len(slices)))
     file = stack.enter_context(SpillFile(settings, plan.storage.uri))
     files = insert_files(plan, partition, list(enumerate(slices)), count)
-    parts = min(_MOST_PARTS, _SHARES * (len(files.filled) + files.new_files))
+    parts = min(_MAX_PARTS, _SHARES * (len(files.filled) + files.new_files))
     for start, end in _lookups(plan, rows, count, settings):
         some, row = Piece(rows.file, rows.number, start, end), 0
         known = _find(plan, partition, some, slices if looks_up else [], run)
@@ -131,9 +131,9 @@ def _lookups(plan: WritePlan, rows: Piece, count: int, settings: SpillSettings) 
     """The first row of each lookup, and the row after its last: its keys and hash table fit into ``part_bytes``."""
     sample = next(iter(rows.file.read(rows.number, columns=_key_columns(plan))))
     keys = record_keys(plan.key_config, sample)
-    most = max(1, int(settings.part_bytes / (_KEY_BYTES + keys.nbytes / len(keys))))
-    for start in range(0, count, most):
-        yield start, min(count, start + most)
+    limit = max(1, int(settings.part_bytes / (_KEY_BYTES + keys.nbytes / len(keys))))
+    for start in range(0, count, limit):
+        yield start, min(count, start + limit)
 
 
 def _key_columns(plan: WritePlan) -> list[str]:

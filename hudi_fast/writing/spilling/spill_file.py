@@ -50,7 +50,7 @@ class SpillSettings:
     folder: str | None = None
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """Arrow bytes of rows that are written without temporary files."""
         return self.memory // 2
 
@@ -74,7 +74,7 @@ class SpillSettings:
 
         def made(folder: str, error: OSError) -> CommitError:
             return CommitError(
-                f"The rows of the write to {uri} have more than {self.most_bytes} bytes, so they go through temporary "
+                f"The rows of the write to {uri} have more than {self.max_bytes} bytes, so they go through temporary "
                 f"files in {folder}, which cannot be written: {error}. The table is as before. Free space there, or "
                 "set hoodie.memory.spillable.map.path to a local folder with more space."
             )
@@ -124,9 +124,9 @@ class SpillFile:
         batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
         start = 0
         for batch in batches:
-            most = max(1, int(batch.num_rows * self._settings.run_bytes / max(1, batch.nbytes)))
-            for first in range(0, batch.num_rows, most):
-                part = batch.slice(first, most)
+            limit = max(1, int(batch.num_rows * self._settings.run_bytes / max(1, batch.nbytes)))
+            for first in range(0, batch.num_rows, limit):
+                part = batch.slice(first, limit)
                 self._batches.append(part)
                 self._numbers.append(numbers[start : start + part.num_rows].astype(np.int64))
                 start += part.num_rows

@@ -47,12 +47,12 @@ class SpilledRows:
         """Arrow bytes of all rows."""
         return sum(self.file.size(number) for number in self.file.numbers())
 
-    def groups(self, most_bytes: int) -> Iterator[list[int]]:
-        """Numbers of the file, grouped so that their rows have at most ``most_bytes``; a larger one is alone."""
+    def groups(self, max_bytes: int) -> Iterator[list[int]]:
+        """Numbers of the file, grouped so that their rows have at most ``max_bytes``; a larger one is alone."""
         group, size = list[int](), 0
         for number in self.file.numbers():
             more = self.file.size(number)
-            if group and size + more > most_bytes:
+            if group and size + more > max_bytes:
                 yield group
                 group, size = [], 0
             group.append(number)
@@ -123,12 +123,12 @@ def hashed(keys: pa.Array, parts: int) -> npt.NDArray[np.int64]:
     return (codes % np.uint64(parts)).astype(np.int64)
 
 
-def chunks_of(pieces: Iterable[Piece], most_bytes: int) -> Iterator[pa.Table]:
-    """Rows of some pieces in tables of about ``most_bytes``, each column in one chunk."""
+def chunks_of(pieces: Iterable[Piece], max_bytes: int) -> Iterator[pa.Table]:
+    """Rows of some pieces in tables of about ``max_bytes``, each column in one chunk."""
     batches, size = list[pa.RecordBatch](), 0
     for piece in pieces:
-        for batch in _cut(piece.batches(), most_bytes):
-            if batches and size + batch.nbytes > most_bytes:
+        for batch in _cut(piece.batches(), max_bytes):
+            if batches and size + batch.nbytes > max_bytes:
                 yield pa.Table.from_batches(batches).combine_chunks()
                 batches, size = [], 0
             batches.append(batch)
@@ -137,9 +137,9 @@ def chunks_of(pieces: Iterable[Piece], most_bytes: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(batches).combine_chunks()
 
 
-def _cut(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Batches with at most ``most_bytes`` and :data:`_BATCH_ROWS` rows; empty ones are dropped."""
+def _cut(batches: Iterable[pa.RecordBatch], max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Batches with at most ``max_bytes`` and :data:`_BATCH_ROWS` rows; empty ones are dropped."""
     for batch in batches:
-        most = min(_BATCH_ROWS, max(1, int(batch.num_rows * most_bytes / max(1, batch.nbytes))))
-        for start in range(0, batch.num_rows, most):
-            yield batch.slice(start, most)
+        limit = min(_BATCH_ROWS, max(1, int(batch.num_rows * max_bytes / max(1, batch.nbytes))))
+        for start in range(0, batch.num_rows, limit):
+            yield batch.slice(start, limit)
