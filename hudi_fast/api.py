@@ -323,7 +323,8 @@ def scan(
     """A lazy scan of a table, for engines that push down columns and filters: duckdb, polars, Arrow.
 
     It is a ``pyarrow.dataset.Dataset`` and reads nothing but the timeline until rows are needed. duckdb finds it by the
-    name of its variable, polars by ``polars.scan_pyarrow_dataset(scan)``.
+    name of its variable. Its splits can be read in several processes. For polars there is
+    :meth:`hudi_fast.HudiTable.to_polars` with ``lazy=True``.
 
     Args:
         path: base path of the table.

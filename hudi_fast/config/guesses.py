@@ -26,6 +26,7 @@ RENAMED = {
 
 MODULE_GUESSES = {
     **dict.fromkeys(("read_table", "read_hudi", "load", "scan_hudi"), "hudi_fast.read(path) or hudi_fast.scan(path)"),
+    **dict.fromkeys(("scan_polars", "read_polars"), "hudi_fast.HudiTable(path).to_polars(lazy=True)"),
     **dict.fromkeys(("write_table", "write_hudi", "write_deltalake", "save"), "hudi_fast.write(rows, path, key=...)"),
     **dict.fromkeys(("open", "open_table", "Table", "load_table", "DeltaTable"), "hudi_fast.HudiTable(path)"),
     **dict.fromkeys(("exists", "table_exists", "is_hudi_table"), "hudi_fast.is_table(path)"),
@@ -37,6 +38,7 @@ TABLE_GUESSES = {
     **dict.fromkeys(("version_history", "snapshots", "commits", "timeline", "versions", "log"), "history()"),
     **dict.fromkeys(("read", "to_pyarrow_table", "to_table", "collect"), "to_arrow()"),
     **dict.fromkeys(("to_pyarrow_dataset", "dataset", "to_lazy"), "scan()"),
+    **dict.fromkeys(("plan_files", "get_splits", "splits", "to_ray", "to_dask"), "scan().splits()"),
     **dict.fromkeys(("vacuum", "clean", "expire_snapshots"), "services.clean()"),
     **dict.fromkeys(
         ("compact", "rewrite_data_files"), "services.compact() for log files, or services.cluster() for small files"

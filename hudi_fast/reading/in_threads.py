@@ -5,7 +5,8 @@ Memory is bounded by the units in flight and a few queued batches: reader thread
 ::
 
     iterator is read to its end, or closed ─► its threads have ended
-    process ends before that               ─► :func:`_close_all` ends them, before the interpreter does
+    process ends before that               ─► :func:`_close_all` ends them, before the interpreter does, and a thread
+                                              that waits for their batches gets an error
 
 The interpreter ends a daemon thread when the thread next wants its lock. A thread that is inside a C++ library then
 unwinds frames that must not be unwound, and the process aborts (``terminate called without an active exception``).
@@ -28,6 +29,8 @@ _WAITING_BATCHES = 2
 _JOIN_SECONDS = 0.01
 _EXIT_SECONDS = 30.0
 """The process waits at most this long at its end for batches being read: storage may not answer."""
+
+_ENDED = "The process ends while rows are read."
 
 Unit = TypeVar("Unit")
 Read = Callable[[Unit], Iterator[pa.RecordBatch]]
@@ -66,6 +69,7 @@ class _Readers(Generic[Unit]):
     def __init__(self, units: Sequence[Unit], read: Read[Unit], count: int) -> None:
         self._read = read
         self._ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING_BATCHES * count)
+        self._is_awaited = False
         self._todo: queue.SimpleQueue[Unit] = queue.SimpleQueue()
         self._stopped = threading.Event()
         for unit in units:
@@ -87,13 +91,17 @@ class _Readers(Generic[Unit]):
         """The batches that the threads read."""
         running = len(self._threads)
         while running:
+            self._is_awaited = True
             item = self._ready.get()
+            self._is_awaited = False
             if item is None:
                 running -= 1
             elif isinstance(item, BaseException):
                 raise item
             else:
                 yield item
+        if self._stopped.is_set():
+            raise RuntimeError(_ENDED)
 
     def close(self, seconds: float = float("inf")) -> None:
         """End the threads, after waiting up to ``seconds`` for the batches that they are reading."""
@@ -103,6 +111,18 @@ class _Readers(Generic[Unit]):
             while thread.is_alive() and time.monotonic() < deadline:
                 self._drain()
                 thread.join(_JOIN_SECONDS)
+
+    def give_up(self, seconds: float) -> None:
+        """End the threads before the interpreter ends.
+
+        Another library may wait for a batch in a thread of its own, which has to leave Python, too.
+        """
+        deadline = time.monotonic() + seconds
+        self.close(seconds)
+        while self._is_awaited and time.monotonic() < deadline:
+            if self._ready.empty():
+                self._ready.put_nowait(RuntimeError(_ENDED))
+            time.sleep(_JOIN_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -132,4 +152,4 @@ _open: set[_Readers[Any]] = set()
 def _close_all() -> None:
     deadline = time.monotonic() + _EXIT_SECONDS
     for readers in list(_open):
-        readers.close(deadline - time.monotonic())
+        readers.give_up(deadline - time.monotonic())

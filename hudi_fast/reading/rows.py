@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -15,7 +16,7 @@ from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["count_rows", "first_rows"]
+__all__ = ["count_rows", "first_batches", "first_rows"]
 
 _FEWEST = 1024
 """Minimum rows of a batch: smaller batches cost more than reading the additional rows."""
@@ -46,14 +47,16 @@ def first_rows(plan: ScanPlan, count: int) -> pa.Table:
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise ConfigError(f"head takes a number of rows, 0 or more; got {count!r}.")
+    return pa.Table.from_batches(first_batches(plan, count), plan.output)
+
+
+def first_batches(plan: ScanPlan, count: int) -> Iterator[pa.RecordBatch]:
+    """Like :func:`first_rows`, as a stream."""
     plan = replace(plan, scan=replace(plan.scan, batch_rows=max(_FEWEST, min(count, plan.scan.batch_rows))))
-    found: list[pa.RecordBatch] = []
-    left = count
     batches = chain.from_iterable(map(plan.read, plan.slices))
-    while left and (batch := next(batches, None)) is not None:
-        found.append(batch.slice(0, left))
-        left -= found[-1].num_rows
-    return pa.Table.from_batches(found, plan.output)
+    while count and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, count)
+        count -= min(count, batch.num_rows)
 
 
 def _count(scan: SliceScan, one: FileSlice) -> int:

@@ -2,6 +2,8 @@
 
 ::
 
+    whole_scan    state ─► how its slices are read, with all columns and rows
+    asked_rows    columns, filter ─► the same for these columns and rows
     plan_scan     state, columns, filter ─► slices that may match (skipping: paths, then the metadata table)
                   ─► check that the state is still complete  (a value)
     narrowed      a plan and one more condition ─► its slices that may match
@@ -47,9 +49,11 @@ from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slic
 from hudi_fast.view.table_state import TableState, table_schema
 
 __all__ = [
+    "AskedRows",
     "Filter",
     "ScanPlan",
     "ScanQuery",
+    "asked_rows",
     "check_filter",
     "expression_of",
     "filter_of",
@@ -60,6 +64,7 @@ __all__ = [
     "require_files_present",
     "scan_batches",
     "scan_table",
+    "whole_scan",
 ]
 
 Filter: TypeAlias = pc.Expression | str
@@ -67,23 +72,15 @@ Filter: TypeAlias = pc.Expression | str
 
 
 @dataclass(frozen=True)
-class ScanPlan:
-    """The plan of a scan.
+class AskedRows:
+    """Columns and rows of a query, and how any slice of the table is read for them. Picklable.
 
     Attributes:
-        slices: the slices that may hold matching rows.
-        skipping: the steps that excluded slices.
-        request: the request that the slices were chosen for.
         shown: how the result follows from the columns that are read; None if these are the result.
     """
 
     scan: SliceScan
-    slices: tuple[FileSlice, ...]
-    partitions: int
-    threads: int
-    skipping: SkipReport
-    request: SkipRequest
-    shown: ShownColumns | None = None
+    shown: ShownColumns | None
 
     @property
     def output(self) -> pa.Schema:
@@ -94,6 +91,23 @@ class ScanPlan:
         """The rows of a slice, as in the result."""
         batches = read_slice(self.scan, one)
         return batches if self.shown is None else map(self.shown.apply, batches)
+
+
+@dataclass(frozen=True)
+class ScanPlan(AskedRows):
+    """The plan of a scan.
+
+    Attributes:
+        slices: the slices that may hold matching rows.
+        skipping: the steps that excluded slices.
+        request: the request that the slices were chosen for.
+    """
+
+    slices: tuple[FileSlice, ...]
+    partitions: int
+    threads: int
+    skipping: SkipReport
+    request: SkipRequest
 
     @property
     def state(self) -> TableState:
@@ -155,22 +169,6 @@ class ScanQuery:
         )
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The columns and rows of a query, before files are chosen.
-
-    Attributes:
-        full: all columns that the table has.
-        row_filter: condition of the rows; None for all.
-        shown: see :class:`ScanPlan`.
-    """
-
-    scan: SliceScan
-    full: pa.Schema
-    row_filter: RowFilter | None
-    shown: ShownColumns | None
-
-
 def output_schema(
     state: TableState,
     columns: Sequence[str] | None = None,
@@ -183,8 +181,7 @@ def output_schema(
         UnsupportedFeatureError: as :func:`plan_scan`.
         ConfigError: as :func:`plan_scan`.
     """
-    asked = _asked(state, columns, filter_of(filter, state), query or ScanQuery())
-    return asked.scan.output if asked.shown is None else asked.shown.schema
+    return asked_rows(whole_scan(state, columns, query), columns, filter_of(filter, state)).output
 
 
 def plan_scan(
@@ -212,12 +209,13 @@ def plan_scan(
         FileGoneError: files of the state were rolled back or cleaned before they were listed.
     """
     query, filter = query or ScanQuery(), filter_of(filter, state)
-    asked = _asked(state, columns, filter, query)
-    scan, row_filter = asked.scan, asked.row_filter
+    whole = whole_scan(state, columns, query)
+    asked = asked_rows(whole, columns, filter)
+    scan, row_filter = asked.scan, asked.scan.filter
     workers = threads or os.cpu_count() or 1
     request = SkipRequest(
         state,
-        asked.full,
+        whole.schema,
         filter,
         condition or (Anything() if row_filter is None else row_filter.condition),
         columns=None if row_filter is None else row_filter.columns,
@@ -231,7 +229,7 @@ def plan_scan(
     )
     chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
     at_once = threads or reads_at_once(state.storage, (one.weight for one in chosen.slices))
-    return ScanPlan(scan, chosen.slices, chosen.partitions, at_once, chosen.report, request, asked.shown)
+    return ScanPlan(scan, asked.shown, chosen.slices, chosen.partitions, at_once, chosen.report, request)
 
 
 def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:
@@ -244,30 +242,49 @@ def narrowed(plan: ScanPlan, condition: Condition) -> frozenset[FileSlice]:
     return frozenset(narrow_slices(request, plan.slices).slices)
 
 
-def _asked(state: TableState, columns: Sequence[str] | None, filter: pc.Expression | None, query: ScanQuery) -> _Asked:
-    full = readable_schema(state, columns)
-    shown = None if columns is None else shown_columns(columns, full, state.storage.uri)
+def whole_scan(state: TableState, columns: Sequence[str] | None = None, query: ScanQuery | None = None) -> SliceScan:
+    """How the slices of a table are read, with all its columns and rows.
+
+    Args:
+        state: the table, current or at an earlier time.
+        columns: see :func:`readable_schema`.
+        query: treatment of log files; None for a merged snapshot.
+
+    Raises:
+        UnsupportedFeatureError: the merge mode is unsupported.
+    """
+    query, config, full = query or ScanQuery(), state.config, readable_schema(state, columns)
+    from_path = frozenset(config.partition_fields) if query.values_from_path else path_columns(config, full)
+    scan = SliceScan(
+        state.storage, config, full, full, None, from_path=from_path, values_from_path=query.values_from_path
+    )
+    if not config.is_mor or query.read_optimized:
+        return scan
+    return replace(scan, merge=slice_merge(state, query.merger, query.use_positions), unmerged=query.unmerged)
+
+
+def asked_rows(whole: SliceScan, columns: Sequence[str] | None, filter: pc.Expression | None) -> AskedRows:
+    """A scan of some columns and rows.
+
+    Args:
+        whole: the scan of all columns and rows.
+        columns: columns in the requested order, see :mod:`hudi_fast.reading.shown_columns`; None for all.
+        filter: condition of the rows.
+
+    Raises:
+        ConfigError: a column is unknown, or the filter does not fit the table.
+    """
+    full = whole.schema
+    shown = None if columns is None else shown_columns(columns, full, whole.storage.uri)
     output = full if shown is None else pa.schema([full.field(name) for name in shown.roots])
     row_filter = None if filter is None else RowFilter.of(filter, full)
     used = frozenset() if row_filter is None else row_filter.columns
     schema = pa.schema([*output, *(field for field in full if field.name in used and field.name not in output.names)])
     if filter is not None:
         check_filter(filter, schema, full.names)
-    config = state.config
-    from_path = frozenset(config.partition_fields) if query.values_from_path else path_columns(config, full)
-    scan = SliceScan(
-        state.storage,
-        config,
-        schema,
-        output,
-        row_filter,
-        from_path=from_path,
-        values_from_path=query.values_from_path,
-    )
-    if state.config.is_mor and not query.read_optimized:
-        merge = slice_merge(state, query.merger, query.use_positions)
-        scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)
-    return _Asked(scan, full, row_filter, None if shown is None or shown.is_plain else shown)
+    merge_columns = None if whole.merge is None else merge_schema(whole.merge, schema, full)
+    scan = replace(whole, schema=schema, output=output, filter=row_filter, merge_columns=merge_columns)
+    return AskedRows(scan, None if shown is None or shown.is_plain else shown)
 
 
 def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[FileSlice]]) -> Selection:

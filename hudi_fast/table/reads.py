@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from hudi_fast.errors import ConfigError
@@ -87,24 +87,58 @@ class TableReads:
 
         return scan_batches(self._plan(columns, filter, as_of, query_type))
 
+    @overload
     def to_pandas(
         self,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
         as_of: Moment | None = None,
         query_type: SnapshotType = "snapshot",
-    ) -> pd.DataFrame:
+        *,
+        chunksize: None = None,
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+        *,
+        chunksize: int,
+    ) -> Iterator[pd.DataFrame]: ...
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        as_of: Moment | None = None,
+        query_type: SnapshotType = "snapshot",
+        *,
+        chunksize: int | None = None,
+    ) -> Any:
         """Like :meth:`to_arrow`, as a pandas DataFrame.
 
+        Args:
+            columns: as for :meth:`to_arrow`.
+            filter: as for :meth:`to_arrow`.
+            as_of: as for :meth:`to_arrow`.
+            query_type: as for :meth:`to_arrow`.
+            chunksize: return an iterator of DataFrames with this number of rows each, in no particular order; memory is
+                bounded as by :meth:`to_batches`. None for one DataFrame.
+
         Raises:
-            ConfigError: pandas is not installed; or as :meth:`to_arrow`.
+            ConfigError: pandas is not installed, or ``chunksize`` is below 1; or as :meth:`to_arrow`.
 
         Example:
             >>> table.to_pandas(["id", "fare"]).sort_values("id")["fare"].tolist()
             [9.5, 4.0]
         """
-        from hudi_fast.reading.frames import pandas_frame
+        from hudi_fast.reading.frames import pandas_chunks, pandas_frame
 
+        if chunksize is not None:
+            return pandas_chunks(self.to_batches(columns, filter, as_of, query_type), chunksize)
         return pandas_frame(self.to_arrow(columns, filter, as_of, query_type))
 
     @overload

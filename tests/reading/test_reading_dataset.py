@@ -140,8 +140,6 @@ def test_what_arrow_would_do_by_itself_is_refused_and_not_answered_wrongly(table
         ds.Scanner.from_dataset(scan).to_table()
     with pytest.raises(UnsupportedFeatureError, match=r"scan of .* has the table's schema"):
         ds.dataset([scan])
-    with pytest.raises(UnsupportedFeatureError, match="no fragments"):
-        scan.get_fragments()
     with pytest.raises(UnsupportedFeatureError, match="table's schema"):
         scan.replace_schema(pa.schema([]))
 

@@ -54,6 +54,17 @@ def test_lazy_forms_read_the_columns_and_rows_that_a_query_needs(table: hf.HudiT
     assert all(set(columns) <= {"id", "ts"} for columns in planned)
 
 
+def test_pandas_gets_chunks_of_a_number_of_rows(table: hf.HudiTable) -> None:
+    table.upsert(plain_rows(range(20, 50)))
+    for size, heights in ((7, [7] * 7 + [1]), (25, [25, 25]), (100, [50])):
+        chunks = list(table.to_pandas(["id"], chunksize=size))
+        assert [len(chunk) for chunk in chunks] == heights
+        assert sorted(key for chunk in chunks for key in chunk["id"]) == [f"k{at:05}" for at in range(50)]
+    assert list(table.to_pandas(filter="id = 'nobody'", chunksize=5)) == []
+    with pytest.raises(hf.ConfigError, match="chunksize takes a number of rows, 1 or more; got 0"):
+        table.to_pandas(chunksize=0)
+
+
 def test_a_relation_belongs_to_the_connection(table: hf.HudiTable) -> None:
     with duckdb.connect() as connection:
         connection.execute("create table names as select 'k00003' as id")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
+from hudi_fast.reading import in_threads as in_threads_module
 from hudi_fast.reading.in_threads import in_threads
 
 
@@ -68,6 +70,7 @@ ENDINGS = {
 HALF_READ = """
 import time
 import numpy as np, pyarrow as pa, pyarrow.compute as pc
+from hudi_fast.reading import in_threads as in_threads_module
 from hudi_fast.reading.in_threads import in_threads
 
 def read(unit):
@@ -90,3 +93,30 @@ def test_a_process_that_ends_while_threads_read_ends_as_usual(ending: str) -> No
         done = subprocess.run([sys.executable, "-c", HALF_READ + more], capture_output=True, text=True, timeout=60)
         assert done.returncode == code, done.stderr
         assert "terminate" not in done.stderr
+
+
+def test_a_thread_that_waits_for_a_batch_gets_an_error_when_the_process_ends() -> None:
+    """Arrow's scanners read ahead in such a thread, and the process waits for it."""
+    go_on = threading.Event()
+
+    def slow(unit: int) -> Iterator[pa.RecordBatch]:
+        go_on.wait(30)
+        return iter(())
+
+    errors: list[BaseException] = []
+
+    def consume() -> None:
+        try:
+            next(in_threads(range(2), slow, 2))
+        except BaseException as error:
+            errors.append(error)
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    while not any(one._is_awaited for one in in_threads_module._open):
+        time.sleep(0.01)
+    threading.Timer(0.05, go_on.set).start()
+    in_threads_module._close_all()
+    consumer.join(10)
+    assert not consumer.is_alive()
+    assert [type(one) for one in errors] == [RuntimeError]
