@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.spark.incoming.file_scan import FileScan, Split, parts_of
 from hudi_fast.spark.incoming.plan_rules import file_scan, reads_parquet
 from hudi_fast.spark.incoming.refusal import ScanRefusedError
+from hudi_fast.storage.thread_pool import ThreadPool
 
 __all__ = ["ChosenScan", "chosen_scan", "first_rows_of_scan", "refused_scan", "rows_by_footers", "rows_of_scan"]
 
@@ -93,7 +93,7 @@ def rows_by_footers(scan: FileScan) -> int | None:
         with scan.open(number) as file:
             return file.num_rows
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         return sum(pool.map(count, range(len(scan.files))))
 
 
@@ -103,7 +103,7 @@ def rows_of_scan(scan: FileScan) -> pa.Table:
     def read(splits: Sequence[Split]) -> list[pa.RecordBatch]:
         return list(scan.read(splits))
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         found = [batch for batches in pool.map(read, scan.tasks) for batch in batches]
     return pa.Table.from_batches(found, scan.schema)
 
@@ -130,7 +130,7 @@ def _check_samples(scan: FileScan) -> None:
     """
     count = len(scan.files)
     numbers = sorted({at * (count - 1) // (_SAMPLES - 1) for at in range(_SAMPLES)} if count else ())
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPool(_THREADS) as pool:
         list(pool.map(partial(_check, scan), numbers))
 
 
