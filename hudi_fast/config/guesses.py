@@ -38,7 +38,7 @@ TABLE_GUESSES = {
     **dict.fromkeys(("version_history", "snapshots", "commits", "timeline", "versions", "log"), "history()"),
     **dict.fromkeys(("read", "to_pyarrow_table", "to_table", "collect"), "to_arrow()"),
     **dict.fromkeys(("to_pyarrow_dataset", "dataset", "to_lazy"), "scan()"),
-    **dict.fromkeys(("plan_files", "get_splits", "splits", "to_ray", "to_dask"), "scan().splits()"),
+    **dict.fromkeys(("plan_files", "get_splits", "splits", "to_ray", "to_dask"), "the method splits of scan()"),
     **dict.fromkeys(("vacuum", "clean", "expire_snapshots"), "services.clean()"),
     **dict.fromkeys(
         ("compact", "rewrite_data_files"), "services.compact() for log files, or services.cluster() for small files"
