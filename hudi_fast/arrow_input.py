@@ -10,13 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.config.option_names import ROW_FORMATS
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.fitting_chunks import fitting_slices, in_fitting_chunks
 
-__all__ = ["ROW_FORMATS", "RowStream", "is_from_spark", "read_rows", "row_stream", "to_arrow_table"]
-
-ROW_FORMATS = ("parquet", "csv", "json", "arrow", "feather", "orc")
-"""Formats of files of rows, and the endings of their names."""
+__all__ = ["RowStream", "is_from_spark", "read_rows", "row_stream", "to_arrow_table"]
 
 _BATCH_ROWS = 1 << 16
 _READ_AHEAD = 4
@@ -44,7 +42,7 @@ def read_rows(path: str | os.PathLike[str], format: str | None = None) -> pa.Rec
 
     Args:
         path: a Parquet, CSV, JSON (one object a line), Arrow or ORC file, or a folder of such files.
-        format: one of :data:`ROW_FORMATS`; None: the ending of the name says it.
+        format: one of :data:`~hudi_fast.config.option_names.ROW_FORMATS`; None: the ending of the name says it.
 
     Raises:
         ConfigError: there is no such file, or its format is unknown.

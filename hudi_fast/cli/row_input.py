@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hudi_fast.config.option_names import ROW_FORMATS
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["INPUT_FORMATS", "input_format_option", "rows_of"]
-
-INPUT_FORMATS = ("parquet", "csv", "json", "arrow", "feather", "orc")
-"""Formats of rows that come in."""
+__all__ = ["input_format_option", "rows_of"]
 
 _PARQUET, _ARROW, _FEATHER, _ORC = b"PAR1", b"ARROW1", b"FEA1", b"ORC"
 _STREAM = b"\xff\xff\xff\xff"
 
 input_format_option = click.option(
     "--input-format",
-    type=click.Choice(INPUT_FORMATS, case_sensitive=False),
+    type=click.Choice(ROW_FORMATS, case_sensitive=False),
     help="Format of the rows, where the ending of the name or the first bytes of a pipe do not tell it.",
 )
 
@@ -31,7 +30,8 @@ def rows_of(source: str, kind: str | None = None) -> pa.Table:
 
     Args:
         source: a path; ``-`` for standard input.
-        kind: one of :data:`INPUT_FORMATS`; None: the ending of the name, or the first bytes, tell it.
+        kind: one of :data:`~hudi_fast.config.option_names.ROW_FORMATS`; None: the ending of the name, or the first
+            bytes, tell it.
 
     Raises:
         click.UsageError: standard input is a terminal.

@@ -20,6 +20,7 @@ __all__ = [
     "OPERATIONS",
     "PAYLOAD_CLASSES",
     "QUERY_TYPES",
+    "ROW_FORMATS",
     "SAVE_MODES",
     "SUPPORTED_INDEX_TYPES",
     "SUPPORTED_KEY_GENERATOR_TYPES",
@@ -54,6 +55,9 @@ SaveMode: TypeAlias = Literal["append", "overwrite", "errorifexists", "ignore"]
 
 SAVE_MODES: tuple[str, ...] = get_args(SaveMode)
 """All save modes."""
+
+ROW_FORMATS = ("parquet", "csv", "json", "arrow", "feather", "orc")
+"""Formats of files of rows to write, and the endings of their names."""
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 """How a table stores updates, as ``hoodie.datasource.write.table.type``."""

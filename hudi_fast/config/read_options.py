@@ -26,7 +26,7 @@ from hudi_fast.config.option_names import QUERY_TYPES
 from hudi_fast.errors import ConfigError
 from hudi_fast.events import warn
 
-__all__ = ["EARLIEST", "QUERY_OPTIONS", "ReadOptions"]
+__all__ = ["EARLIEST", "QUERY_OPTIONS", "ReadOptions", "query_time"]
 
 _READ = "hoodie.datasource.read."
 
@@ -193,7 +193,7 @@ class ReadOptions:
         Warns:
             HudiWarning: an unknown ``hoodie.`` key; or an option of incremental queries for another query.
         """
-        times = {key: _time(options[key], key, zone) for key in _TIMES if options.get(key) is not None}
+        times = {key: query_time(options[key], key, zone) for key in _TIMES if options.get(key) is not None}
         from hudi_fast.config.options import resolve  # it imports all classes of options
 
         values = resolve({**options, **times}, READ[0])
@@ -207,7 +207,7 @@ class ReadOptions:
         for name, key in (("as_of", _AS_OF_KEY), ("begin", _BEGIN_KEY), ("end", _END_KEY)):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, _time(given, key))
+                object.__setattr__(self, name, query_time(given, key))
         self._check_times()
 
     def __repr__(self) -> str:
@@ -246,8 +246,17 @@ _OF_RANGES = (
 )
 
 
-def _time(value: Moment, key: str, zone: Zone | None = None) -> str:
-    """A time of a query as an instant; the beginning of a timeline as :data:`EARLIEST`."""
+def query_time(value: Moment, key: str, zone: Zone | None = None) -> str:
+    """A time of a query as an instant; the beginning of a timeline as :data:`EARLIEST`.
+
+    Args:
+        value: the time, as a caller gives it.
+        key: its option or argument, for messages.
+        zone: the table's time zone, for times without one.
+
+    Raises:
+        ConfigError: it is no time, or an end before the first commit.
+    """
     if key != _AS_OF_KEY and isinstance(value, str) and (value == "earliest" or (value and not value.strip("0"))):
         if key == _END_KEY:
             raise ConfigError(f"{key}={value!r}: an end cannot be before the first commit.")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from hudi_fast.expressions.conditions import (
     Or,
     StartsWith,
     Value,
+    chain,
     columns_of,
     like_condition,
 )
@@ -140,7 +142,8 @@ def _condition(node: Node) -> Condition:
         return Compare("==", _value(node), _TRUE)
     if node.function in _JOINS and len(node.arguments) == 2:
         join = _JOINS[node.function]
-        return join(tuple(_condition(part) for part in _chain(node, join)))
+        whole: Node = node
+        return join(tuple(_condition(part) for part in chain(whole, partial(_sides, join=join))))
     if node.function == "invert" and len(node.arguments) == 1:
         return Not(_condition(node.arguments[0]))
     try:
@@ -149,17 +152,11 @@ def _condition(node: Node) -> Condition:
         return Anything()
 
 
-def _chain(node: Call, join: type[And] | type[Or]) -> list[Node]:
-    """The parts of a chain of ``and``, or of ``or``, from left to right."""
-    parts: list[Node] = []
-    waiting: list[Node] = [node]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Call) and _JOINS.get(one.function) is join and len(one.arguments) == 2:
-            waiting.extend(reversed(one.arguments))
-        else:
-            parts.append(one)
-    return parts
+def _sides(node: Node, join: type[And] | type[Or]) -> tuple[Node, ...] | None:
+    """The two sides of a node that joins conditions; None for others."""
+    if not isinstance(node, Call) or _JOINS.get(node.function) is not join or len(node.arguments) != 2:
+        return None
+    return node.arguments
 
 
 def _leaf(call: Call) -> Condition:

@@ -12,9 +12,9 @@ what it cannot say becomes :class:`Anything`, an unknown condition, which keeps 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -36,6 +36,7 @@ __all__ = [
     "Or",
     "StartsWith",
     "Value",
+    "chain",
     "columns_of",
     "conjuncts",
     "like_condition",
@@ -45,6 +46,8 @@ OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """The negation of each comparison."""
 TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """Each comparison with its sides exchanged."""
+Node = TypeVar("Node")
+
 _WILDCARD = re.compile(r"[%_\\]")
 
 
@@ -171,6 +174,25 @@ class Or:
 
 
 Condition: TypeAlias = Anything | Compare | In | IsNull | IsNan | StartsWith | Not | And | Or
+
+
+def chain(root: Node, operands: Callable[[Node], Sequence[Node] | None]) -> list[Node]:
+    """The parts of a chain of ``and``, or of ``or``, from left to right. Not recursive: a chain may be very long.
+
+    Args:
+        root: the whole condition, of any library.
+        operands: the two sides of a node of the chain; None for a part.
+    """
+    parts: list[Node] = []
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        sides = operands(one)
+        if sides is None:
+            parts.append(one)
+        else:
+            waiting.extend(reversed(sides))
+    return parts
 
 
 def conjuncts(condition: Condition) -> Iterator[Condition]:

@@ -39,7 +39,7 @@ from hudi_fast.expressions.coercion import (
     number_literal,
 )
 from hudi_fast.expressions.comparing import compared, is_nan, joined, listed, unknown
-from hudi_fast.expressions.conditions import OPPOSITE
+from hudi_fast.expressions.conditions import OPPOSITE, chain
 from hudi_fast.schema.names import resolve_name
 from hudi_fast.sql_text.cursor import syntax_fault
 
@@ -213,7 +213,7 @@ class _Translation:
         if kind == "Not":
             return self.condition(node.this, not truth)
         if kind in ("And", "Or"):
-            parts = [self.condition(one, truth) for one in _chain(node)]
+            parts = [self.condition(one, truth) for one in chain(node, partial(_sides, kind=type(node)))]
             return joined(parts, and_ if (kind == "And") == truth else or_)
         if kind in _COMPARISONS:
             sign = _COMPARISONS[kind]
@@ -580,14 +580,7 @@ def _is_literal(node: Any) -> bool:
     return kind in ("Literal", "RawString", "Boolean", "Null")
 
 
-def _chain(node: Any) -> list[Any]:
-    """The parts of a chain of ``and``, or of ``or``, from left to right."""
-    parts, waiting = [], [node]
-    while waiting:
-        one = waiting.pop()
-        inner = one.unnest()
-        if type(inner) is type(node):
-            waiting += [inner.right, inner.left]
-        else:
-            parts.append(one)
-    return parts
+def _sides(node: Any, kind: type[Any]) -> tuple[Any, Any] | None:
+    """The two sides of a node of a kind, in brackets or not; None for others."""
+    inner = node.unnest()
+    return (inner.left, inner.right) if type(inner) is kind else None

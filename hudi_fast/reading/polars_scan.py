@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.expressions.conditions import chain
 from hudi_fast.reading.dataset import Scan
 from hudi_fast.storage.extras import import_extra
 
@@ -93,15 +94,14 @@ def arrow_condition(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | No
         predicate: a condition of polars.
         schema: the columns that it names.
     """
-    parts, waiting = [], [predicate]
-    while waiting:
-        one = waiting.pop()
-        both = _arguments(one, 2)
-        if both is not None and one.meta.eq(operator.and_(*both)):
-            waiting.extend(both)
-        elif (part := _implied(one, schema, _DEEPEST)) is not None:
-            parts.append(part)
+    parts = [part for one in chain(predicate, _both_sides) if (part := _implied(one, schema, _DEEPEST)) is not None]
     return reduce(operator.and_, parts) if parts else None
+
+
+def _both_sides(one: pl.Expr) -> list[pl.Expr] | None:
+    """The two sides of an ``and``; None for others."""
+    both = _arguments(one, 2)
+    return both if both is not None and one.meta.eq(operator.and_(*both)) else None
 
 
 def _implied(one: pl.Expr, schema: pa.Schema, depth: int) -> pc.Expression | None:

@@ -58,7 +58,6 @@ __all__ = [
     "expression_of",
     "filter_of",
     "narrowed",
-    "output_schema",
     "plan_scan",
     "readable_schema",
     "require_files_present",
@@ -167,21 +166,6 @@ class ScanQuery:
             values_from_path=settings.values_from_path,
             folder=folder,
         )
-
-
-def output_schema(
-    state: TableState,
-    columns: Sequence[str] | None = None,
-    filter: Filter | None = None,
-    query: ScanQuery | None = None,
-) -> pa.Schema:
-    """The columns that :func:`plan_scan` with these arguments returns. Checks the arguments and lists no files.
-
-    Raises:
-        UnsupportedFeatureError: as :func:`plan_scan`.
-        ConfigError: as :func:`plan_scan`.
-    """
-    return asked_rows(whole_scan(state, columns, query), columns, filter_of(filter, state)).output
 
 
 def plan_scan(

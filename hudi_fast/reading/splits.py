@@ -2,7 +2,7 @@
 
 ::
 
-    Scan ── ScanRows: columns and rows of the scan ─► scan_rows.asked(columns, filter of an engine) ─► AskedRows
+    Scan ── ScanRows: columns and rows of the scan ─► ScanRows.read(columns, filter of an engine) ─► AskedRows
       └─ splits() ─► Split: ScanRows, one file slice ── pickle ──► another process ─► read() ─► batches
 
 An engine names columns of the scan's result. Its filter is applied to the columns that are read if it fits these, so

@@ -19,7 +19,7 @@ from benchmarks.scale.tables import ROWS_PER_FILE, TableSize, add_logs, make_tab
 from hudi_fast.metadata_table import lister as lister_module
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading import scan as scan_module
-from hudi_fast.reading.scan import ScanPlan, output_schema, plan_scan
+from hudi_fast.reading.scan import ScanPlan, asked_rows, plan_scan, whole_scan
 from hudi_fast.storage.base import Storage
 from hudi_fast.view import slices as slices_module
 from hudi_fast.view.listing import StorageLister
@@ -139,9 +139,10 @@ def test_a_lazy_scan_lists_no_files_before_it_is_read(table: Path, counts: Count
 def test_the_schema_of_a_query_is_that_of_its_plan(table: Path) -> None:
     state = open_state(Storage(table))
     asked = ["value", "_hoodie_record_key"], field("ts") == 1
-    assert output_schema(state, *asked) == plan_scan(state, *asked).scan.output
+    whole = whole_scan(state)
+    assert asked_rows(whole, *asked).output == plan_scan(state, *asked).scan.output
     with pytest.raises(hf.ConfigError, match="no column 'nope'"):
-        output_schema(state, ["nope"])
+        asked_rows(whole, ["nope"], None)
 
 
 def test_the_draft_of_a_write_looks_at_a_few_files(table: Path, counts: Counter[str]) -> None:

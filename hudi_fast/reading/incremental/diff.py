@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.config.moments import Moment, normalise_instant, timeline_zone
+from hudi_fast.config.read_options import EARLIEST, query_time
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro.schema import without_meta
 from hudi_fast.formats.varlen import single_chunk
@@ -42,8 +43,6 @@ __all__ = ["CHANGE", "DiffPlan", "diff_batches", "plan_diff"]
 
 CHANGE = "change"
 """The first column of a difference: ``insert``, ``delete``, ``update_before`` or ``update_after``."""
-
-_EARLIEST = ("earliest", "000")
 
 Numbers = npt.NDArray[np.int64]
 
@@ -86,14 +85,14 @@ def plan_diff(storage: Storage, begin: Moment, end: Moment | None, query: ScanQu
         UnsupportedFeatureError: the rows of the table have no keys.
     """
     zone = timeline_zone(storage)
-    first = None if begin in _EARLIEST else normalise_instant(begin, "begin", zone)
+    first = query_time(begin, "begin", zone)
     last = None if end is None else normalise_instant(end, "end", zone)
-    if first is not None and last is not None and last < first:
+    if last is not None and last < first:
         raise ConfigError(f"A difference goes from the earlier time to the later one; got {first} and {last}.")
     now = plan_scan(state_for_query(storage, last), query=query)
     if CHANGE in now.output.names:
         raise ConfigError(f"{storage.uri} has a column {CHANGE!r}, which is the first column of a difference.")
-    then = () if first is None else plan_scan(state_for_query(storage, first), [], query=query).slices
+    then = () if first == EARLIEST else plan_scan(state_for_query(storage, first), [], query=query).slices
     return DiffPlan(
         storage,
         _changed(then, now),
@@ -106,7 +105,7 @@ def plan_diff(storage: Storage, begin: Moment, end: Moment | None, query: ScanQu
     )
 
 
-def _as_of(scan: SliceScan, moment: str | None) -> SliceScan:
+def _as_of(scan: SliceScan, moment: str) -> SliceScan:
     """The scan at an earlier time."""
     return scan if scan.merge is None else replace(scan, merge=replace(scan.merge, as_of=moment))
 

@@ -44,6 +44,7 @@ from hudi_fast.expressions.conditions import (
     Or,
     StartsWith,
     Value,
+    chain,
     like_condition,
 )
 from hudi_fast.reading.skipping.expressions import SPARK
@@ -139,7 +140,8 @@ def spark_condition(node: Any) -> Condition:
     """The condition of a Catalyst expression, a Java object; :class:`Anything` if it is not supported."""
     kind = _name(node)
     if kind in ("And", "Or"):
-        parts = tuple(spark_condition(part) for part in _chain(kind, node))
+        sides = chain(node, lambda one: (one.left(), one.right()) if _name(one) == kind else None)
+        parts = tuple(spark_condition(part) for part in sides)
         return And(parts) if kind == "And" else Or(parts)
     if kind == "Not":
         return Not(spark_condition(node.child()))
@@ -147,18 +149,6 @@ def spark_condition(node: Any) -> Condition:
         return _leaf(kind, node)
     except _Unknown:
         return Anything()
-
-
-def _chain(kind: str, node: Any) -> list[Any]:
-    """The parts of a chain of ``and``, or of ``or``, from left to right."""
-    parts, waiting = [], [node]
-    while waiting:
-        one = waiting.pop()
-        if _name(one) == kind:
-            waiting += [one.right(), one.left()]
-        else:
-            parts.append(one)
-    return parts
 
 
 def _leaf(kind: str, node: Any) -> Condition:

@@ -12,9 +12,9 @@ bucketed full rows, one shuffle by the bucket of the key; a task assigns, writes
 ======== =========================================================================== ===================================
 
 Each full row is sent to Python once and never returned; rows of Parquet files are read there
-(:mod:`hudi_fast.spark.incoming`). The source runs once for its rows, and once more for its
-partition columns to count the rows of each partition, unless a plan is forced. If it is larger than Spark's optimizer
-estimated, some of its rows are read once more. Nothing is persisted.
+(:mod:`hudi_fast.spark.incoming`). The source runs once for its rows, and once more for its partition columns to count
+the rows of each partition, unless a plan is forced. If it is larger than Spark's optimizer estimated, some of its rows
+are read once more. Nothing is persisted.
 """
 
 from __future__ import annotations

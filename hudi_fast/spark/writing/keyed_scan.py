@@ -11,7 +11,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,22 +18,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.key_table import hash_keys
 from hudi_fast.keys.key_generator import partition_paths, record_keys
-from hudi_fast.merging.gather import gather
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.incoming.file_scan import FileScan
 from hudi_fast.spark.incoming.scan_tasks import ScanTasks, rows_in_tasks
 from hudi_fast.spark.writing.key_lookup import Lanes
 from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.sent_batches import binary_of, lots, sending_errors, unpacked
+from hudi_fast.spark.writing.sent_batches import ADDRESS, BYTES, binary_of, grouped, lots, sending_errors, unpacked
 from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["BatchRows", "KeyedScan"]
 
-_ADDRESS, _BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
-_PACKED = f"{_ADDRESS} int, {_BYTES} binary"
+_PACKED = f"{ADDRESS} int, {BYTES} binary"
 
 Numbers = npt.NDArray[np.int32]
 Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -132,20 +128,15 @@ class KeyedScan:
 
         def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for rows in lots(keys.added(batches)):
-                order, bounds = group_rows(keys.lanes_of(rows, lanes), lanes.tasks)
-                taken = gather(rows, order)
-                sent = pa.RecordBatch.from_arrays([single_chunk(one) for one in taken.columns], schema=rows.schema)
-                parts = enumerate(pairwise(bounds.tolist()))
-                runs = [(lane, sent.slice(start, end - start)) for lane, (start, end) in parts if end > start]
-                places = to_lane[[lane for lane, _ in runs]].tolist()
-                yield _message(places, [part.serialize() for _, part in runs])
+                parts = list(grouped(rows, keys.lanes_of(rows, lanes), lanes.tasks))
+                yield _message(to_lane[[lane for lane, _ in parts]].tolist(), [part for _, part in parts])
 
         def failed(data: pa.Buffer) -> pa.RecordBatch:
             return _message([int(to_lane[0])], [data])
 
         read = self._tasks()
         work = read.reading(sending_errors(self.spark, self.plan, pack, failed))
-        sent = read.numbers.mapInArrow(work, _PACKED).repartition(lanes.tasks, _ADDRESS).select(_BYTES)
+        sent = read.numbers.mapInArrow(work, _PACKED).repartition(lanes.tasks, ADDRESS).select(BYTES)
         return _SentRows(sent, keys.schema)
 
     @property
@@ -175,4 +166,4 @@ class _SentRows:
 
 
 def _message(places: list[int], parts: list[pa.Buffer]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(places, pa.int32()), binary_of(parts)], names=[_ADDRESS, _BYTES])
+    return pa.RecordBatch.from_arrays([pa.array(places, pa.int32()), binary_of(parts)], names=[ADDRESS, BYTES])

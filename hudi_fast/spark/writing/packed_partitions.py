@@ -11,27 +11,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.keys.key_generator import partition_paths
-from hudi_fast.merging.gather import gather
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.incoming.file_scan import FileScan
 from hudi_fast.spark.incoming.scan_tasks import rows_in_tasks
 from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.sent_batches import binary_of, lots, sending_errors
+from hudi_fast.spark.writing.sent_batches import ADDRESS, BYTES, binary_of, grouped, lots, sending_errors
 from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["FEWEST_ROWS", "packed_partitions"]
 
-_ADDRESS, _ORDER, _BYTES = "__hudi_fast_address", "__hudi_fast_order", "__hudi_fast_bytes"
-_PACKED = f"{_ADDRESS} int, {_ORDER} long, {_BYTES} binary"
+_ORDER = "__hudi_fast_order"
+_PACKED = f"{ADDRESS} int, {_ORDER} long, {BYTES} binary"
 
 FEWEST_ROWS = 256
 """A batch of fewer rows, on the average, costs more than its rows would cost in the JVM."""
@@ -72,8 +69,8 @@ def packed_partitions(spark: Any, files: FileScan, plan: WritePlan, owners: Mapp
 
     rows = rows_in_tasks(spark, files, len(files.tasks))
     work = rows.reading(sending_errors(spark, plan, pack, failed))
-    sent = rows.numbers.mapInArrow(work, _PACKED).repartition(tasks, _ADDRESS)
-    return sent.sortWithinPartitions(_ORDER).select(_BYTES)
+    sent = rows.numbers.mapInArrow(work, _PACKED).repartition(tasks, ADDRESS)
+    return sent.sortWithinPartitions(_ORDER).select(BYTES)
 
 
 def _by_partition(plan: WritePlan, rows: pa.Table) -> tuple[list[str], list[pa.Buffer]]:
@@ -82,12 +79,8 @@ def _by_partition(plan: WritePlan, rows: pa.Table) -> tuple[list[str], list[pa.B
     keyed = pa.schema([one for one in plan.input_schema if one.name in roots and one.name in rows.column_names])
     paths = single_chunk(partition_paths(plan.key_config, conform(rows.select(keyed.names), keyed)))
     names = paths.dictionary.to_pylist()
-    order, bounds = group_rows(np.asarray(paths.indices, dtype=np.int32), len(names))
-    taken = gather(rows, order)
-    sent = pa.RecordBatch.from_arrays([single_chunk(one) for one in taken.columns], schema=rows.schema)
-    parts = zip(names, pairwise(bounds.tolist()), strict=True)
-    runs = [(name, sent.slice(start, end - start).serialize()) for name, (start, end) in parts if end > start]
-    return [name for name, _ in runs], [part for _, part in runs]
+    parts = list(grouped(rows, np.asarray(paths.indices, dtype=np.int32), len(names)))
+    return [names[number] for number, _ in parts], [part for _, part in parts]
 
 
 def _message(places: list[tuple[int, int]], parts: list[pa.Buffer]) -> pa.RecordBatch:
@@ -96,4 +89,4 @@ def _message(places: list[tuple[int, int]], parts: list[pa.Buffer]) -> pa.Record
         pa.array([order for _, order in places], pa.int64()),
         binary_of(parts),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=[_ADDRESS, _ORDER, _BYTES])
+    return pa.RecordBatch.from_arrays(columns, names=[ADDRESS, _ORDER, BYTES])

@@ -33,7 +33,7 @@ from hudi_fast.schema.conform import conform
 from hudi_fast.spark.writing.buckets import Buckets
 from hudi_fast.spark.writing.keyed_scan import BatchRows
 from hudi_fast.spark.writing.routing import addresses
-from hudi_fast.spark.writing.sent_batches import binary_of, sending_errors
+from hudi_fast.spark.writing.sent_batches import ADDRESS, BYTES, binary_of, sending_errors
 from hudi_fast.spark.writing.tasks import task_attempts
 from hudi_fast.spark.writing.workload import TASKS_PER_CORE
 from hudi_fast.writing.assign import combined_rows
@@ -44,8 +44,7 @@ from hudi_fast.writing.write_plan import WritePlan
 
 __all__ = ["Find", "packed_rows", "sent_schema"]
 
-_ADDRESS, _BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
-_PACKED = f"{_ADDRESS} int, {BUCKET} int, {_BYTES} binary"
+_PACKED = f"{ADDRESS} int, {BUCKET} int, {BYTES} binary"
 _NO_SLICE = -1
 _BEFORE_ALL = -(1 << 31)
 """The bucket of an error: the task that gets it need not write rows before."""
@@ -127,10 +126,10 @@ def packed_rows(
 
     def failed(data: pa.Buffer) -> pa.RecordBatch:
         places = [pa.array([number], pa.int32()) for number in (int(address[0]), _BEFORE_ALL)]
-        return pa.RecordBatch.from_arrays([*places, binary_of([data])], names=[_ADDRESS, BUCKET, _BYTES])
+        return pa.RecordBatch.from_arrays([*places, binary_of([data])], names=[ADDRESS, BUCKET, BYTES])
 
-    sent = rows.mapInArrow(sending_errors(spark, plan, pack, failed), _PACKED).repartition(buckets.tasks, _ADDRESS)
-    return sent.sortWithinPartitions(BUCKET).select(_BYTES)
+    sent = rows.mapInArrow(sending_errors(spark, plan, pack, failed), _PACKED).repartition(buckets.tasks, ADDRESS)
+    return sent.sortWithinPartitions(BUCKET).select(BYTES)
 
 
 def sent_schema(rows: pa.Schema) -> pa.Schema:
@@ -254,5 +253,5 @@ def _packed(
     parts = [sent.slice(start, end - start).serialize() for start, end in pairwise(bounds.tolist())]
     return pa.RecordBatch.from_arrays(
         [pa.array(address[buckets.tasks_of(found)]), pa.array(found.astype(np.int32)), binary_of(parts)],
-        names=[_ADDRESS, BUCKET, _BYTES],
+        names=[ADDRESS, BUCKET, BYTES],
     )

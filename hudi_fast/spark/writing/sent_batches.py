@@ -7,17 +7,36 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
-from hudi_fast.spark.writing.tasks import Answer, failure_of, is_tried_again, task_attempts
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.merging.gather import gather
+from hudi_fast.spark.writing.tasks import Answer, final_failure, task_attempts
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["Work", "binary_of", "lots", "packs_rows", "sending_errors", "unpacked", "unpacking_as"]
+__all__ = [
+    "ADDRESS",
+    "BYTES",
+    "Work",
+    "binary_of",
+    "grouped",
+    "lots",
+    "packs_rows",
+    "sending_errors",
+    "unpacked",
+    "unpacking_as",
+]
+
+ADDRESS, BYTES = "__hudi_fast_address", "__hudi_fast_bytes"
+"""Columns of sent batches: an integer that Spark sends to the right task, and the batch."""
 
 _LOT_ROWS = 1 << 19
 _LOT_BYTES = 64 << 20
@@ -41,6 +60,22 @@ def binary_of(parts: list[pa.Buffer]) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int32)
     data = pa.py_buffer(b"".join(parts))
     return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(offsets), data])
+
+
+def grouped(rows: pa.Table, groups: npt.NDArray[np.int32], count: int) -> Iterator[tuple[int, pa.Buffer]]:
+    """The rows of each group as bytes; groups without rows are left out.
+
+    Args:
+        rows: n rows.
+        groups: int32[n], the group of each row.
+        count: number of groups.
+    """
+    order, bounds = group_rows(groups, count)
+    taken = gather(rows, order)
+    sent = pa.RecordBatch.from_arrays([single_chunk(one) for one in taken.columns], schema=rows.schema)
+    for group, (start, end) in enumerate(pairwise(bounds.tolist())):
+        if end > start:
+            yield group, sent.slice(start, end - start).serialize()
 
 
 def lots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -74,12 +109,7 @@ def sending_errors(spark: Any, plan: WritePlan, pack: Pack, message: Callable[[p
         try:
             yield from pack(batches)
         except (HudiError, MemoryError, OSError) as error:
-            failure = failure_of(error, plan)
-            if failure is None:
-                raise
-            if is_tried_again(failure, attempts):
-                raise failure from error
-            yield message(pa.py_buffer(pickle.dumps(failure)))
+            yield message(pa.py_buffer(pickle.dumps(final_failure(error, plan, attempts))))
 
     return run
 

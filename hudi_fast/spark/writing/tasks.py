@@ -47,7 +47,7 @@ __all__ = [
     "PackedRanges",
     "answers",
     "cut_runs",
-    "failure_of",
+    "final_failure",
     "is_tried_again",
     "run_tasks",
     "task_attempts",
@@ -119,25 +119,35 @@ def answers(
                 answer = _packed(work(iter(batches)))
                 sync("/")  # the driver cannot: its machine may be another
         except (HudiError, MemoryError, OSError) as error:
-            failure = failure_of(error, plan)
-            if failure is None:
-                raise
-            if is_tried_again(failure, attempts):
-                raise failure from error
-            answer = Answer(error=failure)
+            answer = Answer(error=final_failure(error, plan, attempts))
         packed = zlib.compress(pickle.dumps(answer))  # the driver holds all of them: spark.driver.maxResultSize
         yield pa.RecordBatch.from_pydict({"answer": pa.array([packed], pa.binary())})
 
     return run
 
 
-def failure_of(error: Exception, plan: FilePlan | None) -> HudiError | None:
-    """The error that the caller of the write sees; None for one that is not a failure of the write itself.
+def final_failure(error: Exception, plan: FilePlan | None, attempts: int) -> HudiError:
+    """The error that the caller of the write sees, to be sent to it.
 
     Args:
         error: raised in a task.
         plan: of the write or service.
+        attempts: maximum number of attempts of the task.
+
+    Raises:
+        HudiError: it may be temporary, and Spark is to try the task again.
+        Exception: ``error``, which is not a failure of the write itself.
     """
+    failure = _failure_of(error, plan)
+    if failure is None:
+        raise error
+    if is_tried_again(failure, attempts):
+        raise failure from error
+    return failure
+
+
+def _failure_of(error: Exception, plan: FilePlan | None) -> HudiError | None:
+    """The error that the caller of the write sees; None for one that is not a failure of the write itself."""
     cause = lack_of_memory(error)
     if cause is not None:
         text = f"{type(cause).__name__}: {cause}".rstrip(": ")
