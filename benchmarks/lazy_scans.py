@@ -15,9 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -62,9 +60,9 @@ def make(kind: str, rows: int) -> Path:
     return folder
 
 
-QUERIES: dict[str, tuple[Callable[[pl.LazyFrame], pl.LazyFrame], str]] = {
+QUERIES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "sums by group": (
-        lambda trips: (
+        lambda pl, trips: (
             trips.filter(pl.col("day") <= pl.date(1975, 1, 1))
             .group_by("status", "seats")
             .agg(pl.col("value_0").sum(), (pl.col("value_1") * (1 - pl.col("value_2"))).sum().alias("net"), pl.len())
@@ -73,19 +71,19 @@ QUERIES: dict[str, tuple[Callable[[pl.LazyFrame], pl.LazyFrame], str]] = {
         "where day <= date '1975-01-01' group by status, seats",
     ),
     "one sum of few rows": (
-        lambda trips: trips.filter(
+        lambda pl, trips: trips.filter(
             pl.col("day").is_between(pl.date(1972, 1, 1), pl.date(1972, 12, 31)) & (pl.col("seats") < 3)
         ).select((pl.col("value_0") * pl.col("value_3")).sum()),
         "select sum(value_0 * value_3) from {} where day between date '1972-01-01' and date '1972-12-31' and seats < 3",
     ),
     "one partition": (
-        lambda trips: trips.filter((pl.col("city") == "city-3") & (pl.col("value_0") > 0.5)).select(
+        lambda pl, trips: trips.filter((pl.col("city") == "city-3") & (pl.col("value_0") > 0.5)).select(
             pl.col("value_1").mean()
         ),
         "select avg(value_1) from {} where city = 'city-3' and value_0 > 0.5",
     ),
     "join with itself": (
-        lambda trips: (
+        lambda pl, trips: (
             trips.filter(pl.col("value_0") > 0.9)
             .select("uuid", "seats")
             .join(trips.filter(pl.col("value_1") > 0.9).select("uuid", "status"), on="uuid")
@@ -96,7 +94,7 @@ QUERIES: dict[str, tuple[Callable[[pl.LazyFrame], pl.LazyFrame], str]] = {
         "where a.value_0 > 0.9 and b.value_1 > 0.9 group by b.status",
     ),
     "largest ten": (
-        lambda trips: trips.sort("value_5", descending=True).head(10).select("uuid", "value_5"),
+        lambda pl, trips: trips.sort("value_5", descending=True).head(10).select("uuid", "value_5"),
         "select uuid, value_5 from {} order by value_5 desc limit 10",
     ),
 }
@@ -108,8 +106,12 @@ def run(engine: str, query: str, folder: Path, kind: str) -> int:
     plain = str(folder / "plain" / "*.parquet")
     table = None if kind == PLAIN else hf.HudiTable.open(folder / "t")
     if engine == "polars":
+        import polars as pl
+
         lazy = pl.scan_parquet(plain) if table is None else table.to_polars(lazy=True)
-        return of_polars(lazy).collect(engine="streaming").height
+        return of_polars(pl, lazy).collect(engine="streaming").height
+    import duckdb
+
     with duckdb.connect() as connection:
         if table is not None:
             connection.register("trips", table.scan())

@@ -53,7 +53,7 @@ def call_back(hooks: HookOptions, uri: str, message: bytes | None, result: Any) 
             _failed(uri, result.instant, "The function hudi_fast.commit.callback", error)
 
 
-def message_of(instant: str, metadata: CommitMetadata, table: str, uri: str) -> bytes:
+def message_of(instant: str, metadata: CommitMetadata, table: str, uri: str, has_ranges: bool) -> bytes:
     """The JSON body for a committed write.
 
     Args:
@@ -61,12 +61,13 @@ def message_of(instant: str, metadata: CommitMetadata, table: str, uri: str) -> 
         metadata: its commit metadata.
         table: name of the table.
         uri: base path of the table.
+        has_ranges: whether the metadata table has column ranges; writes of log files collect them then.
     """
     body = {
         "commitTime": instant,
         "tableName": table,
         "basePath": uri,
-        "hoodieWriteStat": [_stat(one) for one in metadata.write_stats()],
+        "hoodieWriteStat": [_stat(one, has_ranges) for one in metadata.write_stats()],
         "commitActionType": _SET,
         "extraMetadata": _SET,
     }
@@ -92,7 +93,7 @@ def _failed(uri: str, instant: str, what: str, error: Exception) -> None:
     warn(f"{without_secrets(said)} The commit stays.")
 
 
-def _stat(stat: WriteStat) -> dict[str, Any]:
+def _stat(stat: WriteStat, has_ranges: bool) -> dict[str, Any]:
     """One file, in the order of Apache Hudi's fields."""
     runtime = stat.runtime_stats or RuntimeStats()
     members: dict[str, Any] = {
@@ -137,5 +138,4 @@ def _stat(stat: WriteStat) -> dict[str, Any]:
             "baseFile": stat.base_file,
             "logFiles": list(stat.log_files or ()),
         }
-    has_ranges = stat.log_version is not None and stat.column_ranges is not None
-    return {**members, "columnStats": _SET if has_ranges else _EMPTY}
+    return {**members, "columnStats": _SET if has_ranges and stat.log_version is not None else _EMPTY}

@@ -35,6 +35,7 @@ from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.errors import HudiError, LockTimeoutError, PostCommitError, ServiceTakenError
 from hudi_fast.events import note, warn
 from hudi_fast.locking.machine import is_held, service_lock_path
+from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.services.archiving.archive import archive_after_write
 from hudi_fast.services.cleaning.clean import clean_after_write, clean_before_write
 from hudi_fast.services.clustering.cluster import cluster_after_write, finish_or_withdraw
@@ -182,9 +183,10 @@ def _message_of(session: TableSession, result: WriteResult) -> bytes | None:
         return None
     from hudi_fast.monitoring.callbacks import message_of
 
-    state = session.state
+    state, config = session.state, session.state.config
     commit = next(found for instant, found in commits_newest_first(state) if instant.requested == result.instant)
-    return message_of(result.instant, commit, state.config.name, session.storage.uri)
+    has_ranges = PartitionKind.COLUMN_STATS in (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    return message_of(result.instant, commit, config.name, session.storage.uri, has_ranges)
 
 
 def _call_back(session: TableSession, message: bytes | None, result: WriteResult) -> None:

@@ -40,7 +40,7 @@ def test_long_work_shows_itself_on_a_terminal_and_leaves_standard_output_alone(t
     assert "Reading" in shown
     assert "Writing 5,000 rows" in shown
     out, shown = on_a_terminal("read", tmp_path / "t", "--output", tmp_path / "out.csv")
-    assert out == f"5000 rows written to {tmp_path / 'out.csv'}\n"
+    assert out == f"5,000 rows written to {tmp_path / 'out.csv'}\n"
     assert "5,000 rows" in shown
 
 

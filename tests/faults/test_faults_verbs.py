@@ -115,6 +115,8 @@ READS: dict[str, Act] = {
     "stats": on_table(lambda one, _: one.stats()),
     "partitions": on_table(lambda one, _: one.partitions()),
     "incremental": on_table(lambda one, _: one.incremental("2020-01-01")),
+    "diff": on_table(lambda one, _: one.diff("earliest")),
+    "diff_batches": on_table(lambda one, _: one.diff_batches("earliest").read_all()),
     "schema_changes": on_table(lambda one, _: one.schema_changes()),
     "schema_history": on_table(lambda one, _: one.schema_history()),
 }
@@ -216,7 +218,7 @@ def test_what_storage_fails_to_do_is_told_by_a_bootstrap(tmp_path: Path) -> None
 
 
 def test_every_verb_of_a_table_is_tried() -> None:
-    elsewhere = {"sync", "services", "open", "exists", "create", "merge", "scan", "explain", "read_blobs"}
+    elsewhere = {"sync", "services", "open", "exists", "create", "merge", "scan", "explain", "read_blobs", "plot"}
     same_plan = {name for name in dir(hf.HudiTable) if name.startswith(("to_", "vector_search", "cdc"))}
     for of, tried in ((TableServices, SERVICES), (hf.HudiTable, {**WRITES, **READS})):
         verbs = {name for name, _ in inspect.getmembers(of, callable) if not name.startswith("_")}

@@ -58,13 +58,13 @@ def _all(*given: Any, **named: Any) -> Any:
 
 
 def _of_layers(
-    _table: Any, source: Any, path: str, query: Any, _keeps: bool, block: Any = None, offset: int = 0, most: int = 0
+    _table: Any, source: Any, path: str, query: Any, _keeps: bool, block: Any = None, offset: int = 0, limit: int = 0
 ) -> Any:
     if query is not HFileReader.scan:
         return None
     content = source if isinstance(source, pa.Buffer) else source.read_at(source.size(), 0)
     schema = None if block is None else (tuple(block.headers.items()), block.content_length)
-    return bytes(content), path, schema, offset, most
+    return bytes(content), path, schema, offset, limit
 
 
 def _of_records(kind: Any, keys: pa.Array, values: pa.Array, schema: str, where: str) -> Any:

@@ -19,6 +19,8 @@ from tests.simulation.histories import FAMILIES, plan_of, run, told
 
 __all__ = ["main"]
 
+_REPORT_SECONDS = 600
+
 
 @dataclass
 class Done:
@@ -38,8 +40,8 @@ class Done:
 
 
 def drive(driver: int, drivers: int, seed: int, count: int, deadline: float) -> Done:
-    """Run the histories of one of several drivers."""
-    names, done = list(FAMILIES), Done()
+    """Run the histories of one of several drivers; their count is printed now and then."""
+    names, done, reported = list(FAMILIES), Done(), time.time()
     for number in range(seed + driver, seed + count, drivers):
         if time.time() > deadline:
             break
@@ -50,6 +52,9 @@ def drive(driver: int, drivers: int, seed: int, count: int, deadline: float) -> 
         if history.wrong:
             done.wrong.append("\n".join((f"--only {family!r} --seed {number}", *told(history))))
             print(done.wrong[-1], flush=True)
+        if time.time() - reported > _REPORT_SECONDS:
+            reported = time.time()
+            print(f"driver {driver}: {done.histories.total():,} histories, {len(done.wrong)} wrong", flush=True)
     return done
 
 
