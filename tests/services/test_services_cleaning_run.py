@@ -438,6 +438,34 @@ def rows_of_any(path: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (str(row["_hoodie_record_key"]), str(row["_hoodie_partition_path"])))
 
 
+@pytest.mark.parametrize("left", ["requested", "inflight"])
+@pytest.mark.parametrize("mor", [False, True], ids=["cow", "mor"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_clean_whose_inflight_file_was_lost_is_executed_again_beside_what_the_metadata_table_kept(
+    version: str, mor: bool, left: str, tmp_path: Path
+) -> None:
+    """A loss of power may take the newest files of either timeline."""
+    settings = {**writes(version, mor=mor), COMMITS: "1"}
+    write_times(tmp_path, 4, settings)
+    if mor:
+        services(tmp_path).compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
+        write_times(tmp_path, 2, settings, first=5)
+    rows = table_rows(tmp_path)
+    done = services(tmp_path).clean(settings)
+    assert done.files_deleted
+    kept = {f"{done.instant}.clean.requested", f"{done.instant}.deltacommit.requested"}
+    kept |= {f"{done.instant}.deltacommit.inflight"} if left == "inflight" else set()
+    for file in tmp_path.glob(f".hoodie/**/{done.instant}*clean*"):
+        file.name in kept or file.unlink()
+    for file in tmp_path.glob(f".hoodie/metadata/**/{done.instant}*deltacommit*"):
+        file.name in kept or file.unlink()
+    again = services(tmp_path).clean(settings)
+    assert again.instant == done.instant
+    assert table_rows(tmp_path) == rows
+    assert_metadata_true(tmp_path)
+    write_times(tmp_path, 1, settings, first=9)
+
+
 def test_the_bodies_are_those_of_apache_hudi_field_by_field(tmp_path: Path, golden: Callable[[str], Golden]) -> None:
     settings = {**writes(), COMMITS: "2"}
     write_times(tmp_path / "t", 5, settings)

@@ -102,6 +102,27 @@ def test_a_plan_survives_a_loss_of_power_with_the_log_file_of_a_write_under_way(
         assert_nothing_lost(Plan(number, table, scripts, (power,), switches=0.1))
 
 
+FOUND = (("leases", 31009732), ("power", 31005909))
+"""A compaction planned by a machine whose clock is a day behind; a clean whose inflight file a loss of power took."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "number"), FOUND)
+def test_histories_that_went_wrong_once_lose_nothing(family: str, number: int) -> None:
+    assert_nothing_lost(plan_of(family, number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_compaction_planned_by_a_machine_whose_clock_is_behind_loses_no_log_file(version: str) -> None:
+    """Its requested time is before that of a write which has not seen the plan."""
+    table = Setting(S3, "MERGE_ON_READ", version, metadata=False)
+    scripts = {"A": (Op("increment", ("k3",), 7),), "S": (Op("compact"),)}
+    for number in range(12):
+        behind = Fault("jump", "S", number % 3, "timeline", -86400.0)
+        assert_nothing_lost(Plan(number, table, scripts, (behind,), switches=0.3))
+
+
 @pytest.mark.slow
 def test_kept_answers_are_those_that_the_product_would_give() -> None:
     with remembered.checked():

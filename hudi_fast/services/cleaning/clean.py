@@ -36,6 +36,7 @@ from hudi_fast.errors import (
 )
 from hudi_fast.events import Completed, completed, warn
 from hudi_fast.locking.machine import service_lock_path
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.services.cleaning.clean_plan import clean_may_be_due, read_clean_plan, schedule_clean
 from hudi_fast.services.cleaning.clean_result import CleanResult, FinishedClean, ScheduledClean, combined_result
@@ -282,6 +283,7 @@ def _begin(session: TableSession, planned: ScheduledClean, strictly: bool) -> _B
     requested = instant.requested
     if instant.state is State.INFLIGHT:
         require_abandoned(session, instant)
+    if instant.state is State.INFLIGHT or _is_begun_in_metadata(state, requested):
         roll_back_metadata(storage, state.config, requested, session.next_time(), session.clock)
         state = session.reload()
     plan = read_clean_plan(storage, state.config, instant)
@@ -304,6 +306,12 @@ def _begin(session: TableSession, planned: ScheduledClean, strictly: bool) -> _B
         to_inflight(storage, state.config, instant, encode_clean_plan(plan) if in_layout_1 else b"")
         session.transitioned(inflight)
     return _Begun(instant=inflight, plan=plan, checked=checked, started=started)
+
+
+def _is_begun_in_metadata(state: TableState, requested: str) -> bool:
+    """Whether the metadata table has a delta commit of the clean. A loss of power may take the inflight file alone."""
+    table = metadata_of(state)
+    return table is not None and table.timeline.find(requested, "deltacommit") is not None
 
 
 def _instant_of(session: TableSession, planned: ScheduledClean) -> Instant:

@@ -13,15 +13,16 @@ that completes in between. An extra candidate only causes a retry.) Further cand
 =============  =====================================================================================================
 strategy       pending instants
 =============  =====================================================================================================
-simple         clusterings; replace commits requested later; before table version 8 compactions requested later
+simple         clusterings; replace commits requested later; before table version 8 compactions planned since
 bucket         the same; file groups are compared by the bucket prefix of their file ids
 prefer_writer  none: pending clusterings check for conflicts when they complete
 non_blocking   none; of the completed instants only replace commits, which replaced file groups
 =============  =====================================================================================================
 
 On merge-on-read tables of version 8 and later a compaction never conflicts with a write: log files written during it
-belong to the slice that it creates. Writes that only add file groups never conflict: two concurrent inserts of one new
-key both complete.
+belong to the slice that it creates. Before, only log files of writes that found its plan on the timeline do. (Apache
+Hudi compares requested times instead, and misses a plan of a machine whose clock is behind.) Writes that only add file
+groups never conflict: two concurrent inserts of one new key both complete.
 
 A write that was on the pinned timeline and is missing now was rolled back. Its rows may be part of this write's, so
 this is a conflict for any file groups. (Apache Hudi does not check.) The same holds for a write that was pending then
@@ -142,24 +143,24 @@ def candidates(
         now: the current timeline.
         strategy: see :func:`require_no_conflict`.
     """
-    modern = config.version >= _FIRST_WITH_COMPLETION_TIMES
     seen = {one.requested for one in before.writes()}
     found = [one for one in now.writes() if one.requested not in seen]
+    planned = {one.requested for one in before.pending_compactions}
+    ends_slices = config.version < _FIRST_WITH_COMPLETION_TIMES
     if config.is_mor:
-        found = [one for one in found if one.action != "commit" or (not modern and one.requested > own.requested)]
+        found = [one for one in found if one.action != "commit" or (ends_slices and one.requested not in planned)]
     if strategy == "non_blocking":
         found = [one for one in found if one.action == "replacecommit"]
     elif strategy != "prefer_writer":
-        found += [one for one in now.pending() if _counts_pending(storage, config, own, one, modern)]
+        found += [one for one in now.pending() if _counts_pending(storage, config, own, one)]
+        found += [one for one in now.pending_compactions if ends_slices and one.requested not in planned]
     return sorted((one for one in found if one.requested != own.requested), key=lambda one: one.requested)
 
 
-def _counts_pending(storage: Storage, config: TableConfig, own: Instant, one: Instant, modern: bool) -> bool:
-    if one.action == "clustering":
-        return True
+def _counts_pending(storage: Storage, config: TableConfig, own: Instant, one: Instant) -> bool:
     if one.action == "replacecommit":
         return one.requested > own.requested or read_clustering_plan(storage, config, one) is not None
-    return one.action == "compaction" and not modern and one.requested > own.requested
+    return one.action == "clustering"
 
 
 def _in_common(own: frozenset[FileGroup], other: frozenset[FileGroup], strategy: str) -> list[FileGroup]:
