@@ -112,10 +112,10 @@ COMMANDS = (read, head, sql)
 
 
 def _columns(table: HudiTable, select: list[str] | None, out: Output, as_of: str | None = None) -> list[str] | None:
-    """The columns to read: a table on the screen has no meta columns."""
-    if select is not None or not out.is_table or out.meta:
+    """The columns to read: no others than those to show."""
+    if select is not None or not out.hides_meta:
         return select
-    return [name for name in table.scan(as_of=as_of).schema.names if not name.startswith("_hoodie_")]
+    return out.shown_columns(table.scan(as_of=as_of).schema.names)
 
 
 def _named(paths: tuple[str, ...]) -> dict[str, HudiTable]:

@@ -63,6 +63,16 @@ class Output:
         """Whether people read the rows."""
         return self.format == "table"
 
+    @property
+    def hides_meta(self) -> bool:
+        """Whether meta columns that nobody named are left out."""
+        return self.is_table and not self.meta
+
+    def shown_columns(self, names: list[str]) -> list[str]:
+        """The columns to show: meta columns that come with ``*`` are left out, those that a user named are not."""
+        meta = {name for name in names if name.startswith(_META)}
+        return [name for name in names if name not in meta] if self.hides_meta and len(meta) >= _META_COLUMNS else names
+
     def show(self, reader: pa.RecordBatchReader, title: str, source: str, noun: str = "rows") -> None:
         """Print or write the rows of a reader.
 
@@ -87,12 +97,7 @@ class Output:
         is_cut = len(rows) > wanted
         more = "--limit shows more." if is_cut and self.limit is None else ""
         count = f"the first {wanted:,}" if is_cut else f"{len(rows):,}"
-        show_rows(f"{title} ({count})", rows[:wanted], self._shown_columns(reader.schema.names), more)
-
-    def _shown_columns(self, names: list[str]) -> list[str]:
-        """Without the meta columns that come with ``*``; those that a user named are shown."""
-        comes_with_all = sum(name.startswith(_META) for name in names) >= _META_COLUMNS
-        return [name for name in names if self.meta or not comes_with_all or not name.startswith(_META)]
+        show_rows(f"{title} ({count})", rows[:wanted], self.shown_columns(reader.schema.names), more)
 
     def _stream(self, reader: pa.RecordBatchReader) -> None:
         from hudi_fast.cli.render import limited

@@ -130,3 +130,14 @@ def test_long_and_broken_texts_are_one_line(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_cannot_be_shown_is_refused(rows: Any, limit: Any) -> None:
     with pytest.raises(hf.HudiError, match=r"Rows must be|limit is a number"):
         show(rows, limit)
+
+
+def test_columns_of_numbers_are_right_aligned_in_text_and_html() -> None:
+    rows = hf.show({"name": ["a", "b"], "delta": [-1, 20], "nothing": pa.nulls(2, pa.int64())})
+    assert str(rows).splitlines()[3:] == ["  a        -1", "  b        20"]
+    html = rows._repr_html_()
+    assert [html.split(f">{text}<")[0].rsplit("text-align: ")[-1].split(";")[0] for text in ("a", "-1", "nothing")] == [
+        "left",
+        "right",
+        "left",
+    ]

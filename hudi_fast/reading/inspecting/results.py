@@ -19,6 +19,7 @@ __all__ = ["Shown", "ShownResult", "ShownRows", "html_table", "show", "text_bloc
 
 _SHOWN = 10
 _LONGEST = 48
+_STARTS_OF_NUMBERS = "-0123456789"
 _CELL = "padding: 2px 10px; text-align: {align}; white-space: nowrap;"
 
 
@@ -134,7 +135,7 @@ def text_block(title: str, pairs: Iterable[tuple[str, str]]) -> str:
 def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:
     """A table of text below a title; columns of numbers are right-aligned, long values are cut."""
     listed = [[_cut(text) for text in row] for row in rows]
-    right = [any(row[at] for row in listed) and all(_is_number(row[at]) for row in listed) for at in range(len(heads))]
+    right = _number_columns(heads, listed)
     widths = [max(len(head), *(len(row[at]) for row in listed), 0) for at, head in enumerate(heads)]
 
     def line(texts: Sequence[str]) -> str:
@@ -147,8 +148,13 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str) 
     return "\n".join([title, line(heads), line(["─" * width for width in widths]), *map(line, listed)])
 
 
-def _is_number(text: str) -> bool:
-    return not text or text[0] in "-0123456789"
+def _number_columns(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[str] = ("",)) -> list[bool]:
+    """Whether each column is right-aligned: its texts start like numbers. Columns that ``left`` names are not."""
+    columns = [[row[at] for row in rows if row[at]] for at in range(len(heads))]
+    return [
+        head not in left and bool(texts) and all(text[0] in _STARTS_OF_NUMBERS for text in texts)
+        for head, texts in zip(heads, columns, strict=True)
+    ]
 
 
 def _cut(text: str) -> str:
@@ -167,12 +173,10 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str, 
         heads: column names; none are shown if all are empty.
         rows: texts, one for each column.
         title: above the table; may be empty.
-        left: columns to left-align always. Others are right-aligned if all their values start with a digit.
+        left: columns to left-align always. Others are right-aligned if all their values are numbers.
     """
     listed = list(rows)
-    right = [
-        head not in left and all(not row[at] or row[at][0].isdigit() for row in listed) for at, head in enumerate(heads)
-    ]
+    right = _number_columns(heads, listed, left)
     shown = f"<p style='margin: 8px 0 2px'><b>{escape(title)}</b></p>" if title else ""
     head = "".join(_cell("th", name, at) for name, at in zip(heads, right, strict=True)) if any(heads) else ""
     body = "".join(
