@@ -24,7 +24,7 @@ def sides(peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Pat
     return MorSides(request.getfixturevalue(peer), tmp_path / "trips", mor_options(version), plainly=True)
 
 
-@pytest.mark.smoke("hudi_12-9", "hudi_015-6")
+@pytest.mark.smoke("hudi_12-9")
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
 def test_log_files_of_ours_are_merged_and_compacted_by_hudi_and_logged_on(
     sides: MorSides, peer: str, version: int

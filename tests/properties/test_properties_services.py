@@ -339,7 +339,7 @@ class ServedTable(RuleBasedStateMachine):
             assert_metadata_true(self.path)
 
 
-TestServedTable = pytest.mark.smoke(ServedTable.TestCase)
+TestServedTable = pytest.mark.slow(ServedTable.TestCase)
 TestServedTable.settings = settings(
     max_examples=examples(16), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

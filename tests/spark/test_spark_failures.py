@@ -130,7 +130,7 @@ def test_a_source_that_is_larger_than_it_seemed_runs_for_its_size_its_partitions
     assert_tidy(tmp_path / "t")
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke("fused")
 @pytest.mark.parametrize(
     "plan",
     [

@@ -132,7 +132,6 @@ def test_five_inserts_write_as_many_bytes_as_one_process(spark: Any, tmp_path: P
     assert len(counts(tmp_path / "there")["p0"]) == len(counts(tmp_path / "here")["p0"])
 
 
-@pytest.mark.smoke("counted-none")
 @pytest.mark.parametrize("sort", list(SORTS))
 @pytest.mark.parametrize("tasks", ["few", "counted"])
 def test_a_bulk_insert_makes_few_files_whatever_the_tasks_of_its_input(

@@ -211,7 +211,7 @@ def test_rows_of_one_key_in_different_tasks_are_combined_before_an_insert(spark,
             assert hf.HudiTable.open(path).to_arrow(["ts"])["ts"].unique().to_pylist() == [2]
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke("driver-upsert-id")
 @pytest.mark.parametrize(
     ("plan", "operation", "key"),  # v: text by the core
     [

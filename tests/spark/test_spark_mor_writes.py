@@ -43,7 +43,7 @@ MOVES = [
 ]
 
 
-@pytest.mark.smoke("driver-9", "broadcast-6", "fused-6", "routed-9")
+@pytest.mark.smoke("driver-9", "routed-9")
 @pytest.mark.parametrize(("plan", "version"), [("driver", "9"), ("broadcast", "6"), ("fused", "6"), ("routed", "9")])
 def test_every_plan_logs_what_the_local_engine_logs(plan: str, version: str, spark: Any, tmp_path: Path) -> None:
     path = assert_same_writes(spark, tmp_path, plan, mor_options(table_version=version), STEPS)

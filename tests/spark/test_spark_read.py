@@ -34,7 +34,7 @@ def plan_text(frame):
     return frame._jdf.queryExecution().executedPlan().toString()
 
 
-@pytest.mark.smoke("cow_v6_mixed", "cow_v9_clustered", "h015_cow")
+@pytest.mark.smoke("cow_v9_clustered")
 @pytest.mark.parametrize("name", COW)
 def test_tables_of_real_hudi(spark, golden, name):
     found = golden(name)

@@ -81,7 +81,7 @@ def changed_table(path, settings):
     return path
 
 
-@pytest.mark.smoke("mor_v6_mixed", "mor_v9_multi_order_logs")
+@pytest.mark.smoke("mor_v9_multi_order_logs")
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_of_real_hudi(spark, golden, name):
     assert name in golden_names()
@@ -215,7 +215,6 @@ def test_slices_of_logs_alone(spark, beside):
     assert_same_rows(collect(read), local, ignore=())
 
 
-@pytest.mark.smoke
 def test_slices_without_log_files_stay_with_spark(spark, table):
     text = plan_text(hf.read(spark, table).filter("ts > 0").select("id"))
     assert "MapInArrow" in text

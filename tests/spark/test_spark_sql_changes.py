@@ -70,7 +70,7 @@ def test_updates_and_deletes_use_sparks_expressions(goods):
     assert listed(goods, ROWS) == []
 
 
-@pytest.mark.smoke("cow", "mor")
+@pytest.mark.smoke("mor")
 def test_a_merge_with_every_clause(goods):
     values = "(1, 'new', 9L), (2, 'gone', 9L), (4, 'd', 9L), (5, 'no', 0L)"
     goods.sql(f"CREATE TABLE s USING parquet AS SELECT * FROM VALUES {values} s(k, n, at)")

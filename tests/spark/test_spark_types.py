@@ -105,7 +105,7 @@ def new_york(spark):
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-@pytest.mark.smoke("driver-id", "fused-ts,longer,wall,bytes,inner.p")
+@pytest.mark.smoke("fused-ts,longer,wall,bytes,inner.p")
 @pytest.mark.parametrize(
     ("plan", "key"),
     [
