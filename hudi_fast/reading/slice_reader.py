@@ -48,6 +48,9 @@ __all__ = ["HiddenRows", "SliceScan", "has_partial_rows", "hidden_rows", "log_ro
 
 Rows = npt.NDArray[np.int64]
 
+_LITTLE_GROUP = 64 << 10
+"""Bytes before compression up to which a file's only row group is read: asking for its bounds opens the file again."""
+
 
 @dataclass(frozen=True)
 class SliceScan:
@@ -232,6 +235,8 @@ def _matching_groups(scan: SliceScan, reader: BaseFileReader, fill: Mapping[str,
     """Row groups of the base file that may match; None for all."""
     filter_ = scan.filter
     if filter_ is None or reader.metadata is None:  # only Parquet has statistics of row groups
+        return None
+    if reader.num_row_groups == 1 and reader.stored_bytes <= _LITTLE_GROUP:
         return None
     stored = filter_.columns - fill.keys()
     if isinstance(reader, RenamedBase) and not stored <= reader.as_stored:
