@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from hudi_fast.errors import HudiError
+from hudi_fast.errors import HudiError, InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merging.gather import gather
@@ -42,6 +42,9 @@ _LOT_ROWS = 1 << 19
 _LOT_BYTES = 64 << 20
 """Rows, and their Arrow bytes, that are grouped at once."""
 
+_LARGEST = 2**31 - 1
+"""Bytes of one array: its offsets are 32-bit integers."""
+
 Pack = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 Work = Callable[[Iterator[pa.RecordBatch]], Answer]
@@ -56,10 +59,19 @@ def packs_rows() -> bool:
 
 
 def binary_of(parts: list[pa.Buffer]) -> pa.Array:
-    """Buffers as an array, binary[n]."""
-    offsets = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int32)
+    """Buffers as an array, binary[n].
+
+    Raises:
+        InvalidDataError: they have more bytes together than such an array takes.
+    """
+    offsets = np.concatenate([[0], np.cumsum([part.size for part in parts])])
+    if offsets[-1] > _LARGEST:
+        raise InvalidDataError(
+            f"A batch of rows has {offsets[-1]:,} bytes, and one task can send {_LARGEST:,} to another at a time. "
+            "Lower spark.sql.execution.arrow.maxRecordsPerBatch."
+        )
     data = pa.py_buffer(b"".join(parts))
-    return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(offsets), data])
+    return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(offsets.astype(np.int32)), data])
 
 
 def grouped(rows: pa.Table, groups: npt.NDArray[np.int32], count: int) -> Iterator[tuple[int, pa.Buffer]]:
