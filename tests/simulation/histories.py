@@ -27,7 +27,7 @@ from tests.simulation.installed import LOCAL, S3, World
 from tests.simulation.kernel import Folder
 from tests.simulation.objects import Stored
 from tests.simulation.scheduler import Actor, Call, Died, Process, Scheduler
-from tests.simulation.serial import Step, explained
+from tests.simulation.serial import LATER, Step, explained, explained_around_loss
 
 __all__ = ["FAMILIES", "Fault", "History", "Op", "Plan", "Setting", "plan_of", "run"]
 
@@ -392,7 +392,8 @@ def run(
                 f"A LIVE WRITER WAS ROLLED BACK: {one.error}" for one in history.steps if _was_undone(one)
             ]
     if not history.wrong:
-        history.wrong += explained(begin.rows, history.steps)
+        lost_power = faults.left is not None
+        history.wrong += (explained_around_loss if lost_power else explained)(begin.rows, history.steps)
     return history
 
 
@@ -545,7 +546,7 @@ def _afterwards(plan: Plan, world: World, history: History, left: Folder | None)
     world.now += 2 * _DAY
     world.objects.loses = lambda _: ""
     setting = plan.setting
-    with world.alone(world.process("later")):
+    with world.alone(world.process(LATER)):
         try:
             first = rows_in(setting.place)
             table = hf.HudiTable.open(setting.place)
@@ -556,7 +557,7 @@ def _afterwards(plan: Plan, world: World, history: History, left: Folder | None)
         except Exception as error:
             history.wrong.append(f"THE TABLE DOES NOT GO ON: {type(error).__name__}: {error}")
             return
-    step = Step("later", Op("read"), world.steps, world.steps + 1, "done", first)
+    step = Step(LATER, Op("read"), world.steps, world.steps + 1, "done", first)
     history.steps.append(step)
     if last != {**first, "z9": 9}:
         history.wrong.append(f"ROWS CHANGED AFTERWARDS: {first} became {last}")

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Step", "explained"]
+__all__ = ["LATER", "Step", "explained", "explained_around_loss"]
+
+LATER = "later"
+"""The process that looks at the table after a history."""
 
 
 @dataclass(eq=False)
@@ -64,6 +67,19 @@ def explained(rows: Mapping[str, int], steps: Sequence[Step]) -> list[str]:
     if fits(frozenset(range(len(told))), rows):
         return []
     return ["NO SERIAL ORDER explains what was acknowledged and read"]
+
+
+def explained_around_loss(rows: Mapping[str, int], steps: Sequence[Step]) -> list[str]:
+    """The same for a history that ended in a loss of power.
+
+    A write is visible from its completed file on, and acknowledged once that file's folder is on the disk. Readers in
+    between may have seen rows that the loss took away.
+    """
+    if not explained(rows, steps):
+        return []
+    before = [one for one in steps if one.process != LATER]
+    after = [one for one in steps if one.process == LATER or one.op.verb != "read"]
+    return explained(rows, before) or explained(rows, after)
 
 
 def _is_before(one: Step, other: Step) -> bool:

@@ -14,6 +14,7 @@ from tests.simulation import remembered
 from tests.simulation.bugs import BUGS, planted
 from tests.simulation.histories import FAMILIES, Fault, Op, Plan, Setting, plan_of, run, told
 from tests.simulation.installed import LOCAL, S3
+from tests.simulation.serial import LATER, Step, explained, explained_around_loss
 
 NUMBERS = 7
 
@@ -121,6 +122,19 @@ def test_a_compaction_planned_by_a_machine_whose_clock_is_behind_loses_no_log_fi
     behind = Fault("jump", "S", 0, "timeline", -86400.0)
     for number in range(30, 38):
         assert_nothing_lost(Plan(number, table, scripts, (behind,), switches=0.05))
+
+
+@pytest.mark.parametrize("outcome", ["unknown", "done"])
+def test_a_loss_of_power_may_take_what_a_reader_saw_but_not_what_was_acknowledged(outcome: str) -> None:
+    steps = [
+        Step("A", Op("upsert", ("k0",), 7), 0, 30, outcome),
+        Step("R", Op("read"), 10, 20, "done", {"k0": 7}),
+        Step(LATER, Op("read"), 40, 41, "done", {"k0": 3}),
+    ]
+    assert explained({"k0": 3}, steps)
+    assert bool(explained_around_loss({"k0": 3}, steps)) is (outcome == "done")
+    steps[1].rows = {"k0": 5}
+    assert explained_around_loss({"k0": 3}, steps)
 
 
 @pytest.mark.slow
