@@ -15,6 +15,7 @@ Source: Hadoop 3.4, ``S3AFileSystem`` and "Authenticating with S3".
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +24,16 @@ from typing import Any
 from hudi_fast.errors import ConfigError, StorageAccessError, UnsupportedFeatureError
 from hudi_fast.storage.extras import import_extra
 
-__all__ = ["ANONYMOUS", "KEYS", "MACHINE", "Role", "chosen_source", "role_error", "role_session"]
+__all__ = [
+    "ANONYMOUS",
+    "KEYS",
+    "MACHINE",
+    "Role",
+    "chosen_source",
+    "role_error",
+    "role_session",
+    "with_shared_descriptions",
+]
 
 KEYS = "keys"
 MACHINE = "machine"
@@ -182,4 +192,19 @@ def role_session(session: Any, role: Role) -> Any:
         refresh_using=fetcher.fetch_credentials, method="assume-role"
     )
     boto3 = import_extra("boto3", "s3", "A role for s3://")
-    return boto3.session.Session(botocore_session=core, region_name=session.region_name)
+    return with_shared_descriptions(boto3.session.Session(botocore_session=core, region_name=session.region_name))
+
+
+def with_shared_descriptions(session: Any) -> Any:
+    """The session of boto3, whose clients take botocore's descriptions of services from all sessions of the process.
+
+    To parse that of S3 takes longer than a request.
+    """
+    core = session._session
+    core.register_component("data_loader", _descriptions(core.get_config_variable("data_path")))
+    return session
+
+
+@functools.cache
+def _descriptions(folders: str | None) -> Any:
+    return import_extra("botocore.loaders", "s3", "S3").create_loader(folders)

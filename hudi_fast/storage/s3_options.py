@@ -28,7 +28,15 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.option_names import TIMEOUT, checked_options, checked_url, is_true, timeout_of
 from hudi_fast.storage.renewed import RenewedFiles
-from hudi_fast.storage.s3_credentials import ANONYMOUS, KEYS, Role, chosen_source, role_error, role_session
+from hudi_fast.storage.s3_credentials import (
+    ANONYMOUS,
+    KEYS,
+    Role,
+    chosen_source,
+    role_error,
+    role_session,
+    with_shared_descriptions,
+)
 from hudi_fast.storage.servers import Server
 
 __all__ = ["S3Options"]
@@ -318,7 +326,7 @@ class S3Options:
                 "aws_secret_access_key": self.secret_key,
                 "aws_session_token": self.session_token,
             }
-        session = boto3.session.Session(**known)
+        session = with_shared_descriptions(boto3.session.Session(**known))
         return session if self.role is None else role_session(session, self.role)
 
 

@@ -6,6 +6,7 @@ Modules: hudi_fast.writing.flow, hudi_fast.table.services.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def test_a_table_has_the_rows_that_follow_after_each_write_and_service(name: str
     result = table.services.validate()
     assert result.ok, result.differences.to_pylist()
     rows = table.to_arrow()
-    for filter_ in filters_of_values(rows):
+    # One for each column and in turn of each kind; tests.reading.test_reading_foreign asks all of the table as it came.
+    for filter_ in islice(filters_of_values(rows), None, None, 4):
         assert_same_rows(table.to_arrow(filter=filter_), rows.filter(filter_), ignore=())
 
 

@@ -129,3 +129,11 @@ def test_a_key_file_of_google_gives_tokens_to_both_clients(tmp_path: Path) -> No
         with pytest.raises(hf.ConfigError, match=said) as caught:
             Storage("gs://b/t", {"service_account_file": name}).list_dir("")
         assert "SECRET" not in str(caught.value)
+
+
+def test_clients_of_one_process_share_the_descriptions_of_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    kinds = S3Options.of({"region": REGION}), S3Options.of({"region": REGION, "role_arn": ROLE})
+    loaders = {id(kind.session()._session.get_component("data_loader")) for kind in (*kinds, *kinds)}
+    assert len(loaders) == 1
