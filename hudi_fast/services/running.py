@@ -2,6 +2,7 @@
 
 ::
 
+    put_plan         the table's lock: requested ─► was the lock held until then?        -> services may be executed
     begin_service    the table's lock: heartbeat ─► requested ─► inflight ─► marker folder      -> files may be made
     (the work)       no lock; a failure rolls the service back                  (rolled_back_on_failure)
     commit_service   the table's lock: reconcile markers ─► metadata table ─► completed         -> visible, atomically
@@ -17,7 +18,7 @@ from dataclasses import replace
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.transition import to_inflight
+from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.draft import draft_files
@@ -26,6 +27,7 @@ from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadat
 from hudi_fast.writing.metadata_services import maintain_metadata
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import Transaction, publish, recover, require_not_undone, undone_on_failure
+from hudi_fast.writing.unseen_writes import confirm_plan
 from hudi_fast.writing.write_plan import FilePlan
 
 __all__ = [
@@ -34,9 +36,9 @@ __all__ = [
     "commit_service",
     "figures_of",
     "file_plan",
+    "put_plan",
     "recover_with_metadata",
     "stats_by_partition",
-    "sync_logs",
 ]
 
 
@@ -56,7 +58,32 @@ def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
     return replace(plan, files=replace(plan.files, stats_columns=measured), instant=planned)
 
 
-def sync_logs(state: TableState, logs: Iterable[tuple[str, str]]) -> None:
+def put_plan(
+    session: TableSession, seen: TableState, plan: Instant, body: bytes, files: Iterable[tuple[str, str, Iterable[str]]]
+) -> None:
+    """Put the plan of a compaction or clustering on the timeline; under the table's lock.
+
+    Args:
+        session: the call.
+        seen: the table that the plan was made from.
+        plan: the requested instant.
+        body: the content of its file.
+        files: partition path, file id and names of the log files of each file slice of the plan.
+
+    Raises:
+        CommitConflictError: the lock was lost meanwhile, and a write changed file groups of the plan. It is removed.
+        CommitStateUnknownError: the lock was lost and cannot be acquired again.
+        LockError: the lock was lost before; nothing is on the timeline.
+    """
+    slices = list(files)
+    _sync_logs(seen, ((partition, name) for partition, _, names in slices for name in names))
+    session.require_lock()  # planning may outlast the lock
+    create_requested(session.storage, seen.config, plan, body)
+    session.changed()
+    confirm_plan(session, plan, {(partition, group) for partition, group, _ in slices}, seen)
+
+
+def _sync_logs(state: TableState, logs: Iterable[tuple[str, str]]) -> None:
     """Put log files that a plan names on the disk, before the plan is there.
 
     Before version 8, names do not tell whose blocks a log file has: a plan may name one of a write under way, which its

@@ -126,12 +126,13 @@ class InstantClock:
         return given
 
     def confirm(self, instant: Instant) -> None:
-        """Check right after an instant was completed that no other writer can have held the lock before it.
+        """Check right after an instant was completed or planned that no other writer can have held the lock before.
 
-        The process may have been suspended between the check of the lock and the completion for longer than its lease.
+        The process may have been suspended between the check of the lock and the creation of the file for longer than
+        its lease.
 
         Args:
-            instant: the completed instant.
+            instant: the completed or requested instant.
 
         Raises:
             CommitStateUnknownError: another writer may have held the lock.
@@ -140,8 +141,9 @@ class InstantClock:
             if self._held is not None:
                 self._held.confirm()
         except LockError as error:
+            done = "completed" if instant.is_completed else "planned"
             raise CommitStateUnknownError(
-                f"The {instant.action} {instant.requested} was completed, but the lock was lost before that, so "
+                f"The {instant.action} {instant.requested} was {done}, but the lock was lost before that, so "
                 f"another writer may have changed the table without seeing it: {error} Check history() before you run "
                 "it again."
             ) from error

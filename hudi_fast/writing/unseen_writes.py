@@ -15,6 +15,9 @@ A process can be suspended between its check of the lock and the creation of its
 lease. The lock reports this afterwards (:meth:`hudi_fast.locking.table_lock.HeldLock.confirm`). No other writer can
 complete a write while the timeline is read, because the lock is held again.
 
+The plan of a service is checked in the same way: a write that completed before the plan was there has not seen it, and
+the plan has not seen the write.
+
 A reader may have seen rows of a write that is rolled back here, as with every rollback of a completed write. A writer
 that began after the late completion and completed before the lock was taken again may have changed its files: then
 nothing is rolled back.
@@ -24,7 +27,7 @@ Apache Hudi 1.2.0 does not check.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitStateUnknownError, LockError
@@ -33,14 +36,14 @@ from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, listed_instant, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
-from hudi_fast.timeline.instant import Instant, instant_file_name, instant_from_ms
-from hudi_fast.timeline.transition import revert_to_inflight
+from hudi_fast.timeline.instant import Instant, State, instant_file_name, instant_from_ms
+from hudi_fast.timeline.transition import delete_instant_files, revert_to_inflight
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.rollback_plan import rollback_of
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["confirm_alone", "refuse_unseen"]
+__all__ = ["confirm_alone", "confirm_plan", "refuse_unseen"]
 
 _COMPACTIONS = ("COMPACT", "LOG_COMPACT")
 _SERVICES = (*_COMPACTIONS, "CLUSTER")
@@ -115,6 +118,53 @@ def confirm_alone(
             f"{_named(unseen)} of another writer. They changed other file groups, so all are valid."
         )
         session.changed()
+
+
+def confirm_plan(session: TableSession, plan: Instant, groups: Set[tuple[str, str]], seen: TableState) -> None:
+    """Check right after the plan of a service was created that no write changed its file groups unseen.
+
+    A write that completed before the plan was there did not look for it, and the plan lacks the files of that write: a
+    compaction or clustering by this plan would lose its rows.
+
+    Args:
+        session: the call; in a section of the lock.
+        plan: the requested instant.
+        groups: partition paths and file ids of the plan.
+        seen: the table state that the plan was made from.
+
+    Raises:
+        CommitConflictError: a write changed them, or was rolled back. The plan is removed from the timeline.
+        CommitStateUnknownError: the lock cannot be acquired again, or the plan is being executed.
+    """
+    if session.excludes_others:
+        try:
+            session.clock.confirm(plan)
+            return
+        except CommitStateUnknownError as late:
+            _take_lock_again(session, late)
+    known, now = seen.timeline, load_timeline(session.storage, seen.config)
+    rivals = [*_gone(now, known), *(one for one in _unseen(now, known, plan) if groups & _changed(session, one))]
+    if not rivals:
+        return
+    what = f"The {plan.action} {plan.requested} of {session.storage.uri} was planned without a lock"
+    why = f"{_named(rivals)} changed file groups of the plan, which has not seen it"
+    found = now.find(plan.requested, plan.action)
+    if found is not None and found.state is not State.REQUESTED:
+        raise CommitStateUnknownError(
+            f"{what}, and {why}. The plan is being executed already, so it stays. Check the rows of these writes, and "
+            "history()."
+        )
+    delete_instant_files(session.storage, seen.config, plan)
+    session.changed()
+    raise CommitConflictError(
+        f"{what}, and {why}. The plan is removed, and nothing else has changed; plan it again.",
+        plan.requested,
+        rivals[0].requested,
+    )
+
+
+def _changed(session: TableSession, write: Instant) -> Set[tuple[str, str]]:
+    return groups_of_commit(read_commit(session.storage, session.state.config, write))
 
 
 def _take_lock_again(session: TableSession, late: CommitStateUnknownError) -> None:

@@ -31,7 +31,7 @@ from hudi_fast.services.clustering.simple_buckets import are_buckets, one_bucket
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, parameters_of, plan_strategy_of
 from hudi_fast.services.compaction.compact_plan import recovered_state
 from hudi_fast.services.pending_deletes import PendingDeletes
-from hudi_fast.services.running import file_plan, sync_logs
+from hudi_fast.services.running import file_plan, put_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
@@ -42,7 +42,6 @@ from hudi_fast.timeline.service_plans import (
     RequestedReplace,
     encode_requested_replace,
 )
-from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, by_partition, latest_slices
@@ -143,10 +142,12 @@ def schedule_clustering(session: TableSession, dry_run: bool = False) -> Schedul
             return None
         now = session.next_time()
         body = encode_requested_replace(RequestedReplace("CLUSTER", plan, {}))
-        slices = [one for group in plan.groups for one in group.slices]
-        sync_logs(state, ((one.partition_path, path.rpartition("/")[2]) for one in slices for path in one.log_paths))
-        create_requested(storage, state.config, Instant(now, clustering_action(state), State.REQUESTED), body)
-        session.changed()
+        files = (
+            (one.partition_path, one.file_id, [path.rpartition("/")[2] for path in one.log_paths])
+            for group in plan.groups
+            for one in group.slices
+        )
+        put_plan(session, state, Instant(now, clustering_action(state), State.REQUESTED), body, files)
         return ScheduledClustering(now, plan)
 
 

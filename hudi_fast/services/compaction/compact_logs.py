@@ -28,9 +28,9 @@ from hudi_fast.services.compaction.compact import Operations, merge_slices, serv
 from hudi_fast.services.compaction.compact_plan import (
     ScheduledCompaction,
     compactable_slices,
+    put_compaction,
     recovered_state,
     require_merge_on_read,
-    sync_planned,
 )
 from hudi_fast.services.compaction.compact_work import CompactionResult, CompactionWork, combined_result
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
@@ -40,8 +40,8 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import is_alive
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
-from hudi_fast.timeline.transition import create_requested, delete_instant_files
+from hudi_fast.timeline.service_plans import CompactionPlan
+from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
@@ -87,11 +87,7 @@ def schedule_log_compaction(session: TableSession, if_due: bool, dry_run: bool =
         if planned is None:
             return None
         file_plan(session)  # refuses unsupported tables
-        sync_planned(state, planned.plan)
-        session.require_lock()  # planning may outlast the lock
-        instant = Instant(planned.instant, _ACTION, State.REQUESTED)
-        create_requested(session.storage, state.config, instant, encode_compaction_plan(planned.plan))
-        session.changed()
+        put_compaction(session, state, planned)
         return planned
 
 

@@ -21,12 +21,11 @@ from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
 from hudi_fast.services.pending_deletes import PendingDeletes
-from hudi_fast.services.running import file_plan, sync_logs
+from hudi_fast.services.running import file_plan, put_plan
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State, instant_from_ms, ms_from_instant
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
-from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import LOGS_NAMED_BY_WRITE, LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice, by_partition, latest_slices
@@ -40,10 +39,10 @@ __all__ = [
     "compactable_slices",
     "pending_compactions",
     "plan_compaction",
+    "put_compaction",
     "recovered_state",
     "require_merge_on_read",
     "schedule_compaction",
-    "sync_planned",
 ]
 
 _LONGEST_WRITE_MS = 24 * 3600 * 1000
@@ -118,11 +117,7 @@ def schedule_compaction(session: TableSession, if_due: bool, dry_run: bool = Fal
         if planned is None:
             return None
         file_plan(session)  # refuses unsupported tables
-        body = encode_compaction_plan(planned.plan)
-        sync_planned(state, planned.plan)
-        session.require_lock()  # planning may outlast the lock
-        create_requested(session.storage, state.config, Instant(planned.instant, "compaction", State.REQUESTED), body)
-        session.changed()
+        put_compaction(session, state, planned)
         return planned
 
 
@@ -136,9 +131,11 @@ def _due_plan(session: TableSession, state: TableState, if_due: bool) -> Schedul
     return ScheduledCompaction(now, plan) if plan.operations else None
 
 
-def sync_planned(state: TableState, plan: CompactionPlan) -> None:
-    """Put the log files of a plan on the disk, where a write under way may have made them."""
-    sync_logs(state, ((one.partition_path, name) for one in plan.operations for name in one.log_files))
+def put_compaction(session: TableSession, seen: TableState, planned: ScheduledCompaction) -> None:
+    """Put the plan of a compaction or log compaction on the timeline, as :func:`put_plan` says."""
+    instant = Instant(planned.instant, planned.action, State.REQUESTED)
+    files = ((one.partition_path, one.file_id, one.log_files) for one in planned.plan.operations)
+    put_plan(session, seen, instant, encode_compaction_plan(planned.plan), files)
 
 
 def plan_compaction(state: TableState, now: str, settings: Settings) -> CompactionPlan:
