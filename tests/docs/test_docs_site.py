@@ -76,14 +76,16 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
 def test_paths_that_docstrings_name_exist() -> None:
     missing = []
     for path in SOURCES:
-        for text in docstrings(path):
-            named = [name for name in IN_BACKTICKS.findall(text) if LOOKS_LIKE_A_PATH.fullmatch(name)]
-            missing += [
-                (str(path.relative_to(ROOT)), name)
-                for name in [*named, *NAMED_IN_TEXT.findall(text)]
-                if not exists(name)
-            ]
+        is_package = path.is_relative_to(ROOT / "hudi_fast")
+        if is_package or missing_paths(path.read_text(encoding="utf-8")):  # to parse all tests takes seconds
+            missing += [(path, name) for text in docstrings(path) for name in missing_paths(text)]
     assert missing == []
+
+
+def missing_paths(text: str) -> list[str]:
+    """Paths that a text names and that do not exist."""
+    named = [name for name in IN_BACKTICKS.findall(text) if LOOKS_LIKE_A_PATH.fullmatch(name)]
+    return [name for name in [*named, *NAMED_IN_TEXT.findall(text)] if not exists(name)]
 
 
 def test_the_patterns_find_paths() -> None:
