@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -12,18 +14,33 @@ from tests.support.small_tables import write_to
 
 __all__ = ["EVERY_WAY", "attempt", "faults", "interesting"]
 
+NAMES = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4,12}){4}|\d+")
+"""File ids, instants and other numbers of a path."""
+
 EVERY_WAY = False
 """Whether all ways to fail are tried: in the tier ``long``."""
 
 
 def interesting(calls: list[StorageCall]) -> list[StorageCall]:
-    """All calls but for the many writes to one stream: of those the first and the last."""
-    by_stream: dict[str, list[StorageCall]] = {}
+    """The calls but for those that fail as another one does.
+
+    Of the calls that change files it is the first two of each kind and the last one; a kind is a name with a path
+    without numbers. Of the calls that only read it is the first of each kind, and one before each of those changes:
+    when it fails, it leaves the files that any other read at this time would leave. In the tier ``long`` it is every
+    call, but for the writes to one kind of stream between the first and the last.
+    """
+    by_kind: dict[tuple[str, str], list[StorageCall]] = {}
     for call in calls:
-        if call.name == "stream_write":
-            by_stream.setdefault(call.path, []).append(call)
-    kept = {each[at].number for each in by_stream.values() for at in (0, -1)}
-    return [call for call in calls if call.name != "stream_write" or call.number in kept]
+        by_kind.setdefault((call.name, NAMES.sub("#", call.path)), []).append(call)
+    if EVERY_WAY:
+        kept = {call.number for call in calls if call.name != "stream_write"}
+        kept |= {one.number for same in by_kind.values() for one in same[:1] + same[-1:]}
+        return [call for call in calls if call.number in kept]
+    kept = {one.number for same in by_kind.values() for one in (same[:2] + same[-1:] if same[0].changes else same[:1])}
+    for before, call in pairwise(calls):
+        if call.changes and call.number in kept and not before.changes:
+            kept.add(before.number)
+    return [call for call in calls if call.number in kept]
 
 
 def faults(calls: list[StorageCall], survive: bool = True) -> Iterator[tuple[StorageCall, str, bool]]:

@@ -23,10 +23,10 @@ pytestmark = pytest.mark.slow
 
 NEXT = plain_rows([40, 41], ts=9, text="n")
 CASES = [
-    ("COPY_ON_WRITE", "9", False, 60),
-    ("MERGE_ON_READ", "9", False, 25),
-    ("COPY_ON_WRITE", "6", False, 60),
-    ("COPY_ON_WRITE", "9", True, 25),
+    ("COPY_ON_WRITE", "9", False, 30),
+    ("MERGE_ON_READ", "9", False, 14),
+    ("COPY_ON_WRITE", "6", False, 30),
+    ("COPY_ON_WRITE", "9", True, 14),
 ]
 """Table type, version, whether it has a metadata table, and how many of the calls fail."""
 

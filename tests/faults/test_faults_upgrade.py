@@ -44,7 +44,7 @@ PLAIN = [
 ]
 WITH_METADATA = [("6", 9, True), ("9", 6, True)]
 HISTORY = ".hoodie/timeline/history"
-SAMPLE = {False: 45, True: 16}
+SAMPLE = {False: 22, True: 9}
 KEPT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 
 Instants = set[tuple[str, str]]
