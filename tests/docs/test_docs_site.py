@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -32,6 +33,7 @@ HISTORY = ("CHANGELOG.md",)
 """Pages that may name what was there once."""
 
 
+@functools.cache
 def exists(name: str) -> bool:
     """Whether a path is in the repository; pages on the architecture leave out the package's own folder."""
     name = name.partition("::")[0].rstrip("/")

@@ -36,6 +36,9 @@ SMALL = {
     "hoodie.delete.shuffle.parallelism": 2,
     "hoodie.bulkinsert.shuffle.parallelism": 2,
     "hoodie.bloom.index.parallelism": 2,
+    # By default each write that keeps such an index up runs two hundred tasks, most of them without rows.
+    "hoodie.metadata.index.secondary.parallelism": 2,
+    "hoodie.metadata.index.expression.parallelism": 2,
 }
 OPERATION = "hoodie.datasource.write.operation"
 START = dt.datetime(2024, 3, 1, tzinfo=dt.UTC)

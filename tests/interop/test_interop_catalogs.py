@@ -36,6 +36,15 @@ MERGED = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 VERSIONS = [("hudi_12", 9), ("hudi_015", 6)]
 
 
+def every_other(cases: list[tuple[Any, ...]]) -> list[Any]:
+    """Each case with each release: with one of them in turn, and with the other in the tier ``long``."""
+    return [
+        pytest.param(*case, *release, marks=() if at % 2 == which else pytest.mark.long)
+        for at, case in enumerate(cases)
+        for which, release in enumerate(VERSIONS)
+    ]
+
+
 @dataclass
 class Catalogs:
     """Two databases of one metastore: one that hudi_fast syncs, one that Apache Hudi syncs."""
@@ -121,8 +130,9 @@ def catalogs(request: pytest.FixtureRequest, hive_metastore: Any, client: HiveCl
 
 
 @pytest.mark.smoke("COPY_ON_WRITE-hudi_12-9")
-@pytest.mark.parametrize(("peer", "version"), VERSIONS)
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("kind", "peer", "version"), every_other([("COPY_ON_WRITE",), ("MERGE_ON_READ",)]), ids=lambda one: str(one)
+)
 def test_life_of_a_table(catalogs: Any, peer: str, version: int, kind: str) -> None:
     both, options = catalogs(peer), trip_options(version, **{"hoodie.datasource.write.table.type": kind})
     hf.write(rows("Oslo", "Rome", "São Paulo"), both.path, options)
@@ -148,18 +158,19 @@ def test_either_side_goes_on(catalogs: Any, peer: str, version: int) -> None:
     assert len(both.sync_and_agree()["trips"]["partitions"]) == 4
 
 
-@pytest.mark.parametrize(("peer", "version"), VERSIONS)
 @pytest.mark.parametrize(
-    "more",
-    [
-        {"skip_ro_suffix": "true", "table_properties": "a=b\nc=d", "serde_properties": "s=t"},
-        {"omit_metadata_fields": "true", "schema_string_length_thresh": "100"},
-        {"create_managed_table": "true"},
-        {"sync_as_datasource": "false"},
-        {"table__strategy": "RO", "support_timestamp": "false"},
-        {"table__strategy": "RT", "sync_comment": "true"},
-    ],
-    ids=lambda more: "-".join(more),
+    ("more", "peer", "version"),
+    every_other(
+        [
+            ({"skip_ro_suffix": "true", "table_properties": "a=b\nc=d", "serde_properties": "s=t"},),
+            ({"omit_metadata_fields": "true", "schema_string_length_thresh": "100"},),
+            ({"create_managed_table": "true"},),
+            ({"sync_as_datasource": "false"},),
+            ({"table__strategy": "RO", "support_timestamp": "false"},),
+            ({"table__strategy": "RT", "sync_comment": "true"},),
+        ]
+    ),
+    ids=lambda one: "-".join(one) if isinstance(one, dict) else str(one),
 )
 def test_options_mean_the_same(catalogs: Any, peer: str, version: int, more: dict[str, str]) -> None:
     both, options = catalogs(peer), trip_options(version, **MERGED)
@@ -173,18 +184,16 @@ KEYS = "hoodie__datasource__write__partitionpath__field"
 GENERATOR = "hoodie__datasource__write__keygenerator__class"
 
 
-@pytest.mark.parametrize(("peer", "version"), VERSIONS)
-@pytest.mark.parametrize(
-    "more",
-    [
-        {KEYS: "", GENERATOR: "org.apache.hudi.keygen.NonpartitionedKeyGenerator"},
-        {KEYS: "city,seats", GENERATOR: "org.apache.hudi.keygen.ComplexKeyGenerator"},
-        {"hoodie__datasource__write__hive_style_partitioning": "true"},
-        {"hoodie__datasource__write__partitionpath__urlencode": "true"},
-    ],
-    ids=["unpartitioned", "two", "hive_style", "encoded"],
-)
-def test_partition_layouts(catalogs: Any, peer: str, version: int, more: dict[str, str]) -> None:
+LAYOUTS = {
+    "unpartitioned": {KEYS: "", GENERATOR: "org.apache.hudi.keygen.NonpartitionedKeyGenerator"},
+    "two": {KEYS: "city,seats", GENERATOR: "org.apache.hudi.keygen.ComplexKeyGenerator"},
+    "hive_style": {"hoodie__datasource__write__hive_style_partitioning": "true"},
+    "encoded": {"hoodie__datasource__write__partitionpath__urlencode": "true"},
+}
+
+
+@pytest.mark.parametrize(("layout", "peer", "version"), every_other([(one,) for one in LAYOUTS]))
+def test_partition_layouts(catalogs: Any, peer: str, version: int, layout: str) -> None:
     both = catalogs(peer)
-    hf.write(rows("Oslo", "São Paulo"), both.path, trip_options(version, **more))
+    hf.write(rows("Oslo", "São Paulo"), both.path, trip_options(version, **LAYOUTS[layout]))
     both.sync_and_agree()

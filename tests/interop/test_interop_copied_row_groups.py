@@ -38,7 +38,8 @@ def chunks(file: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("peer", "version", "first"), [("hudi_12", 9, "us"), ("hudi_12", 9, "hudi"), ("hudi_015", 6, "us")]
+    ("peer", "version", "first"),
+    [("hudi_12", 9, "us"), pytest.param("hudi_12", 9, "hudi", marks=pytest.mark.long), ("hudi_015", 6, "us")],
 )
 def test_hudi_reads_copied_row_groups_and_writes_on(request, tmp_path, peer, version, first):
     options = {**trip_options(version), **SMALL_GROUPS, **GZIP}

@@ -25,6 +25,8 @@ EVERY_INDEX = {
     "hoodie.metadata.index.bloom.filter.enable": True,
     "hoodie.metadata.index.column.stats.enable": True,
     "hoodie.metadata.record.index.enable": True,
+    "hoodie.metadata.record.index.min.filegroup.count": 2,
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": 2,
     "hoodie.metadata.compact.max.delta.commits": "3",
 }
 RELEASES = [("hudi_12", 9), pytest.param("hudi_12", 8, marks=pytest.mark.long), ("hudi_12", 6), ("hudi_015", 6)]

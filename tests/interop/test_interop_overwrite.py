@@ -21,6 +21,7 @@ def test_hudi_reads_the_new_table_and_writes_to_it(
 ) -> None:
     monkeypatch.setattr(flow, "stage", lambda storage, deletes_others: None)
     sides = Sides(request.getfixturevalue(peer), tmp_path / "trips", trip_options(version))
+    sides.options = {**sides.options, "hoodie.metadata.enable": peer == "hudi_12"}
     sides.hudi_writes(trips(range(60)))
     sides.hudi_writes(trips(range(30, 40), ts=2))
 

@@ -25,9 +25,16 @@ WRITERS = [
 @pytest.fixture(params=WRITERS, ids=lambda one: f"{one[0]}-v{one[1]}")
 def sides(request: pytest.FixtureRequest, tmp_path: Path) -> Sides:
     peer, version = request.param
-    # The others have their metadata tables in the tests of those.
-    plainly = (peer, version) not in (("hudi_12", 9), ("hudi_015", 6))
+    # One test of each release has a metadata table: that where the more operations are ours, or Hudi's.
+    ours = "of_ours" in request.node.name
+    plainly = (peer, version) != (("hudi_12", 9) if ours else ("hudi_015", 6))
     return Sides(request.getfixturevalue(peer), tmp_path / "trips", trip_options(version), plainly=plainly)
+
+
+@pytest.fixture
+def indexes(sides: Sides) -> tuple[str, ...]:
+    """One of a partition and one of the table, which both releases have by default, or as their option says."""
+    return ("BLOOM" if sides.hudi.version.startswith("0.") else "SIMPLE", "GLOBAL_BLOOM")
 
 
 def city(table: pa.Table, *names: str) -> pa.Table:
@@ -38,7 +45,9 @@ def without_city(table: pa.Table, *names: str) -> pa.Table:
     return table.filter(pc.invert(pc.is_in(table["city"], pa.array(names))))
 
 
-def test_hudi_reads_every_operation_of_ours_and_writes_on_by_every_index(sides: Sides) -> None:
+def test_hudi_reads_every_operation_of_ours_and_writes_on_by_every_index(
+    sides: Sides, indexes: tuple[str, ...]
+) -> None:
     seen: list[tuple[str, pa.Table]] = []
     rows = trips(range(60))
     seen.append((sides.we_write(rows, "bulk_insert").instant, rows))
@@ -58,18 +67,16 @@ def test_hudi_reads_every_operation_of_ours_and_writes_on_by_every_index(sides: 
     sides.agree(rows)
     assert_travels(sides, seen)
 
-    rows = hudi_goes_on(sides, rows)
+    rows = hudi_goes_on(sides, rows, indexes)
 
     rows = without_city(rows, "city2")
     sides.table.delete_partitions(["city2"])
-    sides.agree(rows)
     back = city(trips(range(0, 90, 4), ts=30, note="back"), "city2")
     rows = pa.concat_tables([rows, back])
     sides.hudi_writes(back)
     sides.agree(rows)
     anew = trips(range(500, 520))
     sides.we_write(anew, "insert_overwrite_table")
-    sides.agree(anew)
     last = trips(range(510, 530), ts=2, note="last")
     sides.hudi_writes(last)
     sides.agree(after_upsert(anew, last))
@@ -82,16 +89,18 @@ def assert_travels(sides: Sides, seen: list[tuple[str, pa.Table]]) -> None:
         assert_same_rows(data_columns(sides.hudi.read(sides.path, {"as.of.instant": instant})), rows, key=["id"])
 
 
-def hudi_goes_on(sides: Sides, rows: pa.Table) -> pa.Table:
-    """Updates find their rows by whichever index, so that no key is there twice; and so do ours afterwards."""
+def hudi_goes_on(sides: Sides, rows: pa.Table, indexes: tuple[str, ...]) -> pa.Table:
+    """Updates find their rows by whichever index, so that no key is there twice; and so do ours afterwards.
+
+    A key that Hudi wrote twice would still be there twice after our write.
+    """
     late = trips([36, 38, 39], ts=1, note="too late")
-    for number, index in enumerate(("SIMPLE", "BLOOM", "GLOBAL_BLOOM")):
+    for number, index in enumerate(indexes):
         new = trips(range(40 + number, 110 + number), ts=10 + 2 * number, note=f"by Hudi {index}")
         if index.startswith("GLOBAL"):  # keys stay, their cities change
             new = after_upsert(new, trips(range(42, 56), ts=20, cities=2, note="moved"))
         rows = after_upsert(rows, new)
         sides.hudi_writes(pa.concat_tables([new, late]), more={BY_INDEX: index})
-        sides.agree(rows)
         new = trips(range(60 + number, 130 + number), ts=11 + 2 * number, note=f"by us {index}")
         if index.startswith("GLOBAL"):
             new = after_upsert(new, trips(range(70, 84), ts=20, cities=2, note="moved"))
@@ -100,7 +109,6 @@ def hudi_goes_on(sides: Sides, rows: pa.Table) -> pa.Table:
         sides.agree(rows)
     gone = trips(range(103, 112))
     sides.hudi_writes(gone, "delete")
-    sides.agree(after_delete(rows, gone))
     return after_delete(rows, gone)
 
 
@@ -110,7 +118,6 @@ def test_we_write_on_a_table_that_hudi_created_by_every_operation_of_its_own(sid
     new = trips(range(30, 90), ts=5, note="second")
     rows = after_upsert(rows, new)
     sides.hudi_writes(new)
-    sides.agree(rows)
     more, late = trips(range(50, 100), ts=6, note="by us"), trips([1, 31], ts=0, note="too late")
     rows = after_upsert(rows, more)
     before = last_instant(sides)
@@ -120,7 +127,6 @@ def test_we_write_on_a_table_that_hudi_created_by_every_operation_of_its_own(sid
     gone = trips(range(20, 40))
     rows = after_delete(rows, gone)
     sides.table.delete(gone)
-    sides.agree(rows)
     fresh = city(trips(range(300, 330), ts=5, note="overwritten"), "city0")
     rows = pa.concat_tables([without_city(rows, "city0"), fresh])
     sides.hudi_writes(fresh, "insert_overwrite")
@@ -128,14 +134,12 @@ def test_we_write_on_a_table_that_hudi_created_by_every_operation_of_its_own(sid
     new = trips(range(290, 306), ts=7, note="after the overwrite")
     rows = after_upsert(rows, new)
     sides.we_write(new)
-    sides.agree(rows)
     rows = without_city(rows, "city1")
     sides.hudi_writes(city(trips(range(3)), "city1"), "delete_partition")
     sides.agree(rows)
     new = trips(range(60), ts=8, note="again")
     rows = after_upsert(rows, new)
     sides.we_write(new)
-    sides.agree(rows)
     new = trips(range(10, 70), ts=9, note="the end")
     sides.hudi_writes(new)
     sides.agree(after_upsert(rows, new))

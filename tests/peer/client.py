@@ -98,6 +98,7 @@ class RealHudi:
         self._pending = b""
         self._files = 0
         self._asked = 0
+        self._total = 0
 
     def __enter__(self) -> RealHudi:
         return self
@@ -109,6 +110,11 @@ class RealHudi:
     def is_running(self) -> bool:
         """Whether there is a process; the next request starts one otherwise."""
         return self._process is not None
+
+    @property
+    def requests(self) -> int:
+        """How many requests the process of now has had."""
+        return self._total
 
     # ---- operations
 
@@ -252,6 +258,7 @@ class RealHudi:
     def _ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
         process = self._process or self._start()
         self._asked += 1
+        self._total += 1
         assert process.stdin is not None
         line = json.dumps({"op": operation, **arguments}) + "\n"
         try:
@@ -266,6 +273,7 @@ class RealHudi:
             raise PeerProcessError(f"No interpreter for real Hudi at {self._python}: run `make setup`.")
         if self._scratch is None:
             self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-{self.version}-"))
+        self._total = 0
         with open(self._scratch / "peer.log", "ab") as log:
             self._process = subprocess.Popen(
                 [self._python, "-m", "tests.peer.server", self.version, self._scratch, json.dumps(self._settings)],

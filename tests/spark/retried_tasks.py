@@ -51,7 +51,11 @@ def main(folder: Path) -> None:
     """Every plan with tasks that succeed at the second attempt; one with tasks that never do."""
     (folder / "log").mkdir()
     os.environ[LOG], os.environ[ALWAYS] = str(folder / "log"), str(folder / "always")
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": "tests.support.python_workers",
+    }
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     for plan in PLANS:

@@ -20,7 +20,8 @@ from tests.support.small_tables import options
 
 def main(folder: Path, kind: str, mode: str) -> None:
     """Write all batches that there are, one file each; say ``batch <number>`` before one is written."""
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    given = {"spark.ui.enabled": "false", "spark.python.daemon.module": "tests.support.python_workers"}
+    spark = SparkSession.builder.master("local[2]").config(map=given).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     settings = {
         **(options() if mode == "complete" else options(operation="insert")),

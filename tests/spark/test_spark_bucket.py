@@ -52,7 +52,8 @@ def groups(path) -> set[tuple[str, str]]:
     ids=["cow", "mor by partition", "mor without partitions", "consistent"],
 )
 def test_every_operation_in_turn(spark, tmp_path, plan, ran, options, steps):
-    written = assert_same_writes(spark, tmp_path, plan, options, steps, ran)
+    given = 0 if len(steps) > len(STEPS) else 1  # one case makes its table by Spark
+    written = assert_same_writes(spark, tmp_path, plan, options, steps, ran, given=given)
     assert groups(written) == groups(tmp_path / "local")
 
 

@@ -44,7 +44,8 @@ def merge_of(spark: Any, path: Path, source: Any, options: dict[str, str]) -> An
 
 
 @pytest.mark.parametrize(
-    ("kind", "tasks"), [("COPY_ON_WRITE", 3), ("COPY_ON_WRITE", 7), ("COPY_ON_WRITE", 16), ("MERGE_ON_READ", 7)]
+    ("kind", "tasks"),
+    [("COPY_ON_WRITE", 3), ("MERGE_ON_READ", 16), pytest.param("COPY_ON_WRITE", 7, marks=pytest.mark.long)],
 )
 def test_the_files_of_a_merge_depend_on_bytes_alone(spark, tmp_path, kind, tasks):
     settings = {**PARTITIONED, **SIZED, "hoodie.datasource.write.table.type": kind}

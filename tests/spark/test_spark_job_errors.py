@@ -203,10 +203,10 @@ def _error_of(batches):
     return pickle.loads(zlib.decompress(batch.column(0)[0].as_py())).error
 
 
-@pytest.mark.parametrize(("way", "reason"), [("limited", "ran out of memory"), ("killed", "lost its Python worker")])
-def test_a_write_whose_worker_lack_of_memory_changes_nothing(java, tmp_path, way, reason):
-    error, rows = run_program("little_memory", tmp_path, way)
-    assert error.startswith("CommitError A task")
-    assert reason in error
-    assert "spark.executor.memoryOverhead" in error
-    assert rows == "10"
+def test_writes_whose_workers_are_killed_or_lack_memory_change_nothing(java, tmp_path):
+    killed, rows, limited, rows_after = run_program("little_memory", tmp_path)
+    for error, reason in ((killed, "lost its Python worker"), (limited, "ran out of memory")):
+        assert error.startswith("CommitError A task")
+        assert reason in error
+        assert "spark.executor.memoryOverhead" in error
+    assert rows == rows_after == "10"

@@ -35,7 +35,7 @@ def without_order(table):
 @pytest.mark.parametrize(("plan", "index"), [("fused", "BLOOM"), ("routed", "SIMPLE")])
 def test_indexes_of_a_partition(spark, tmp_path, plan, index):
     steps = [Step("upsert", batch(range(100))), Step("upsert", MOVING), Step("delete", batch(range(0, 90, 2)))]
-    assert_same_writes(spark, tmp_path, plan, {**TABLE, "hoodie.index.type": index}, steps)
+    assert_same_writes(spark, tmp_path, plan, {**TABLE, "hoodie.index.type": index}, steps, given=1)
 
 
 @pytest.mark.smoke("GLOBAL_SIMPLE-true")
@@ -53,7 +53,7 @@ def test_global_indexes(spark, tmp_path, index, moves):
         Step("upsert", batch(range(0, 150, 5), ts=[0, 1000] * 15, shift=2)),
         Step("delete", batch(range(0, 90, 2), shift=3)),
     ]
-    assert_same_writes(spark, tmp_path, "routed", options, steps)
+    assert_same_writes(spark, tmp_path, "routed", options, steps, given=1)
 
 
 def test_a_global_index_and_rows_without_ordering_values(spark, tmp_path):
@@ -73,11 +73,19 @@ def test_a_global_index_and_rows_without_ordering_values(spark, tmp_path):
 def test_tables_without_meta_columns(spark, tmp_path, plan):
     options = {**TABLE, "hoodie.populate.meta.fields": "false"}
     steps = [Step("upsert", batch(range(100))), Step("upsert", MOVING), Step("delete", batch(range(0, 90, 2)))]
-    assert_same_writes(spark, tmp_path, plan, options, steps)
+    assert_same_writes(spark, tmp_path, plan, options, steps, given=1)
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "routed"])
-def test_keys_of_several_fields_some_of_them_null(spark, tmp_path, plan):
+@pytest.mark.parametrize(
+    ("plan", "keys"),
+    [
+        ("broadcast", ["big,text,number", "inner.name"]),
+        ("routed", ["big,ratio", "inner.name"]),
+        pytest.param("routed", ["big,text,number"], marks=pytest.mark.long),
+    ],
+    ids=["broadcast", "routed", "routed text"],
+)
+def test_keys_of_several_fields_some_of_them_null(spark, tmp_path, plan, keys):
     def rows(ids, ts, deletes=()):
         table = batch(ids, ts=ts, deletes=deletes)
         numbers = table["number"].to_pylist()
@@ -97,9 +105,9 @@ def test_keys_of_several_fields_some_of_them_null(spark, tmp_path, plan):
         Step("upsert", rows(range(40, 80), 2, deletes=[41])),
         Step("delete", rows(range(50, 55), 3)),
     ]
-    for number, fields in enumerate(("big,text,number", "big,ratio", "inner.name")):
+    for number, fields in enumerate(keys):
         options = {**TABLE, "hoodie.datasource.write.recordkey.field": fields}
-        assert_same_writes(spark, tmp_path / str(number), plan, options, steps)
+        assert_same_writes(spark, tmp_path / str(number), plan, options, steps, given=1)
 
 
 def nested(rows):
@@ -151,7 +159,7 @@ def test_keys_and_partitions_of_nested_fields(spark, tmp_path, plan, name):
     if plan in ("fused", "routed"):
         steps += [Step("delete", nested(batch(range(0, 90, 2)))), Step("insert_overwrite", nested(batch([0, 4], ts=7)))]
     ran = "bucketed" if name == "bucket" else None
-    path = assert_same_writes(spark, tmp_path, plan, {**TABLE, **fields, **more}, steps, ran)
+    path = assert_same_writes(spark, tmp_path, plan, {**TABLE, **fields, **more}, steps, ran, given=1)
     rows, found = hf.HudiTable.open(path).to_arrow(), hf.read(spark, path)
     assert_same_rows(collect(found), rows, ignore=())
     field = partitions.partition(",")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,9 @@ MOVES = [
 @pytest.mark.smoke("driver-9", "routed-9")
 @pytest.mark.parametrize(("plan", "version"), [("driver", "9"), ("broadcast", "6"), ("fused", "6"), ("routed", "9")])
 def test_every_plan_logs_what_the_local_engine_logs(plan: str, version: str, spark: Any, tmp_path: Path) -> None:
-    path = assert_same_writes(spark, tmp_path, plan, mor_options(table_version=version), STEPS)
+    # One plan does every step, the first one, too; each other plan does one step of each kind.
+    steps, given = (STEPS, 0) if plan == "routed" else ([STEPS[0], *STEPS[2:5], STEPS[6]], 1)
+    path = assert_same_writes(spark, tmp_path, plan, mor_options(table_version=version), steps, given=given)
     assert newest_commit(path)[0].action == "replacecommit"
     kinds = {block.kind for block in blocks_of(path)}
     assert kinds == {BlockType.AVRO_DATA, BlockType.DELETE}
@@ -85,7 +88,9 @@ def test_rows_that_move_are_compared_with_what_a_reader_sees(
 ) -> None:
     """Counts may differ: a key that has left a log's slice is still in its base file, unless that was rewritten."""
     options = mor_options(table_version=version, index=index)
-    for step in MOVES:
+    hf.write(MOVES[0].rows, tmp_path / "local", options)
+    shutil.copytree(tmp_path / "local", tmp_path / "spark")
+    for step in MOVES[1:]:
         settings = {**options, "hoodie.datasource.write.operation": step.operation}
         hf.write(step.rows, tmp_path / "local", settings)
         hf.write(frame(spark, step.rows), tmp_path / "spark", {**settings, "hudi_fast.plan": "routed"})
@@ -96,12 +101,12 @@ def test_rows_that_move_are_compared_with_what_a_reader_sees(
 
 def test_rows_that_stay_where_their_key_is(spark: Any, tmp_path: Path) -> None:
     stay = mor_options({"hoodie.simple.index.update.partition.path": "false"}, index="GLOBAL_SIMPLE")
-    assert_same_writes(spark, tmp_path, "routed", stay, MOVES[:3])
+    assert_same_writes(spark, tmp_path, "routed", stay, MOVES[:3], given=1)
 
 
 def test_tables_without_partitions_and_parquet_blocks(spark: Any, tmp_path: Path) -> None:
     more = {"hoodie.logfile.data.block.format": "parquet"}
-    path = assert_same_writes(spark, tmp_path, "routed", mor_options(more, partition=None), STEPS[:4])
+    path = assert_same_writes(spark, tmp_path, "routed", mor_options(more, partition=None), STEPS[:4], given=1)
     assert BlockType.PARQUET_DATA in {block.kind for block in blocks_of(path)}
 
 

@@ -46,14 +46,14 @@ DELETES = [Step("delete", batch([*range(100, 140), 5000], shift=0))]
 @pytest.mark.smoke("driver", "broadcast", "fused", "routed")
 @pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
 def test_every_operation_in_turn(spark, tmp_path, plan):
+    """The two plans of tables without partitions insert and overwrite in the test of those."""
+    more = [Step("insert", batch(range(300, 340))), Step("insert_overwrite", batch([400, 404, 408, 401], ts=7))]
     steps = [
-        *UPSERTS,
-        Step("insert", batch(range(300, 340))),
+        *UPSERTS[:2],
         *DELETES,
-        Step("insert_overwrite", batch([400, 404, 408, 401], ts=7)),
-        Step("upsert", batch([400, 401, 402], ts=8)),
+        *(more if plan in ("driver", "broadcast") else []),
         Step("insert_overwrite_table", batch(range(500, 520))),
-        Step("delete", batch([500, 501])),
+        Step("upsert", batch([500, 501, 502], ts=800, deletes=[501])),
     ]
     assert_same_writes(spark, tmp_path, plan, {**PARTITIONED, **SMALL_FILES}, steps)
 
@@ -81,14 +81,20 @@ def test_partitions_are_deleted_by_the_driver(spark, tmp_path, plan):
 )
 def test_older_table_versions(spark, tmp_path, plan, version):
     assert_same_writes(
-        spark, tmp_path, plan, {**PARTITIONED, "hoodie.write.table.version": version}, [*UPSERTS[:2], *DELETES]
+        spark, tmp_path, plan, {**PARTITIONED, "hoodie.write.table.version": version}, [*UPSERTS[:2], *DELETES], given=1
     )
 
 
 @pytest.mark.parametrize("plan", ["fused", "routed", pytest.param("broadcast", marks=pytest.mark.long)])
 def test_without_partitions(spark, tmp_path, plan):
-    steps = [*UPSERTS, Step("insert", batch(range(300, 330))), *DELETES, Step("insert_overwrite", batch(range(30)))]
-    assert_same_writes(spark, tmp_path, plan, {**TABLE, **SMALL_FILES}, steps)
+    steps = [
+        *UPSERTS[:2],
+        Step("insert", batch(range(300, 330))),
+        *DELETES,
+        Step("insert_overwrite", batch(range(30))),
+        Step("upsert", UPSERTS[2].rows),
+    ]
+    assert_same_writes(spark, tmp_path, plan, {**TABLE, **SMALL_FILES}, steps, given=1)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_partition_values_that_paths_have_trouble_with(spark, tmp_path, plan, ke
         "hoodie.datasource.write.partitionpath.field": "part",
     }
     steps = [Step("upsert", placed[0]), Step("upsert", placed[1]), Step("delete", placed[2])]
-    assert_same_writes(spark, tmp_path, plan, options, steps)
+    assert_same_writes(spark, tmp_path, plan, options, steps, given=1)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +172,7 @@ def test_partitions_that_are_computed(spark, tmp_path, plan, field, generator):
         plan,
         options,
         [Step("upsert", base), Step("upsert", changes), Step("delete", base.slice(0, 8))],
+        given=1,
     )
 
 

@@ -54,7 +54,7 @@ def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_rows_stay_or_move_as_in_one_process(spark, tmp_path, table_type, moves):
     options = {**PARTITIONED, "hoodie.datasource.write.table.type": table_type, MOVES: moves}
-    assert_same_writes(spark, tmp_path, "routed", options, STEPS if moves == "true" else STEPS[:3])
+    assert_same_writes(spark, tmp_path, "routed", options, STEPS if moves == "true" else STEPS[:3], given=1)
 
 
 @pytest.mark.parametrize("plan", ["fused", "broadcast"])
@@ -66,7 +66,7 @@ def test_an_index_by_partition_is_asked_by_the_task_of_the_partition(spark, tmp_
 @pytest.mark.parametrize(("index", "version"), [(GLOBAL, "6"), ("RECORD_LEVEL_INDEX", "9")])
 def test_without_partitions(spark, tmp_path, index, version):
     options = {**TABLE, "hoodie.index.type": index, "hoodie.write.table.version": version}
-    assert_same_writes(spark, tmp_path, "routed", options, STEPS[:3])
+    assert_same_writes(spark, tmp_path, "routed", options, STEPS[:3], given=1)
 
 
 @pytest.mark.usefixtures("lookup")

@@ -67,6 +67,7 @@ def drain(session, path, folder, settings=None):
 
 @pytest.mark.smoke
 def test_a_read_gives_the_rows_of_the_table_whichever_its_type(session, tmp_path):
+    """A snapshot and a schema of both types; of each type one of the queries that look back."""
     for name, settings in (("cow", options()), ("mor", MOR)):
         path = tmp_path / name
         hf.write(numbered(range(20), 1), path, settings)
@@ -75,14 +76,15 @@ def test_a_read_gives_the_rows_of_the_table_whichever_its_type(session, tmp_path
         frame = load(session, path)
         assert frame.schema == hf.read(session, path).schema
         assert rows_of(collect(frame)) == table_rows(path)
-        assert rows_of(collect(load(session, path, **{"as.of.instant": first}))).keys() == {
-            f"k{number:06d}" for number in range(20)
-        }
-        kind = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "earliest"}
-        assert rows_of(collect(load(session, path, **kind))) == table_rows(path)
-        assert [tuple(one) for one in load(session, path, "number long, ts long").filter("number = 12").collect()] == [
-            (12, 2)
-        ]
+        if name == "mor":
+            before = rows_of(collect(load(session, path, **{"as.of.instant": first})))
+            assert before.keys() == {f"k{number:06d}" for number in range(20)}
+        else:
+            kind = {"hoodie.datasource.query.type": "incremental"}
+            kind["hoodie.datasource.read.begin.instanttime"] = "earliest"
+            assert rows_of(collect(load(session, path, **kind))) == table_rows(path)
+        chosen = load(session, path, "number long, ts long").filter("number = 12")
+        assert [tuple(one) for one in chosen.collect()] == [(12, 2)]
 
 
 def test_a_schema_that_the_table_does_not_have_is_refused(session, tmp_path):
@@ -121,11 +123,11 @@ def typed_rows():
 
 
 FILTERS = [
-    "x > 1", "x = 0", "x < 1", "x = double('nan')", "not (x > 1)", "y > 1", "x is null", "n > 4", "not (n > 4)",
-    "n not in (1, 8)", "n in (1, null)", "n <=> null", "not (n <=> 5)", "n = 99999999999", "s like 'a%'",
-    "s like '%b%'", "not s like 'a%'", "s > 'a'", "not b", "d >= date'2024-01-05'",
-    "t < timestamp'2024-01-03 00:00:00'", "m > 0.5",
-    "m in (0.25, 0.75)", "z.a > 4", "n > 1 and s < 'b' or d is null", "n is not null and n <> 5 and x <> 5",
+    "x = 0", "x < 1", "x = double('nan')", "not (x > 1)", "y > 1 and x is null or y > 5", "n not in (1, 8)",
+    "n > 4 and s > 'a'", "n <=> null", "n in (1, null)", "not (n <=> 5)", "n = 99999999999", "s like 'a%'",
+    "not s like '%b%'", "not b", "d >= date'2024-01-05' and t < timestamp'2024-01-07 00:00:00'",
+    "m > 0.5 and m in (0.25, 0.75)",
+    "z.a > 4", "n > 1 and s < 'b' or d is null", "n is not null and n <> 5 and x <> 5",
 ]  # fmt: skip
 
 
@@ -220,19 +222,19 @@ def test_the_first_batch_of_a_stream_from_the_latest_is_the_same_when_it_is_run_
 
 
 def test_a_stream_from_table_to_table_loses_and_doubles_nothing(session, tmp_path):
-    for name in ("mor", "cow"):
-        kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"} if name == "mor" else {}
-        settings = {**options(operation="insert"), **kind, "hoodie.compact.inline.max.delta.commits": "2"}
-        source, target, log = tmp_path / f"{name}-a", tmp_path / f"{name}-b", tmp_path / f"{name}-checkpoint"
-        for number in range(4):
-            hf.write(numbered(range(10 * number, 10 * number + 10), number), source, settings)
-            if number % 2:
-                rows = stream_reader(session, source, {"hudi_fast.stream.max.commits": "1"})
-                rows = rows.select("id", "part", "ts", "number").writeStream.format("hudi_fast").options(**settings)
-                to_the_end(rows.option("checkpointLocation", str(log)), str(target))
-        copied = hf.HudiTable.open(target).to_arrow()
-        assert sorted(copied["number"].to_pylist()) == list(range(40))
-        assert table_rows(target) == table_rows(source)
+    """Both have logs; other tests here stream from tables without, and tests of the sink into such tables."""
+    settings = {**options(operation="insert"), "hoodie.compact.inline.max.delta.commits": "2"}
+    settings["hoodie.datasource.write.table.type"] = "MERGE_ON_READ"
+    source, target, log = tmp_path / "a", tmp_path / "b", tmp_path / "checkpoint"
+    for number in range(4):
+        hf.write(numbered(range(10 * number, 10 * number + 10), number), source, settings)
+        if number % 2:
+            rows = stream_reader(session, source, {"hudi_fast.stream.max.commits": "1"})
+            rows = rows.select("id", "part", "ts", "number").writeStream.format("hudi_fast").options(**settings)
+            to_the_end(rows.option("checkpointLocation", str(log)), str(target))
+    copied = hf.HudiTable.open(target).to_arrow()
+    assert sorted(copied["number"].to_pylist()) == list(range(40))
+    assert table_rows(target) == table_rows(source)
 
 
 def test_a_stream_of_changes(session, tmp_path):
@@ -258,7 +260,7 @@ def test_sessions_made_from_another_one_have_streams_of_their_own(session, tmp_p
     for one in (*others, others[0], session):
         hf.register_data_source(one)
         assert type(one).getActiveSession() is session
-    for number, one in enumerate((*others, session)):
+    for number, one in enumerate((others[0], session)):
         assert load(one, tmp_path / "t").count() == 5
         assert drain(one, tmp_path / "t", tmp_path / f"c{number}")[0] == list(range(5))
 

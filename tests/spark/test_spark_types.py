@@ -154,7 +154,7 @@ def test_partitions_by_time_do_not_follow_the_session(new_york, tmp_path, plan):
             options["hoodie.bulkinsert.sort.mode"] = "PARTITION_PATH_REPARTITION"
         local, remote = tmp_path / field / "local", tmp_path / field / "spark"
         forced = {**options, "hudi_fast.plan": plan.replace("direct", "fused")}
-        for _ in range(1 if plan == "direct" else 2):
+        for _ in range(1 if plan == "direct" or field != "wall" else 2):  # the second one changes the same rows
             hf.write(rows, local, options)
             result = hf.write(frame(new_york, tmp_path / "rows", rows), remote, forced)
         assert_same_rows(hf.HudiTable.open(remote).to_arrow(), hf.HudiTable.open(local).to_arrow())

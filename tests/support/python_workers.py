@@ -12,7 +12,7 @@ import gc
 from importlib import import_module
 from types import SimpleNamespace
 
-from pyspark import daemon
+from pyspark import __version__, daemon
 
 __all__ = ["collect"]
 
@@ -24,12 +24,10 @@ def collect() -> None:
 
 
 if __name__ == "__main__":
-    for name in (
-        "pandas",
-        "pyspark.worker",
-        "hudi_fast.spark_api.source.batch_reader",
-        "hudi_fast.spark.writing.engine",
-    ):
+    names = ["pandas", "pyspark.worker", "hudi_fast.spark.writing.engine"]
+    if int(__version__.split(".")[0]) >= 4:  # before, Spark has no data sources in Python
+        names.append("hudi_fast.spark_api.source.batch_reader")
+    for name in names:
         import_module(name)
     collect()
     daemon.gc = SimpleNamespace(collect=collect)  # type: ignore[attr-defined]
