@@ -38,6 +38,7 @@ from tests.support.small_tables import options
 
 NAN, INF = math.nan, math.inf
 UTC = dt.UTC
+CLOSED = ["both", "left", "right", "none"]
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "i": (pa.int32(), [None, -(2**31), -1, 0, 1, 7, 2**31 - 1]),
     "n": (pa.int64(), [None, -(2**62), 0, 1, 7, 2**62]),
@@ -116,7 +117,8 @@ def leaf(draw: st.DrawFn) -> pl.Expr:
         lambda: column >= value,
         lambda: value < column,
         lambda: column.eq_missing(value),
-        lambda: column.is_between(value, max(values), closed=draw(st.sampled_from(["both", "left", "right", "none"]))),
+        # A plain text would be the name of a column.
+        lambda: column.is_between(pl.lit(value), pl.lit(max(values)), closed=draw(st.sampled_from(CLOSED))),
     ]
     others = [
         lambda: column.is_null(),
