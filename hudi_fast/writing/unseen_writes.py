@@ -39,7 +39,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import Instant, State, instant_file_name, instant_from_ms
 from hudi_fast.timeline.transition import delete_instant_files, revert_to_inflight
 from hudi_fast.view.table_state import TableState, read_commit
-from hudi_fast.writing.conflicts.touched import groups_of_commit
+from hudi_fast.writing.conflicts.touched import FileGroup, groups_of_commit, touched_groups
 from hudi_fast.writing.rollback_plan import rollback_of
 from hudi_fast.writing.session import TableSession
 
@@ -91,12 +91,8 @@ def confirm_alone(
             and must be rolled back.
         CommitStateUnknownError: the lock cannot be acquired again, or a later write may depend on this one.
     """
-    if session.excludes_others:
-        try:
-            session.clock.confirm(done)
-            return
-        except CommitStateUnknownError as late:
-            _take_lock_again(session, late)
+    if _was_alone(session, done):
+        return
     known, now = seen.timeline, load_timeline(session.storage, seen.config)
     _require_once(session, instant, done, seen, now)
     unseen = _unseen(now, known, done)
@@ -120,7 +116,7 @@ def confirm_alone(
         session.changed()
 
 
-def confirm_plan(session: TableSession, plan: Instant, groups: Set[tuple[str, str]], seen: TableState) -> None:
+def confirm_plan(session: TableSession, plan: Instant, groups: Set[FileGroup], seen: TableState) -> None:
     """Check right after the plan of a service was created that no write changed its file groups unseen.
 
     A write that completed before the plan was there did not look for it, and the plan lacks the files of that write: a
@@ -136,14 +132,11 @@ def confirm_plan(session: TableSession, plan: Instant, groups: Set[tuple[str, st
         CommitConflictError: a write changed them, or was rolled back. The plan is removed from the timeline.
         CommitStateUnknownError: the lock cannot be acquired again, or the plan is being executed.
     """
-    if session.excludes_others:
-        try:
-            session.clock.confirm(plan)
-            return
-        except CommitStateUnknownError as late:
-            _take_lock_again(session, late)
+    if _was_alone(session, plan):
+        return
     known, now = seen.timeline, load_timeline(session.storage, seen.config)
-    rivals = [*_gone(now, known), *(one for one in _unseen(now, known, plan) if groups & _changed(session, one))]
+    changed = (one for one in _unseen(now, known, plan) if groups & touched_groups(session.storage, seen.config, one))
+    rivals = [*_gone(now, known), *changed]
     if not rivals:
         return
     what = f"The {plan.action} {plan.requested} of {session.storage.uri} was planned without a lock"
@@ -163,15 +156,19 @@ def confirm_plan(session: TableSession, plan: Instant, groups: Set[tuple[str, st
     )
 
 
-def _changed(session: TableSession, write: Instant) -> Set[tuple[str, str]]:
-    return groups_of_commit(read_commit(session.storage, session.state.config, write))
-
-
-def _take_lock_again(session: TableSession, late: CommitStateUnknownError) -> None:
+def _was_alone(session: TableSession, created: Instant) -> bool:
+    """Whether the lock excluded other writers until an instant's file was there; if it was lost, it is held again."""
+    if not session.excludes_others:
+        return False
     try:
-        session.take_lock_again()
-    except (LockError, OSError) as error:
-        raise CommitStateUnknownError(f"{late} The lock could not be acquired again: {error}") from error
+        session.clock.confirm(created)
+    except CommitStateUnknownError as late:
+        try:
+            session.take_lock_again()
+        except (LockError, OSError) as error:
+            raise CommitStateUnknownError(f"{late} The lock could not be acquired again: {error}") from error
+        return False
+    return True
 
 
 def _require_once(session: TableSession, instant: Instant, done: Instant, seen: TableState, now: Timeline) -> None:
