@@ -27,15 +27,14 @@ def interesting(calls: list[StorageCall]) -> list[StorageCall]:
     Of the calls that change files it is the first two of each kind and the last one; a kind is a name with a path
     without numbers. Of the calls that only read it is the first of each kind, and one before each of those changes:
     when it fails, it leaves the files that any other read at this time would leave. In the tier ``long`` it is every
-    call, but for the writes to one kind of stream between the first and the last.
+    call, but for the writes to one stream between the first and the last.
     """
     by_kind: dict[tuple[str, str], list[StorageCall]] = {}
     for call in calls:
-        by_kind.setdefault((call.name, NAMES.sub("#", call.path)), []).append(call)
+        by_kind.setdefault((call.name, call.path if EVERY_WAY else NAMES.sub("#", call.path)), []).append(call)
     if EVERY_WAY:
-        kept = {call.number for call in calls if call.name != "stream_write"}
-        kept |= {one.number for same in by_kind.values() for one in same[:1] + same[-1:]}
-        return [call for call in calls if call.number in kept]
+        between = {one.number for (name, _), same in by_kind.items() if name == "stream_write" for one in same[1:-1]}
+        return [call for call in calls if call.number not in between]
     kept = {one.number for same in by_kind.values() for one in (same[:2] + same[-1:] if same[0].changes else same[:1])}
     for before, call in pairwise(calls):
         if call.changes and call.number in kept and not before.changes:

@@ -67,7 +67,6 @@ def drain(session, path, folder, settings=None):
 
 @pytest.mark.smoke
 def test_a_read_gives_the_rows_of_the_table_whichever_its_type(session, tmp_path):
-    """A snapshot and a schema of both types; of each type one of the queries that look back."""
     for name, settings in (("cow", options()), ("mor", MOR)):
         path = tmp_path / name
         hf.write(numbered(range(20), 1), path, settings)
@@ -76,15 +75,14 @@ def test_a_read_gives_the_rows_of_the_table_whichever_its_type(session, tmp_path
         frame = load(session, path)
         assert frame.schema == hf.read(session, path).schema
         assert rows_of(collect(frame)) == table_rows(path)
-        if name == "mor":
-            before = rows_of(collect(load(session, path, **{"as.of.instant": first})))
-            assert before.keys() == {f"k{number:06d}" for number in range(20)}
-        else:
-            kind = {"hoodie.datasource.query.type": "incremental"}
-            kind["hoodie.datasource.read.begin.instanttime"] = "earliest"
-            assert rows_of(collect(load(session, path, **kind))) == table_rows(path)
-        chosen = load(session, path, "number long, ts long").filter("number = 12")
-        assert [tuple(one) for one in chosen.collect()] == [(12, 2)]
+        assert rows_of(collect(load(session, path, **{"as.of.instant": first}))).keys() == {
+            f"k{number:06d}" for number in range(20)
+        }
+        kind = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "earliest"}
+        assert rows_of(collect(load(session, path, **kind))) == table_rows(path)
+        assert [tuple(one) for one in load(session, path, "number long, ts long").filter("number = 12").collect()] == [
+            (12, 2)
+        ]
 
 
 def test_a_schema_that_the_table_does_not_have_is_refused(session, tmp_path):
@@ -123,11 +121,11 @@ def typed_rows():
 
 
 FILTERS = [
-    "x = 0", "x < 1", "x = double('nan')", "not (x > 1)", "y > 1 and x is null or y > 5", "n not in (1, 8)",
-    "n > 4 and s > 'a'", "n <=> null", "n in (1, null)", "not (n <=> 5)", "n = 99999999999", "s like 'a%'",
-    "not s like '%b%'", "not b", "d >= date'2024-01-05' and t < timestamp'2024-01-07 00:00:00'",
-    "m > 0.5 and m in (0.25, 0.75)",
-    "z.a > 4", "n > 1 and s < 'b' or d is null", "n is not null and n <> 5 and x <> 5",
+    "x > 1", "x = 0", "x < 1", "x = double('nan')", "not (x > 1)", "y > 1", "x is null", "n > 4", "not (n > 4)",
+    "n not in (1, 8)", "n in (1, null)", "n <=> null", "not (n <=> 5)", "n = 99999999999", "s like 'a%'",
+    "s like '%b%'", "not s like 'a%'", "s > 'a'", "not b", "d >= date'2024-01-05'",
+    "t < timestamp'2024-01-03 00:00:00'", "m > 0.5",
+    "m in (0.25, 0.75)", "z.a > 4", "n > 1 and s < 'b' or d is null", "n is not null and n <> 5 and x <> 5",
 ]  # fmt: skip
 
 
@@ -260,7 +258,7 @@ def test_sessions_made_from_another_one_have_streams_of_their_own(session, tmp_p
     for one in (*others, others[0], session):
         hf.register_data_source(one)
         assert type(one).getActiveSession() is session
-    for number, one in enumerate((others[0], session)):
+    for number, one in enumerate((*others, session)):
         assert load(one, tmp_path / "t").count() == 5
         assert drain(one, tmp_path / "t", tmp_path / f"c{number}")[0] == list(range(5))
 
