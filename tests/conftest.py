@@ -27,6 +27,7 @@ from tests.support.examples import register_profiles
 from tests.support.golden import Golden, GoldenStore, unzip_golden
 from tests.support.jvm import java_command, java_options, pyspark_jars
 from tests.support.lots import Measured, deal, write_durations
+from tests.support.memory import memory_folder
 from tests.support.tiers import (
     COLLECTED,
     MISNAMED,
@@ -52,7 +53,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Property tests try as many examples as the tier says."""
+    """Property tests try as many examples as the tier says; files of tests are in memory where there is room.
+
+    Folders of tests that passed are removed at once, since memory is dearer than a disk.
+    """
+    folder = memory_folder()
+    if folder is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
     register_profiles()
     settings.load_profile(PROFILES[config.getoption("--tier")])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 
 from tests.concurrency.history import WriterPool
 from tests.concurrency.writer_process import Nursery
+from tests.support.memory import memory_folder
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,6 @@ def writers() -> Iterator[WriterPool]:
 @pytest.fixture
 def scratch() -> Iterator[Path]:
     """A folder for many small tables, one after the other."""
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    folder = Path(tempfile.mkdtemp(dir=memory_folder()))
     yield folder
     shutil.rmtree(folder)

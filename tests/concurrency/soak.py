@@ -25,6 +25,7 @@ from tests.concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign,
 from tests.concurrency.history import WriterPool
 from tests.concurrency.worlds import World, apart, with_late_rows, world_of
 from tests.concurrency.writer_process import Nursery
+from tests.support.memory import memory_folder
 
 FAMILIES: dict[str, Callable[[int], World]] = {
     "calm": lambda seed: world_of(seed),
@@ -85,7 +86,7 @@ def main() -> int:
     parser.add_argument("--drivers", type=int, default=os.cpu_count() or 2, help="histories at a time")
     parser.add_argument("--only", choices=FAMILIES, help="one history: that family, and --seed")
     asked = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="soak", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    folder = tempfile.mkdtemp(prefix="soak", dir=memory_folder())
     print(f"seed {asked.seed}, tables below {folder}", flush=True)
     deadline, started = time.time() + asked.minutes * 60, time.time()
     if asked.only:

@@ -160,8 +160,9 @@ def _warm_up() -> None:
     """Import what writes need, compile kernels: forks have both."""
     import hudi_fast as hf
     from tests.concurrency.worlds import rows_for, world_of
+    from tests.support.memory import memory_folder
 
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         for seed in (1, 2):
             options = dict(world_of(seed).options)
             for value in (1, 2):

@@ -1,25 +1,11 @@
-"""Thousands of small tables come and go here: they live in memory where the machine has such a folder."""
+"""Small tables without a metadata table; the long form tries more."""
 
 from __future__ import annotations
-
-import os
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support import small_tables
 from tests.support.tiers import is_long
-
-MEMORY = "/dev/shm"
-
-
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    parent = MEMORY if os.path.isdir(MEMORY) and os.access(MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=parent) as folder:
-        yield Path(folder)
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.jvm import HADOOP_CONF
+from tests.support.memory import memory_folder
 
 __all__ = ["HFileAnswer", "PeerError", "PeerProcessError", "RealHudi"]
 
@@ -272,7 +273,7 @@ class RealHudi:
         if not self._python.exists():
             raise PeerProcessError(f"No interpreter for real Hudi at {self._python}: run `make setup`.")
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-{self.version}-"))
+            self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-{self.version}-", dir=memory_folder()))
         self._total = 0
         with open(self._scratch / "peer.log", "ab") as log:
             self._process = subprocess.Popen(

@@ -8,7 +8,6 @@ truth. A verb may refuse; then nothing has changed.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 import warnings
@@ -27,6 +26,7 @@ from hudi_fast.table.services import TableServices
 from hudi_fast.view.table_state import load_state
 from tests.support.examples import examples
 from tests.support.instrumented_storage import FaultyStorage
+from tests.support.memory import memory_folder
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import OPTIONS, rows_of, write_to
 
@@ -53,16 +53,12 @@ some_keys = st.lists(st.integers(0, KEYS - 1), min_size=1, max_size=8, unique=Tr
 Rows = dict[str, tuple[Any, ...]]
 
 
-def _memory_folder() -> str | None:
-    return "/dev/shm" if os.path.isdir("/dev/shm") else None
-
-
 class ServedTable(RuleBasedStateMachine):
     """A table that is written, served, broken and restored."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.path = tempfile.mkdtemp(dir=_memory_folder())
+        self.path = tempfile.mkdtemp(dir=memory_folder())
         self.rows: Rows = {}
         self.states: list[tuple[str, Rows]] = []
         self.saved: list[tuple[str, list[tuple[str, Rows]]]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from typing import Any
@@ -17,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import hudi_fast as hf
 from tests.properties.table_model import Counts, Model, Row
 from tests.support.examples import examples
+from tests.support.memory import memory_folder
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import assert_tidy
 
@@ -64,7 +64,7 @@ class TableMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.path = tempfile.mkdtemp(dir=_memory_folder())
+        self.path = tempfile.mkdtemp(dir=memory_folder())
         self.past: list[tuple[str, dict]] = []
 
     @initialize(
@@ -295,10 +295,6 @@ class TableMachine(RuleBasedStateMachine):
             # An entry may stand for rows of several partitions, and goes with the first of them; nobody asks it.
             differences = [one for one in differences if not one["partition"].startswith("secondary_index")]
         assert differences == []
-
-
-def _memory_folder() -> str | None:
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 TestTable = pytest.mark.smoke(TableMachine.TestCase)
