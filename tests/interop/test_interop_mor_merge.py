@@ -21,8 +21,8 @@ PAYLOAD = "hoodie.datasource.write.payload.class"
 MODEL = "org.apache.hudi.common.model."
 BY_COMMIT_TIME = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
 KEYS = 40
-MANY_REQUESTS = 500
-"""Of about a hundred tables."""
+MANY_REQUESTS = 100
+"""Of about twenty tables."""
 
 RULES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "v9_event_time": ("hudi_12", 9, {}),
@@ -45,7 +45,7 @@ BY_DEFAULT = {"v9_event_time", "v9_commit_time", "v9_partial", "v6_latest", "0.1
 
 @pytest.fixture(scope="module", autouse=True)
 def new_process(hudi_12: RealHudi) -> None:
-    """After hundreds of tables in one JVM Hudi 1.2.0 fails here: its SQL runs out of memory over a row of this module.
+    """After dozens of tables in one JVM Hudi 1.2.0 fails here: its SQL runs out of memory over a row of this module.
 
     It keeps projections of rows, by their schemas, for as long as it lives. A process of a few tables is kept, since
     another one takes longer to start than this module's tests take.

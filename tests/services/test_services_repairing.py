@@ -262,7 +262,7 @@ def test_log_files_of_an_upgraded_table_that_are_named_after_their_slice_stay(tm
     base = next(file for file in base_files(tmp_path))
     file_id, _, instant = base.stem.split("_")
     old = base.with_name(f".{file_id}_{instant}.log.1_0-0-0")
-    old.write_bytes(next(tmp_path.glob("p*/.*.log.*")).read_bytes())
+    old.write_bytes(next(base.parent.glob(f".{file_id}_*.log.*")).read_bytes())
     assert findings(table) == []
     assert table_rows(tmp_path).keys() == rows.keys()
 

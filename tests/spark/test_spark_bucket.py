@@ -72,10 +72,10 @@ def test_ranges_are_split_and_merged_by_tasks_and_get_new_groups_when_they_are_o
     before, there = groups(tmp_path), table.to_arrow()
     small = {**options, "hoodie.parquet.max.file.size": "100"}
     tracker = spark.sparkContext.statusTracker()
-    jobs = len(tracker.getJobIdsForGroup(None))
+    last = max(tracker.getJobIdsForGroup(None), default=-1)
     done = table.services.cluster(small, spark=spark)
     assert done.rows == 80
-    assert len(tracker.getJobIdsForGroup(None)) > jobs
+    assert max(tracker.getJobIdsForGroup(None), default=-1) > last
     assert len(groups(tmp_path)) > len(before)
     assert not groups(tmp_path) & before
     assert_same_rows(hf.HudiTable.open(tmp_path).to_arrow(), there, ignore=["_hoodie_file_name"])
