@@ -39,17 +39,22 @@ class ForeignLife:
 
     Attributes:
         path: the table's folder.
+        layout: version, type, and whether it has a metadata table, partitions and keys of columns; as it came.
         rows: data columns and ``_hoodie_partition_path``; with ``_hoodie_record_key`` where keys are generated.
         last: the instant of the last write.
         before_last: that of the write before it.
     """
 
     path: str
+    layout: tuple[Any, ...] = field(init=False)
     rows: pa.Table = field(init=False)
     last: str = ""
     before_last: str = ""
 
     def __post_init__(self) -> None:
+        table, config = self.table, self.table.config
+        parts = config.metadata_partitions, config.partition_fields, config.record_key_fields
+        self.layout = (table.version, table.table_type, *map(bool, parts))
         self.rows = self.stored().combine_chunks()
 
     @property
@@ -66,23 +71,31 @@ class ForeignLife:
         """Whether record keys come from columns."""
         return bool(self.table.config.record_key_fields)
 
-    def steps(self) -> list[tuple[str, Callable[[], Any]]]:
-        """What is done, in this order, and how."""
+    def steps(self, *, whole: bool) -> list[tuple[str, Callable[[], Any]]]:
+        """What is done, in this order, and how.
+
+        Args:
+            whole: with what depends on the table's layout but not on its columns: undone writes, a new metadata
+                table, cleaning and archiving.
+        """
         services, table = self.table.services, self.table
         upgrade = [("upgrade", lambda: services.upgrade(UPGRADED_TO))] if table.version < OLDEST_WRITTEN else []
         compact = [("compact", lambda: services.compact(BY_HAND))] if table.table_type == "MERGE_ON_READ" else []
+        undone = [("rollback", self.rollback), ("restore", self.restore)]
+        kept = [
+            ("rebuild of the metadata table", self.rebuild),
+            ("clean", lambda: services.clean(NARROW)),
+            ("archive", lambda: services.archive(NARROW)),
+        ]
         return [
             *upgrade,
             ("delete", self.delete),
             ("upsert", self.upsert),
-            ("rollback", self.rollback),
-            ("restore", self.restore),
+            *(undone if whole else []),
             *compact,
             ("upsert after it", self.upsert),
             ("cluster", lambda: services.cluster(BY_HAND)),
-            ("rebuild of the metadata table", self.rebuild),
-            ("clean", lambda: services.clean(NARROW)),
-            ("archive", lambda: services.archive(NARROW)),
+            *(kept if whole else []),
             ("last delete", self.delete),
             ("last upsert", self.upsert),
         ]
