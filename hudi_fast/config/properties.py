@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from hudi_fast.errors import CorruptTableError
 
@@ -29,6 +30,12 @@ def parse_properties(text: str) -> dict[str, str]:
     Raises:
         CorruptTableError: a ``\\u`` without four hexadecimal digits.
     """
+    return dict(_parsed(text))
+
+
+# One write reads a table's properties several times, since another writer may have changed them; mostly none has.
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> Mapping[str, str]:
     props: dict[str, str] = {}
     for line in _logical_lines(text):
         end = _key_end(line)
