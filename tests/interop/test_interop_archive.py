@@ -128,7 +128,8 @@ def test_hudi_reads_our_archive_and_archives_on_top_of_it(
     assert told_by_hudi(sides) == writes_of(sides.path)
 
 
-@pytest.mark.parametrize(("peer", "version"), [pytest.param("hudi_12", 8, marks=pytest.mark.long), ("hudi_12", 6)])
+@pytest.mark.long
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 8), ("hudi_12", 6)])
 def test_we_read_hudi_s_archive_and_archive_on_top_of_it(
     peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:

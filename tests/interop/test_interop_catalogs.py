@@ -145,7 +145,7 @@ def test_life_of_a_table(catalogs: Any, peer: str, version: int, kind: str) -> N
     both.sync_and_agree()
 
 
-@pytest.mark.parametrize(("peer", "version"), VERSIONS)
+@pytest.mark.parametrize(("peer", "version"), [pytest.param(*VERSIONS[0], marks=pytest.mark.long), VERSIONS[1]])
 def test_either_side_goes_on(catalogs: Any, peer: str, version: int) -> None:
     both, options = catalogs(peer), trip_options(version)
     hf.write(rows("Oslo", "Rome"), both.path, options)

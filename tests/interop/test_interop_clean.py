@@ -17,7 +17,11 @@ from tests.interop.sides import Sides, after_upsert, trip_options, trips
 
 pytestmark = pytest.mark.peer
 
-WRITERS = [("hudi_12", 9), pytest.param(("hudi_12", 6), marks=pytest.mark.long), ("hudi_015", 6)]
+WRITERS = [
+    ("hudi_12", 9),
+    pytest.param(("hudi_12", 6), marks=pytest.mark.long),
+    pytest.param(("hudi_015", 6), marks=pytest.mark.long),
+]
 VERSION = "hoodie.write.table.version"
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 POLICIES = {

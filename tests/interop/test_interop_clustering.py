@@ -22,7 +22,7 @@ CASES = [
     ("hudi_12", 9, "COPY_ON_WRITE"),
     pytest.param("hudi_12", 8, "MERGE_ON_READ", marks=pytest.mark.long),
     pytest.param("hudi_12", 6, "COPY_ON_WRITE", marks=pytest.mark.long),
-    ("hudi_015", 6, "MERGE_ON_READ"),
+    pytest.param("hudi_015", 6, "MERGE_ON_READ", marks=pytest.mark.long),
 ]
 
 
@@ -107,6 +107,7 @@ def test_either_side_carries_out_what_the_other_planned(
     sides.agree(rows)
 
 
+@pytest.mark.long
 def test_indexes_know_where_clustered_rows_are(hudi_12: Any, tmp_path: Path) -> None:
     index = {
         "hoodie__metadata__enable": True,

@@ -75,10 +75,10 @@ def test_hudi_reads_copied_row_groups_and_writes_on(request, tmp_path, peer, ver
 @pytest.mark.parametrize(
     ("peer", "version", "first", "kind"),
     [
-        ("hudi_12", 9, "us", "COPY_ON_WRITE"),
+        pytest.param("hudi_12", 9, "us", "COPY_ON_WRITE", marks=pytest.mark.long),
         ("hudi_12", 9, "hudi", "MERGE_ON_READ"),
         ("hudi_015", 6, "hudi", "COPY_ON_WRITE"),
-        ("hudi_015", 6, "us", "MERGE_ON_READ"),
+        pytest.param("hudi_015", 6, "us", "MERGE_ON_READ", marks=pytest.mark.long),
     ],
 )
 def test_hudi_reads_row_groups_with_copied_keys_and_writes_on(

@@ -76,7 +76,7 @@ def assert_cleared(sides: Sides, dead: str) -> None:
     assert "rollback" in actions(sides).values()
 
 
-@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+@pytest.mark.parametrize("operation", [pytest.param("upsert", marks=pytest.mark.long), "insert_overwrite"])
 def test_hudi_rolls_a_dead_write_of_ours_back(sides: Sides, operation: str) -> None:
     rows = trips(range(40))
     sides.we_write(rows)
@@ -141,6 +141,7 @@ def make_inflight(sides: Sides) -> str:
     return newest
 
 
+@pytest.mark.long
 def test_a_write_of_ours_that_fails_leaves_nothing_for_hudi_to_do(sides: Sides) -> None:
     rows = trips(range(40))
     sides.hudi_writes(rows)

@@ -147,6 +147,7 @@ def test_life_of_a_table(catalogs: Catalogs, kind: str) -> None:
     assert len(catalogs.sync_and_agree({})["trips"]["partitions"]) == 2
 
 
+@pytest.mark.long
 def test_options_mean_the_same(catalogs: Catalogs) -> None:
     hf.write(rows("Oslo"), catalogs.path, trip_options(6))
     more = {f"{HIVE}create_managed_table": "true", f"{HIVE}omit_metadata_fields": "true"}

@@ -115,6 +115,7 @@ def literal(name: str, value: Any) -> str:
     return f"CAST('{text}' AS {SPARK_TYPES[name]})"
 
 
+@pytest.mark.long
 def test_indexes_of_the_metadata_table_are_kept_up(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = Sides(hudi_12, tmp_path / "t", trip_options(9))
     by_record = {

@@ -25,8 +25,15 @@ def rows(*each: tuple[str, str, int, str]) -> pa.Table:
     return pa.table({name: pa.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)})
 
 
-@pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("mor", [False, True])
+@pytest.mark.parametrize(
+    ("mor", "ordered"),
+    [
+        pytest.param(False, True, marks=pytest.mark.long),
+        (False, False),
+        (True, True),
+        pytest.param(True, False, marks=pytest.mark.long),
+    ],
+)
 def test_inserts_are_merged_with_the_same_rows(hudi_12: RealHudi, mor: bool, ordered: bool, tmp_path: Path) -> None:
     options = {**trip_options(9), **(MOR if mor else {})}
     if not ordered:

@@ -161,7 +161,6 @@ RUNS = [
     ("hudi_12", 8, "nested and plain fields"),
 ]
 BY_DEFAULT = {
-    ("hudi_12", 9, "simple, hive style, encoded"),
     ("hudi_12", 9, "keys with nulls and empty texts"),
     ("hudi_12", 9, "many keys, default partitions"),
     ("hudi_12", 9, "milliseconds, hive style, encoded"),
@@ -171,11 +170,9 @@ BY_DEFAULT = {
     ("hudi_12", 9, "partition columns in the path only"),
     ("hudi_12", 9, "dates with slashes"),
     ("hudi_12", 9, "nested fields, hive style"),
-    ("hudi_12", 6, "nested fields, hive style"),
     ("hudi_12", 8, "nested and plain fields"),
     ("hudi_12", 8, "complex with one key"),
     ("hudi_015", 6, "unix time"),
-    ("hudi_015", 6, "text times"),
 }
 """The others in the tier ``long``."""
 

@@ -99,6 +99,7 @@ THROUGH_VERSIONS = (
 )
 
 
+@pytest.mark.long
 def test_a_life_through_table_versions(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     case = Case("hudi_12", 6, True)
     life = Life(MorSides(request.getfixturevalue(case.peer), tmp_path / "trips", case.options()), random.Random(7))

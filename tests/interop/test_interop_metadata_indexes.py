@@ -69,7 +69,7 @@ TURNS = {
 }
 
 
-MORE = ("record and secondary, v8", "bloom, 0.15", "consistent, v9")
+MORE = ("record and secondary, v9", "record and secondary, v8", "bloom, 0.15", "consistent, v9")
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.long if one in MORE else ()) for one in TURNS])

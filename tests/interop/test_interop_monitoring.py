@@ -119,7 +119,7 @@ def test_names_values_and_messages_are_those_of_apache_hudi(hudi_12: RealHudi, t
 def test_validators_refuse_what_apache_hudi_refuses(hudi_12: RealHudi, tmp_path: Path) -> None:
     package = "org.apache.hudi.client.validator."
     count = "select count(*) from <TABLE_NAME>"
-    base = settings("COPY_ON_WRITE", **{f"{M}on": "false", f"{C}on": "false"})
+    base = settings("COPY_ON_WRITE", **{f"{M}on": "false", f"{C}on": "false", "hoodie.metadata.enable": "false"})
     cases = [
         ("SqlQueryEqualityPreCommitValidator", "equality.sql.queries", count, range(4), True),
         ("SqlQueryEqualityPreCommitValidator", "equality.sql.queries", count, range(3, 6), False),

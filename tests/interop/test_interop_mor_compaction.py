@@ -67,7 +67,8 @@ def test_both_log_on_while_a_compaction_of_hudi_waits_and_either_carries_it_out(
     sides.agree(after_upsert(rows, new))
 
 
-@pytest.mark.parametrize(("peer", "version"), [pytest.param("hudi_12", 9, marks=pytest.mark.long), ("hudi_12", 6)])
+@pytest.mark.long
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6)])
 def test_both_log_on_while_a_compaction_of_ours_waits_and_either_carries_it_out(sides: MorSides) -> None:
     rows = logged(sides)
     sides.we_plan_compaction()

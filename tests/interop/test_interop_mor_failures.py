@@ -106,7 +106,8 @@ def test_hudi_rolls_a_dead_delta_commit_of_ours_back(sides: MorSides) -> None:
     sides.agree(after_upsert(rows, new))
 
 
-@pytest.mark.parametrize(("peer", "version"), [pytest.param("hudi_12", 9, marks=pytest.mark.long), ("hudi_12", 6)])
+@pytest.mark.long
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6)])
 def test_hudi_understands_our_rollback_of_a_dead_delta_commit_of_ours(sides: MorSides) -> None:
     rows = trips(range(40))
     sides.hudi_writes(rows, "bulk_insert")
@@ -149,7 +150,7 @@ def test_an_empty_log_file_of_ours_does_not_disturb_hudi(sides: MorSides) -> Non
     sides.agree(after_upsert(rows, new))
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [pytest.param("hudi_12", 9, marks=pytest.mark.long), ("hudi_015", 6)])
 def test_we_roll_a_dead_delta_commit_of_hudi_back(sides: MorSides) -> None:
     rows = trips(range(40))
     sides.we_write(rows, "bulk_insert")

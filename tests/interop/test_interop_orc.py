@@ -50,7 +50,7 @@ def some(numbers: range, ts: int = 1, note: str = "first") -> pa.Table:
     return rows.set_column(rows.column_names.index("started"), "started", started)
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_both_write_an_orc_table_in_turns(kind: str, hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = sides_of(hudi_12, tmp_path / "t", kind)
     rows = take_turns(sides, some)

@@ -20,7 +20,12 @@ SMALL_FILES = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "index"), [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "SIMPLE"), ("COPY_ON_WRITE", "GLOBAL_SIMPLE")]
+    ("kind", "index"),
+    [
+        pytest.param("COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
+        ("MERGE_ON_READ", "SIMPLE"),
+        ("COPY_ON_WRITE", "GLOBAL_SIMPLE"),
+    ],
 )
 def test_hudi_reads_what_a_stream_wrote_and_writes_on(hudi_12, tmp_path: Path, kind: str, index: str) -> None:
     options = {

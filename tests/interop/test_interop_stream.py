@@ -70,6 +70,7 @@ def test_a_stream_changes_hands_and_no_batch_is_lost_or_doubled(
     assert sorted(hudi_12.read(table)["number"].to_pylist()) == list(range(40))
 
 
+@pytest.mark.long
 def test_both_sources_read_the_same_rows_and_keep_the_same_offsets(
     hudi_12: RealHudi, spark: Any, tmp_path: Path
 ) -> None:
@@ -123,7 +124,8 @@ def test_our_stream_goes_on_from_the_checkpoint_of_apache_hudis_source(
     assert we_read() == []
 
 
-@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_apache_hudi_reads_what_complete_and_update_batches_left(
     hudi_12: RealHudi, spark: Any, tmp_path: Path, kind: str
 ) -> None:

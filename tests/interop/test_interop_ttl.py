@@ -27,8 +27,15 @@ def old_table(hudi: RealHudi, path: Path, mor: bool) -> Sides:
     return sides
 
 
-@pytest.mark.parametrize("mor", [False, True])
-@pytest.mark.parametrize("policy", ["KEEP_BY_TIME", "KEEP_BY_CREATION_TIME"])
+@pytest.mark.parametrize(
+    ("policy", "mor"),
+    [
+        pytest.param("KEEP_BY_TIME", False, marks=pytest.mark.long),
+        ("KEEP_BY_TIME", True),
+        ("KEEP_BY_CREATION_TIME", False),
+        pytest.param("KEEP_BY_CREATION_TIME", True, marks=pytest.mark.long),
+    ],
+)
 def test_both_sides_delete_the_same_partitions(hudi_12: RealHudi, policy: str, mor: bool, tmp_path: Path) -> None:
     sides = old_table(hudi_12, tmp_path / "t", mor)
     ours = sides.table.services.plan_expire_partitions({DAYS: "15", KEPT: policy}).partitions

@@ -99,7 +99,10 @@ def write_on(sides: Sides) -> None:
     sides.we_write(trips(range(1, 40, 3), ts=6, note="gone too"))
 
 
-WE_SAVE = [Case("hudi_12", 9, False), pytest.param(Case("hudi_015", 6, True), marks=pytest.mark.long)]
+WE_SAVE = [
+    pytest.param(Case("hudi_12", 9, False), marks=pytest.mark.long),
+    pytest.param(Case("hudi_015", 6, True), marks=pytest.mark.long),
+]
 
 
 @pytest.mark.parametrize("case", WE_SAVE, ids=str)

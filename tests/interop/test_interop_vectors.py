@@ -35,7 +35,7 @@ def plain(table: pa.Table) -> pa.Table:
     return table.set_column(number, VECTOR, pa.array(table.column(VECTOR).to_pylist(), kind))
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", [pytest.param("cow", marks=pytest.mark.long), "mor"])
 def test_each_side_reads_and_searches_vectors_of_the_other(kind: str, hudi_12: RealHudi, tmp_path: Path) -> None:
     path, name = tmp_path / "t", f"vectors_{kind}"
     hudi_12.sql(
@@ -97,7 +97,8 @@ def test_each_side_finds_the_same_rows_for_many_vectors(hudi_12: RealHudi, tmp_p
         assert ours.select(names[:2]).to_pylist() == theirs.select(names[:2]).to_pylist()
 
 
-@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_apache_hudi_reads_vectors_written_on_spark(kind: str, hudi_12: RealHudi, spark: Any, tmp_path: Path) -> None:
     settings = {
         "hoodie.table.name": "vectors",

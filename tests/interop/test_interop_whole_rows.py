@@ -113,7 +113,7 @@ def test_rows_of_a_database_move_as_hudi_moves_them(kind: str, hudi_12: RealHudi
             continue
         found = [
             side.agree().select(["id", "part", "_event_lsn", "text", "_hoodie_partition_path"])
-            for side in (ours, theirs, both)
+            for side in ((ours, theirs) if number == 1 else (ours, theirs, both))
         ]
-        assert_same_rows(found[0], found[1], ignore=())
-        assert_same_rows(found[2], found[1], ignore=())
+        for one in found[1:]:
+            assert_same_rows(one, found[0], ignore=())

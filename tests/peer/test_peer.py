@@ -65,6 +65,11 @@ def hudi(request) -> RealHudi:
     return request.getfixturevalue(request.param)
 
 
+with_the_old_one_in_long = pytest.mark.parametrize(
+    "hudi", ["hudi_12", pytest.param("hudi_015", marks=pytest.mark.long)], indirect=True
+)
+
+
 @pytest.fixture
 def path(tmp_path) -> str:
     return str(tmp_path / "trips")
@@ -96,6 +101,7 @@ def test_rows_written_come_back_with_their_types_and_meta_columns(hudi, three_ro
     assert {stat.S_IMODE(file.stat().st_mode) for file in Path(three_rows).rglob("*") if file.is_file()} == {0o644}
 
 
+@with_the_old_one_in_long
 @pytest.mark.peer
 @pytest.mark.timeout(900)
 def test_an_upsert_replaces_rows_and_a_table_can_be_asked_in_part(hudi, path):
@@ -110,6 +116,7 @@ def test_an_upsert_replaces_rows_and_a_table_can_be_asked_in_part(hudi, path):
     assert first < second
 
 
+@with_the_old_one_in_long
 @pytest.mark.peer
 @pytest.mark.timeout(900)
 def test_sql_sees_tables_by_path_and_arrow_rows(hudi, three_rows):

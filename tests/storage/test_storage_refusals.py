@@ -49,7 +49,11 @@ def is_delete(request: str) -> bool:
     return request.startswith("DELETE") or (request.startswith("POST") and request.endswith("?delete"))
 
 
-@pytest.mark.parametrize("kind", [is_list, is_get, is_put, is_data], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [is_list, is_get, pytest.param(is_put, marks=pytest.mark.long), is_data],
+    ids=lambda kind: kind.__name__,
+)
 def test_a_missing_permission_is_named_and_the_next_writer_goes_on(
     kind: Callable[[str], bool], s3_server: S3Server, between: Faults
 ) -> None:

@@ -34,7 +34,13 @@ def heads(server: S3Server, folder: str) -> dict[str, dict[str, Any]]:
     return {key: client.head_object(Bucket=server.bucket, Key=key) for key in keys}
 
 
-@pytest.mark.parametrize("given", [KMS, {"sse": "AES256", "storage_class": "STANDARD_IA"}], ids=["kms", "aes"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(KMS, id="kms"),
+        pytest.param({"sse": "AES256", "storage_class": "STANDARD_IA"}, id="aes", marks=pytest.mark.long),
+    ],
+)
 def test_every_object_of_a_table_is_encrypted(given: dict[str, str], moto: S3Server) -> None:
     name = f"encrypted-{given['sse']}"
     path, reach = moto.path(name), {**moto.options, **given}

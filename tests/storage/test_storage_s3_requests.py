@@ -86,7 +86,7 @@ class FailingEngine(LocalEngine):
         raise ArithmeticError("the engine broke")
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_control_requests_per_file_are_few(
     kind: str, s3_server: S3Server, counted: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:

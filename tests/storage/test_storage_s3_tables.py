@@ -29,6 +29,9 @@ SHARED = {
 
 SERVED = {
     "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
+    "hoodie.metadata.compact.max.delta.commits": "4",
     "hoodie.keep.min.commits": "3",
     "hoodie.keep.max.commits": "4",
     "hoodie.clean.commits.retained": "2",
