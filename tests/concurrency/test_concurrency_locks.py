@@ -26,7 +26,7 @@ from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 LOCK = "hoodie.write.lock."
 CLIENT = "org.apache.hudi.client.transaction.lock."
 NUMBERS = itertools.count()
-HISTORIES = int(os.environ.get("HISTORIES_ON_SERVERS", "20"))
+HISTORIES = int(os.environ.get("HISTORIES_ON_SERVERS", "12"))
 """``make soak`` asks for more."""
 SECONDS_OF_EACH = 30
 RESTARTS = 3

@@ -12,7 +12,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.bootstrapping.bootstrap import BootstrapResult
 from hudi_fast.storage.base import Storage
-from tests.faults.calls import interesting
+from tests.faults.calls import few, interesting
 from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, bootstrapped, data, make_source
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 
@@ -44,7 +44,7 @@ def test_any_failing_call_leaves_no_table_or_a_finished_one(mode: str, options: 
     assert run(tmp_path / "source", recorder, options, mode).inserts == rows.num_rows
     chooser = random.Random(f"{mode} {options}")
     outcomes = set()
-    for call in interesting(recorder.calls):
+    for call in few(interesting(recorder.calls), 24):
         kind = chooser.choice(FAULT_KINDS) if call.changes else "before"
         die = chooser.choice((False, True))
         folder = tmp_path / "try"

@@ -16,7 +16,7 @@ from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import load_state
-from tests.faults.calls import interesting
+from tests.faults.calls import few, interesting
 from tests.support.instrumented_storage import (
     FAULT_KINDS,
     FaultyStorage,
@@ -64,7 +64,7 @@ def chosen(calls: list[StorageCall], settings: dict[str, Any]) -> list[tuple[Sto
             found += [(call, chance.choice(FAULT_KINDS), die) for die in dies]
         elif chance.random() < 0.2:
             found.append((call, "before", chance.random() < 0.5))
-    return found
+    return few(found, 16)
 
 
 @pytest.mark.slow

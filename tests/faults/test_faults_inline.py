@@ -29,7 +29,7 @@ SERVED = {
     "hoodie.metadata.compact.max.delta.commits": "3",
 }
 ALONE = {"hoodie.table.services.enabled": "false"}
-TRIES = 16
+TRIES = 8
 
 
 def settings_of(table_type: str, metadata: str) -> dict[str, Any]:

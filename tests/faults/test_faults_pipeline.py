@@ -34,7 +34,7 @@ from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of
 
 pytestmark = pytest.mark.slow
 
-TRIES = 8
+TRIES = 5
 """Calls that fail in a case; in the tier ``long`` all of them."""
 
 CLUSTERS = {

@@ -20,7 +20,8 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.table.services import TableServices
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
-from tests.faults.calls import interesting
+from tests.faults import calls as ways
+from tests.faults.calls import few, interesting
 from tests.support.instrumented_storage import (
     FAULT_KINDS,
     FaultyStorage,
@@ -44,7 +45,8 @@ PLAIN = [
 ]
 WITH_METADATA = [("6", 9, True), ("9", 6, True)]
 HISTORY = ".hoodie/timeline/history"
-SAMPLE = {False: 22, True: 9}
+NAMED = 5
+SAMPLE, SAMPLE_OF_LONG = {False: 8, True: 5}, {False: 22, True: 9}
 KEPT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 
 Instants = set[tuple[str, str]]
@@ -74,11 +76,11 @@ def run(storage: Storage, version: int) -> Any:
 
 
 def chosen(calls: list[StorageCall], chooser: random.Random, limit: int) -> list[StorageCall]:
-    """Those calls that change the properties, and at most so many of the others."""
+    """Calls that change the properties, and at most so many of the others."""
     kept = interesting(calls)
     named = [call for call in kept if "hoodie.properties" in call.path and call.changes]
     others = [call for call in kept if call not in named]
-    return sorted([*named, *chooser.sample(others, min(limit, len(others)))], key=lambda call: call.number)
+    return sorted([*few(named, NAMED), *chooser.sample(others, min(limit, len(others)))], key=lambda call: call.number)
 
 
 def check_after(path: Path, before: int, after: int, rows: dict[str, Any], known: Instants, where: str) -> None:
@@ -123,8 +125,9 @@ def test_any_failing_call_leaves_one_version_or_the_other(
     recorder = RecordingStorage(tmp_path / "whole")
     assert run(recorder, after).steps
     chooser = random.Random(f"{before} {after} {kept_metadata}")
+    limits = SAMPLE_OF_LONG if ways.EVERY_WAY else SAMPLE
     outcomes = set()
-    for call in chosen(recorder.calls, chooser, SAMPLE[kept_metadata]):
+    for call in chosen(recorder.calls, chooser, limits[kept_metadata]):
         kind = chooser.choice(FAULT_KINDS) if call.changes else "before"
         die = chooser.choice((False, True))
         path = tmp_path / "try"
@@ -214,7 +217,8 @@ def test_the_repair_of_a_change_that_died_at_any_call_leaves_one_whole_timeline(
     recorder = RecordingStorage(tmp_path / "whole")
     run(recorder, after)
     versions = set()
-    for call in [one for one in interesting(recorder.calls) if one.changes]:
+    changes = [one for one in recorder.calls if one.changes]
+    for call in interesting(changes) if ways.EVERY_WAY else chosen(changes, random.Random(before), 14):
         path = tmp_path / "try"
         shutil.copytree(tmp_path / "base", path)
         error: Exception | None = None

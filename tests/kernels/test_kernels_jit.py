@@ -53,7 +53,7 @@ def test_the_second_process_loads_what_the_first_compiled(tmp_path):
     assert run(CALL + "print(hits)", tmp_path) == "1"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_that_start_together_share_one_cache(tmp_path):
     processes = [start(CALL, tmp_path) for _ in range(4)]
     for process in processes:
@@ -64,9 +64,9 @@ def test_processes_that_start_together_share_one_cache(tmp_path):
 
 @pytest.mark.slow
 def test_processes_that_start_together_compile_a_kernel_once(tmp_path):
-    processes = [start(CALL + "print(hits)", tmp_path) for _ in range(4)]
+    processes = [start(CALL + "print(hits)", tmp_path) for _ in range(3)]
     hits = [process.communicate(timeout=120)[0].strip() for process in processes]
-    assert sorted(hits) == ["0", "1", "1", "1"]
+    assert sorted(hits) == ["0", "1", "1"]
 
 
 @pytest.mark.slow
@@ -94,9 +94,15 @@ def test_code_for_a_named_processor_has_a_folder_of_its_own(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("left", [0, 40])
-def test_a_damaged_cache_file_counts_as_absent_and_is_replaced(tmp_path, suffix, left):
+@pytest.mark.parametrize(
+    ("left", "suffix"),
+    [
+        (0, "nbi"),
+        (40, "nbc"),
+        *[pytest.param(*case, marks=pytest.mark.long) for case in ((40, "nbi"), (0, "nbc"))],
+    ],
+)
+def test_a_damaged_cache_file_counts_as_absent_and_is_replaced(tmp_path, left, suffix):
     run(CALL, tmp_path)
     (path,) = tmp_path.rglob(f"*.{suffix}")
     path.write_bytes(path.read_bytes()[:left])

@@ -32,7 +32,13 @@ def settings_of(kind: str, version: str, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "version"), TABLES)
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        pytest.param(*one, marks=pytest.mark.long) if one in (("COPY_ON_WRITE", "8"), ("MERGE_ON_READ", "6")) else one
+        for one in TABLES
+    ],
+)
 def test_every_operation_keeps_it_true(kind: str, version: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
     steps: list[tuple[str, pa.Table]] = [

@@ -86,8 +86,14 @@ def without_instants(found: Rows) -> Rows:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        (6, "COPY_ON_WRITE"),
+        (9, "MERGE_ON_READ"),
+        *[pytest.param(*case, marks=pytest.mark.long) for case in ((6, "MERGE_ON_READ"), (9, "COPY_ON_WRITE"))],
+    ],
+)
 def test_writes_of_every_kind_leave_indexes_as_if_they_were_built_anew(version: int, kind: str, tmp_path: Path) -> None:
     settings = options(version, kind)
     made = SECONDARY if version > 6 else {}
@@ -143,7 +149,7 @@ def test_a_key_that_moves_to_another_partition_is_there_alone(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2)]])
 def test_random_writes_to_logs_and_their_compaction(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     settings = options(9, "MERGE_ON_READ") | SECONDARY

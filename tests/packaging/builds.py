@@ -18,7 +18,7 @@ _every_kernel = all_kernels
 
 
 def all_kernels() -> list[Kernel[..., Any]]:
-    return [one for one in _every_kernel() if one.function.__module__.endswith(("java_hash", "bloom"))]
+    return [one for one in _every_kernel() if one.function.__module__.endswith("java_hash")]
 """
 
 
@@ -55,6 +55,6 @@ def copy_package(folder: Path) -> Path:
 
 
 def leave_few_kernels(kernels: Path) -> None:
-    """Let a copy of the kernels' folder declare few of them. All take forty seconds to compile: one wheel has them."""
+    """Let a copy of the kernels' folder declare few of them. All take forty seconds to compile."""
     with open(kernels / "_kernel.py", "a") as file:
         file.write(FEW)

@@ -22,6 +22,7 @@ from hudi_fast.kernels._library import compiled
 
 from tests.packaging.builds import CHECKOUT, build_wheel, leave_few_kernels, run
 from tests.packaging.test_packaging_wheel import QUICK_START
+from tests.support.tiers import is_long
 
 LEVEL = {"x86_64": 2, "aarch64": 0}.get(platform.machine())
 HASH = """
@@ -103,8 +104,13 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, with kernels of the lowest level."""
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """The wheel, with kernels of the lowest level: all of them in the tier ``long``, otherwise few."""
+    if not is_long(request.config):
+        sources = shutil.copytree(
+            sources, tmp_path_factory.mktemp("few") / "sources", ignore=shutil.ignore_patterns("build", "*.egg-info")
+        )
+        leave_few_kernels(sources / "kernels")
     return build_wheel(sources, tmp_path_factory.mktemp("compiled"), HUDI_FAST_COMPILE_KERNELS=str(LEVEL))
 
 
@@ -175,14 +181,21 @@ def test_a_build_without_a_c_compiler_says_so_and_goes_on(sources: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_write_and_a_read_import_no_numba(packages: Path, tmp_path: Path) -> None:
+def test_a_write_and_a_read_import_no_numba(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """With the kernels of the wheel when it has them all, otherwise with those of this environment."""
+    if is_long(request.config):
+        packages = request.getfixturevalue("packages")
+    elif compiled() is None:
+        pytest.skip("no library of all kernels here")
+    else:
+        packages = CHECKOUT
     code = QUICK_START + "import sys; print('numba' in sys.modules)"
     updated, _, imported = run([sys.executable, "-c", code], tmp_path, PYTHONPATH=str(packages)).splitlines()
     assert updated == "1 1"
     assert imported == "False"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kernels_pass_their_tests_compiled_ahead_and_by_numba(packages: Path) -> None:
     """The kernels that this process does not use: all but the tests of numba's own compilation.
 

@@ -17,6 +17,7 @@ from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState
 from tests.support.golden import Golden
+from tests.support.tiers import is_long
 
 TABLES = (
     "h015_cow_record_index",
@@ -33,7 +34,7 @@ TABLES = (
     "mor_v9_schema_evolved_logs",
 )
 
-FILTERS = 100
+FILTERS, FILTERS_OF_LONG = 40, 100
 """Most filters that are tried on a table."""
 
 Place = tuple[str, str]
@@ -80,13 +81,16 @@ def filters_on(name: str, values: pa.ChunkedArray) -> Iterator[pc.Expression]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
-def test_no_slice_with_a_matching_row_is_left_out(name: str, golden: Callable[[str], Golden]) -> None:
+def test_no_slice_with_a_matching_row_is_left_out(
+    name: str, golden: Callable[[str], Golden], request: pytest.FixtureRequest
+) -> None:
     state = state_for_query(Storage(golden(name).table), None)
     assert metadata_of(state) is not None
     rows = rows_by_slice(state)
     everything = pa.concat_tables(rows.values())
     filters = [one for name in everything.column_names for one in filters_on(name, everything.column(name))]
-    filters = filters[:: math.ceil(len(filters) / FILTERS)]
+    limit = FILTERS_OF_LONG if is_long(request.config) else FILTERS
+    filters = filters[:: math.ceil(len(filters) / limit)]
     skipped = 0
     for filter_ in filters:
         plan = plan_scan(state, [], filter_, threads=1)

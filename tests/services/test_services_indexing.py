@@ -83,8 +83,18 @@ def build_with(path: Path, runner: WriteRecords, kind: str = "record_index", **w
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("6", "COPY_ON_WRITE"),
+        ("8", "MERGE_ON_READ"),
+        ("9", "MERGE_ON_READ"),
+        *[
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("6", "MERGE_ON_READ"), ("8", "COPY_ON_WRITE"), ("9", "COPY_ON_WRITE"))
+        ],
+    ],
+)
 def test_every_index_is_built_as_an_action_and_kept_up_by_writes(version: str, kind: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version, kind)
     asked: list[tuple[Any, ...]] = [("record_index",), ("column_stats",), ("bloom_filters",)]
@@ -298,8 +308,18 @@ def test_columns_and_kind_of_record_index_are_in_the_plan(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["6", "9"])
-@pytest.mark.parametrize("error", [hf.InvalidDataError("no"), OSError("disk full"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("error", "version"),
+    [
+        (hf.InvalidDataError("no"), "9"),
+        (OSError("disk full"), "6"),
+        (KeyboardInterrupt(), "9"),
+        *[
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in ((hf.InvalidDataError("no"), "6"), (OSError("disk full"), "9"), (KeyboardInterrupt(), "6"))
+        ],
+    ],
+)
 def test_what_fails_leaves_the_table_as_it_was(version: str, error: BaseException, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
     before = load_properties(Storage(tmp_path))

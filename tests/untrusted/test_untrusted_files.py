@@ -35,12 +35,12 @@ def test_a_small_file_that_becomes_large_is_refused() -> None:
 
 @pytest.mark.slow
 def test_damaged_files_of_each_format_are_read_or_refused() -> None:
-    assert problems("--count", "25", *FORMATS) == []
+    assert problems("--count", "10", *FORMATS) == []
 
 
 @pytest.mark.slow
 def test_tables_with_a_damaged_file_are_read_or_refused() -> None:
-    assert problems("--count", "3", *TABLES[:4]) == []
+    assert problems("--count", "1", *TABLES[:4]) == []
 
 
 @pytest.mark.long

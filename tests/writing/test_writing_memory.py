@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return create(tmp_path_factory.mktemp("memory") / "t")
 
 
+@pytest.fixture(scope="module")
+def table_with_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table that has none yet."""
+    return create(tmp_path_factory.mktemp("memory") / "t", "MERGE_ON_READ")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("every", "limit"), [(100, 700 * MIB), (1, 1024 * MIB)], ids=["1 %", "100 %"])
 def test_a_merge_of_a_full_file_group_stays_below_a_gibibyte(every: int, limit: int, table: Path) -> None:
@@ -70,16 +77,18 @@ def test_a_stream_of_rows_holds_a_few_batches(table: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_log_of_every_row_of_a_full_file_group_stays_below_a_gibibyte(tmp_path: Path) -> None:
-    create(tmp_path / "t", "MERGE_ON_READ")
+def test_a_log_of_every_row_of_a_full_file_group_stays_below_a_gibibyte(tmp_path: Path, table_with_logs: Path) -> None:
+    shutil.copytree(table_with_logs, tmp_path / "t")
     assert peak(tmp_path / "t", "1") < 1024 * MIB
     (log,) = (tmp_path / "t").glob(".*.log.*")
     assert log.stat().st_size > 256 * MIB  # more than one block
 
 
 @pytest.mark.slow
-def test_a_compaction_of_a_full_file_group_with_as_much_log_stays_below_a_gibibyte(tmp_path: Path) -> None:
-    create(tmp_path / "t", "MERGE_ON_READ")
+def test_a_compaction_of_a_full_file_group_with_as_much_log_stays_below_a_gibibyte(
+    tmp_path: Path, table_with_logs: Path
+) -> None:
+    shutil.copytree(table_with_logs, tmp_path / "t")
     peak(tmp_path / "t", "2")
     (log,) = (tmp_path / "t").glob(".*.log.*")
     assert log.stat().st_size > 120 * MIB
