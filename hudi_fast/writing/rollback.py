@@ -61,6 +61,7 @@ from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.markers import create_marker, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.rollback_plan import log_of, plan_rollback, read_rollback_plan
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.unseen_writes import confirm_plan
 
 __all__ = ["RolledBack", "finish_rollbacks", "request_rollback", "roll_back", "take_back", "undo"]
 
@@ -129,12 +130,17 @@ def roll_back(session: TableSession, failed: Instant, keep_plan: bool | None = N
         keep_plan: whether the instant is requested again afterwards; None: only a pending compaction is.
 
     Raises:
+        CommitConflictError: the lock was lost before the rollback was requested, and another writer completed a write,
+            which may continue files of the instant. Nothing was changed.
         CommitError: a file could not be deleted; the next writer finishes the rollback.
+        CommitStateUnknownError: the lock was lost and cannot be acquired again.
         CorruptTableError: the metadata of the instant is damaged; nothing was changed.
     """
     state = session.state
     plan = plan_rollback(session.storage, state.config, failed)
-    done = _execute(session, state.config, request_rollback(session, plan), plan, keep_plan)
+    rollback = request_rollback(session, plan)
+    confirm_plan(session, rollback, None, state)
+    done = _execute(session, state.config, rollback, plan, keep_plan)
     session.changed()
     return done
 

@@ -15,8 +15,8 @@ A process can be suspended between its check of the lock and the creation of its
 lease. The lock reports this afterwards (:meth:`hudi_fast.locking.table_lock.HeldLock.confirm`). No other writer can
 complete a write while the timeline is read, because the lock is held again.
 
-The plan of a service is checked in the same way: a write that completed before the plan was there has not seen it, and
-the plan has not seen the write.
+The plan of a service, a rollback or a restore is checked in the same way: a write that completed before the plan was
+there has not seen it, and the plan has not seen the write.
 
 A reader may have seen rows of a write that is rolled back here, as with every rollback of a completed write. A writer
 that began after the late completion and completed before the lock was taken again may have changed its files: then
@@ -43,7 +43,7 @@ from hudi_fast.writing.conflicts.touched import FileGroup, groups_of_commit, tou
 from hudi_fast.writing.rollback_plan import rollback_of
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["confirm_alone", "confirm_plan", "refuse_unseen"]
+__all__ = ["confirm_alone", "confirm_plan", "refuse_unseen", "was_alone"]
 
 _COMPACTIONS = ("COMPACT", "LOG_COMPACT")
 _SERVICES = (*_COMPACTIONS, "CLUSTER")
@@ -91,7 +91,7 @@ def confirm_alone(
             and must be rolled back.
         CommitStateUnknownError: the lock cannot be acquired again, or a later write may depend on this one.
     """
-    if _was_alone(session, done):
+    if was_alone(session, done):
         return
     known, now = seen.timeline, load_timeline(session.storage, seen.config)
     _require_once(session, instant, done, seen, now)
@@ -116,26 +116,28 @@ def confirm_alone(
         session.changed()
 
 
-def confirm_plan(session: TableSession, plan: Instant, groups: Set[FileGroup], seen: TableState) -> None:
-    """Check right after the plan of a service was created that no write changed its file groups unseen.
+def confirm_plan(session: TableSession, plan: Instant, groups: Set[FileGroup] | None, seen: TableState) -> None:
+    """Check right after a plan was created that no write changed its file groups unseen.
 
     A write that completed before the plan was there did not look for it, and the plan lacks the files of that write: a
-    compaction or clustering by this plan would lose its rows.
+    compaction or clustering by this plan would lose its rows, and a rollback or restore the files that it continues.
 
     Args:
         session: the call; in a section of the lock.
         plan: the requested instant.
-        groups: partition paths and file ids of the plan.
+        groups: partition paths and file ids of the plan; None if it may concern all.
         seen: the table state that the plan was made from.
 
     Raises:
         CommitConflictError: a write changed them, or was rolled back. The plan is removed from the timeline.
         CommitStateUnknownError: the lock cannot be acquired again, or the plan is being executed.
     """
-    if _was_alone(session, plan):
+    if was_alone(session, plan):
         return
     known, now = seen.timeline, load_timeline(session.storage, seen.config)
-    changed = (one for one in _unseen(now, known, plan) if groups & touched_groups(session.storage, seen.config, one))
+    changed = _unseen(now, known, plan)
+    if groups is not None:
+        changed = [one for one in changed if groups & touched_groups(session.storage, seen.config, one)]
     rivals = [*_gone(now, known), *changed]
     if not rivals:
         return
@@ -156,8 +158,16 @@ def confirm_plan(session: TableSession, plan: Instant, groups: Set[FileGroup], s
     )
 
 
-def _was_alone(session: TableSession, created: Instant) -> bool:
-    """Whether the lock excluded other writers until an instant's file was there; if it was lost, it is held again."""
+def was_alone(session: TableSession, created: Instant) -> bool:
+    """Whether the lock excluded other writers until an instant's file was there; if it was lost, it is held again.
+
+    Args:
+        session: the call; in a section of the lock.
+        created: the instant.
+
+    Raises:
+        CommitStateUnknownError: the lock was lost, and cannot be acquired again.
+    """
     if not session.excludes_others:
         return False
     try:

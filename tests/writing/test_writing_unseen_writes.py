@@ -343,6 +343,75 @@ def test_a_late_plan_that_another_process_executes_already_stays(
     assert table_of(provider) == {1: 4, 2: 2}
 
 
+LAYOUTS = [
+    (MOR, "6"),
+    (COW, "9"),
+    pytest.param(MOR, "9", marks=pytest.mark.long),
+    pytest.param(COW, "6", marks=pytest.mark.long),
+]
+
+
+@on("in_storage")
+@pytest.mark.parametrize("service", ["rollback", "restore"])
+@pytest.mark.parametrize(("kind", "version"), LAYOUTS)
+def test_a_write_that_a_late_undoing_has_not_seen_is_not_lost(
+    provider: Provider, suspension: Suspension, kind: str, version: str, service: str
+) -> None:
+    layout = {"hoodie.write.table.version": version}
+    write(provider, rows([1, 2], 1), SHARED, kind, **layout)
+    services = hf.HudiTable.open(provider.path).services
+    saved = services.savepoint().instant
+    undone = write(provider, rows([3], 1, "b"), SHARED, kind, **layout).instant
+    suspension.pattern = re.compile(rf"\.hoodie/(timeline/)?\d{{17}}\.{service}\.requested")
+    # It continues the file group that is about to go.
+    suspension.during(take_over(provider, lambda: write(provider, rows([3], 4, "b"), SHARED, kind, **layout)))
+    with pytest.raises(hf.CommitConflictError, match="which has not seen it"):
+        getattr(services, service)(undone if service == "rollback" else saved, settings_of(provider))
+    assert_tidy(provider.table)
+    assert table_of(provider) == {1: 1, 2: 1, 3: 4}
+    write(provider, rows([2], 5), SHARED, kind, **layout)
+    assert table_of(provider) == {1: 1, 2: 5, 3: 4}
+    services.restore(saved, settings_of(provider))
+    assert table_of(provider) == {1: 1, 2: 1}
+
+
+@on("in_storage")
+@pytest.mark.parametrize(("kind", "version"), LAYOUTS)
+def test_a_late_undoing_beside_nothing_is_done(
+    provider: Provider, suspension: Suspension, kind: str, version: str
+) -> None:
+    layout = {"hoodie.write.table.version": version}
+    write(provider, rows([1, 2], 1), SHARED, kind, **layout)
+    undone = write(provider, rows([1], 2), SHARED, kind, **layout).instant
+    suspension.pattern = re.compile(r"\.hoodie/(timeline/)?\d{17}\.rollback\.requested")
+    suspension.during(take_over(provider, lambda: None))
+    hf.HudiTable.open(provider.path).services.rollback(undone, settings_of(provider))
+    assert table_of(provider) == {1: 1, 2: 1}
+    assert_tidy(provider.table)
+
+
+@on("in_storage")
+@pytest.mark.parametrize(("kind", "version"), LAYOUTS)
+def test_a_savepoint_that_a_late_clean_has_not_seen_keeps_its_files(
+    provider: Provider, suspension: Suspension, kind: str, version: str
+) -> None:
+    layout, settings = {"hoodie.write.table.version": version}, settings_of(provider)
+    instants = [write(provider, rows([1, 2], 1), SHARED, kind, **layout).instant]
+    services = hf.HudiTable.open(provider.path).services
+    for ts in (2, 3, 4):
+        instants.append(write(provider, rows([1, 2], ts), SHARED, kind, **layout).instant)
+        if kind == MOR:
+            services.compact(settings)
+    suspension.pattern = re.compile(r"\.hoodie/(timeline/)?\d{17}\.clean\.requested")
+    suspension.during(take_over(provider, lambda: services.savepoint(instants[1])))
+    with pytest.warns(hf.HudiWarning, match="a savepoint keeps it"):
+        done = services.clean({**settings, "hoodie.clean.commits.retained": "1"})
+    assert done.files_deleted > 0
+    assert table_of(provider) == {1: 4, 2: 4}
+    services.restore(instants[1], settings)
+    assert table_of(provider) == {1: 2, 2: 2}
+
+
 # ---- no lock at all
 
 

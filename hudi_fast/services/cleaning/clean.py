@@ -58,6 +58,7 @@ from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.transaction import recover
+from hudi_fast.writing.unseen_writes import was_alone
 
 __all__ = ["clean", "clean_after_write", "clean_before_write", "clean_has_work", "run_clean"]
 
@@ -280,7 +281,7 @@ def _begin(session: TableSession, planned: ScheduledClean, strictly: bool) -> _B
     started, storage = time.monotonic(), session.storage
     state = _recover(session)
     instant = _instant_of(session, planned)
-    requested = instant.requested
+    state, requested = session.state, instant.requested
     if instant.state is State.INFLIGHT:
         require_abandoned(session, instant)
     if instant.state is State.INFLIGHT or _is_begun_in_metadata(state, requested):
@@ -319,7 +320,10 @@ def _instant_of(session: TableSession, planned: ScheduledClean) -> Instant:
     state = session.state
     if not planned.instant:
         instant = Instant(session.next_time(), _ACTION, State.REQUESTED)
-        return create_requested(session.storage, state.config, instant, encode_clean_plan(planned.plan))
+        created = create_requested(session.storage, state.config, instant, encode_clean_plan(planned.plan))
+        if not was_alone(session, created):
+            session.changed()  # a savepoint or a service that has not seen the plan may need its files
+        return created
     found = state.timeline.find(planned.instant, _ACTION)
     if found is None or found.action != _ACTION or found.is_completed:
         what = "removed from the timeline" if found is None else "completed"

@@ -60,6 +60,7 @@ from hudi_fast.writing.rollback import (
 )
 from hudi_fast.writing.rollback_plan import log_of, pending_rollbacks, plan_rollback
 from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.unseen_writes import confirm_plan
 
 __all__ = ["plan_of_restore", "run_restore"]
 
@@ -223,6 +224,7 @@ def _begin(session: TableSession, planned: PlannedRestore) -> _Begun:
     else:
         instant = Instant(session.next_time(), _ACTION, State.REQUESTED)
         create_requested(storage, config, instant, encode_restore_plan(plan))
+        confirm_plan(session, instant, None, state)
     if instant.state is State.REQUESTED:
         to_inflight(storage, config, instant)
     return _Begun(state=state, instant=replace(instant, state=State.INFLIGHT, file_name=None), plan=plan)
