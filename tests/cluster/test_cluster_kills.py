@@ -33,8 +33,21 @@ def application(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_a_driver_killed_at_any_stage_leaves_the_rows_before_or_after_its_write(
     application: Application, tmp_path: Path
 ) -> None:
+    killed_at_stages(application, tmp_path, ["mid-file", "reconciled", "completed", "begun", "rolling back"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_driver_killed_at_every_stage_in_turn_leaves_the_rows_before_or_after_its_write(
+    application: Application, tmp_path: Path
+) -> None:
+    killed_at_stages(application, tmp_path, [*STAGES, "begun", "rolling back"])
+
+
+def killed_at_stages(application: Application, tmp_path: Path, stages: list[str]) -> None:
+    """Writes to one table, each with a driver that is killed. ``rolling back`` needs a failed write before it."""
     tally = Tally()
-    faults = [*(f"driver: {stage}" for stage in STAGES), "driver: begun", "driver: rolling back"]
+    faults = [f"driver: {stage}" for stage in stages]
     run_history(application, tmp_path, COPY_ON_WRITE, tally, ["none", "none", *faults])
     assert tally.faulted == len(faults), tally
 

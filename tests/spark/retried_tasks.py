@@ -1,6 +1,6 @@
 """A program: tasks that fail to read, or after they have written files, in a session that tries each task three times.
 
-Argument: a scratch folder. Fails, or prints the plans that it has tried.
+Arguments: a scratch folder, names of plans. Fails, or prints the plans that it has tried.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ BASE = rows(range(100), 8)
 CHANGES = rows(range(60, 140), 9, ts=200, deletes=[61, 70])
 
 
-def main(folder: Path) -> None:
-    """Every plan with tasks that succeed at the second attempt; one with tasks that never do."""
+def main(folder: Path, plans: list[str]) -> None:
+    """Plans with tasks that succeed at the second attempt; the last one with tasks that never do, too."""
     (folder / "log").mkdir()
     os.environ[LOG], os.environ[ALWAYS] = str(folder / "log"), str(folder / "always")
     settings = {
@@ -58,15 +58,16 @@ def main(folder: Path) -> None:
     }
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    for plan in PLANS:
+    for plan in plans:
         second_attempt_succeeds(spark, folder, plan)
         print(plan, flush=True)
-    before = no_attempt_succeeds(spark, folder / "fused")
+    last = folder / plans[-1]
+    before = no_attempt_succeeds(spark, last)
     spark.stop()  # a task that was left behind has had its chance
-    table = hf.HudiTable.open(folder / "fused")
+    table = hf.HudiTable.open(last)
     assert_same_rows(table.to_arrow(), before, ignore=())
     table.services.repair()  # it may have written a marker since
-    assert_tidy(folder / "fused")
+    assert_tidy(last)
 
 
 def write(spark: SparkSession, path: Path, plan: str) -> hf.WriteResult:
@@ -99,7 +100,7 @@ def no_attempt_succeeds(spark: SparkSession, path: Path) -> pa.Table:
     (folder := path.parent / "always").touch()
     failure = ""
     try:
-        write(spark, path, "fused")
+        write(spark, path, path.name)
     except Exception as error:
         failure = str(error)
     folder.unlink()
@@ -108,4 +109,4 @@ def no_attempt_succeeds(spark: SparkSession, path: Path) -> pa.Table:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -14,8 +14,15 @@ from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 
-@pytest.mark.parametrize("base", ["ORC", "LANCE"])
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("kind", "base"),
+    [
+        ("COPY_ON_WRITE", "ORC"),
+        ("MERGE_ON_READ", "LANCE"),
+        pytest.param("COPY_ON_WRITE", "LANCE", marks=pytest.mark.long),
+        pytest.param("MERGE_ON_READ", "ORC", marks=pytest.mark.long),
+    ],
+)
 def test_tasks_write_and_read_files_of_the_format(spark: Any, kind: str, base: str, tmp_path: Path) -> None:
     given = {
         **options(),

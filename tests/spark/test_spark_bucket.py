@@ -46,7 +46,7 @@ def groups(path) -> set[tuple[str, str]]:
     [
         ("routed", "bucketed", PARTITIONED, [*STEPS, *OVERWRITES]),
         ("fused", "fused", {**PARTITIONED, **MOR}, STEPS),
-        ("routed", "bucketed", {**TABLE, **MOR}, STEPS),
+        pytest.param("routed", "bucketed", {**TABLE, **MOR}, STEPS, marks=pytest.mark.long),
         ("routed", "bucketed", {**PARTITIONED, **CONSISTENT}, STEPS),
     ],
     ids=["cow", "mor by partition", "mor without partitions", "consistent"],

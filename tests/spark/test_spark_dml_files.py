@@ -45,7 +45,7 @@ def merge_of(spark: Any, path: Path, source: Any, options: dict[str, str]) -> An
 
 @pytest.mark.parametrize(
     ("kind", "tasks"),
-    [("COPY_ON_WRITE", 3), ("MERGE_ON_READ", 16), pytest.param("COPY_ON_WRITE", 7, marks=pytest.mark.long)],
+    [("MERGE_ON_READ", 16), *(pytest.param("COPY_ON_WRITE", tasks, marks=pytest.mark.long) for tasks in (3, 7))],
 )
 def test_the_files_of_a_merge_depend_on_bytes_alone(spark, tmp_path, kind, tasks):
     settings = {**PARTITIONED, **SIZED, "hoodie.datasource.write.table.type": kind}
@@ -61,7 +61,7 @@ def test_the_files_of_a_merge_depend_on_bytes_alone(spark, tmp_path, kind, tasks
     same_rows(tmp_path / "t", tmp_path / "local")
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.long)])
 def test_rows_that_move_to_another_partition_are_counted_as_new_rows(spark, tmp_path, kind):
     settings = {**PARTITIONED, **SIZED, "hoodie.datasource.write.table.type": kind}
     for name in ("t", "local"):
@@ -109,22 +109,22 @@ def test_new_rows_of_a_partition_that_was_not_counted_are_inserted(spark, tmp_pa
     assert hf.HudiTable.open(tmp_path / "t").to_arrow(["id"]).num_rows == 300
 
 
-@pytest.mark.parametrize("way", ["update", "delete by source"])
+@pytest.mark.parametrize("way", [pytest.param("update", marks=pytest.mark.long), "delete by source"])
 def test_the_size_of_a_statement_is_at_most_that_of_table_and_source(spark, tmp_path, way):
     """Spark multiplies the sizes of the sides of a join, and does not know how many rows Python makes."""
     kind = "COPY_ON_WRITE" if way == "delete by source" else "MERGE_ON_READ"
     settings = {**PARTITIONED, **SIZED, "hoodie.datasource.write.table.type": kind}
-    hf.write(wide_rows(range(20_000)), tmp_path / "t", settings)
-    few = {"hudi_fast.driver.max.bytes": "500000"}
+    hf.write(wide_rows(range(10_000)), tmp_path / "t", settings)
+    few = {"hudi_fast.driver.max.bytes": "250000"}
     if way == "update":
-        hf.write(wide_rows(range(20_000), ts=2), tmp_path / "t", settings)  # logs as large as base files
+        hf.write(wide_rows(range(10_000), ts=2), tmp_path / "t", settings)  # logs as large as base files
         result = hf.update(spark, tmp_path / "t", None, {"ts": 5}, few)
-        assert result.updates == 20_000
+        assert result.updates == 10_000
     else:
-        spark.range(10_000).select(F.format_string("k%07d", "id").alias("id")).write.parquet(str(tmp_path / "source"))
+        spark.range(5_000).select(F.format_string("k%07d", "id").alias("id")).write.parquet(str(tmp_path / "source"))
         merge = hf.merge(spark, tmp_path / "t", spark.read.parquet(str(tmp_path / "source")), few).on("id")
         result = merge.when_not_matched_by_source_delete().execute()
-        assert result.deletes == 10_000
+        assert result.deletes == 5_000
     stored = hf.HudiTable.open(tmp_path / "t").files()["bytes"].to_pylist()
     assert result.plan == "routed"
     expected = int(re.search(r"Spark expects ([\d,]+) bytes", result.reason)[1].replace(",", ""))

@@ -141,7 +141,8 @@ def test_the_exception_of_a_worker_decides_and_not_the_text_around_it(text: str,
         raise RuntimeError(text)
 
 
-@pytest.mark.parametrize("plan", ["fused", pytest.param("routed", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("plan", ["fused", "routed"])
 def test_a_full_local_folder_is_one_clear_error_and_the_next_writer_goes_on(
     java: Any, tmp_path: Path, plan: str
 ) -> None:

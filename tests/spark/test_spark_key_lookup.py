@@ -25,13 +25,15 @@ PARTITIONED = {
     "hoodie.datasource.write.partitionpath.field": "part",
     "hoodie.metadata.enable": "false",
 }
+UNPARTITIONED = {**PARTITIONED, "hoodie.datasource.write.partitionpath.field": ""}
 ROUTED = {"hudi_fast.plan": "routed"}
+LOOKUPS = ["packed", "numbers"]
 
 
-@pytest.fixture(params=[True, False], ids=["packed", "numbers"])
+@pytest.fixture
 def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How rows go on from a lookup: as bytes, or in the JVM beside the number that Python returns."""
-    monkeypatch.setattr(routed, "packs_rows", lambda: request.param)
+    monkeypatch.setattr(routed, "packs_rows", lambda: request.param == "packed")
 
 
 def completed(path: Path) -> list[str]:
@@ -82,7 +84,16 @@ def test_rows_are_shuffled_to_lanes_if_that_spares_reads_or_shares_work(tmp_path
 
 
 @pytest.mark.usefixtures("lookup")
-@pytest.mark.parametrize("operation", ["upsert", "delete"])
+@pytest.mark.parametrize(
+    ("lookup", "operation"),
+    [
+        ("packed", "upsert"),
+        ("numbers", "delete"),
+        pytest.param("packed", "delete", marks=pytest.mark.long),
+        pytest.param("numbers", "upsert", marks=pytest.mark.long),
+    ],
+    indirect=["lookup"],
+)
 def test_rows_of_a_large_partition_are_looked_up_in_the_tasks_that_compute_them(
     spark, tmp_path, monkeypatch, operation
 ):
@@ -109,7 +120,11 @@ def test_rows_of_a_large_partition_are_looked_up_in_the_tasks_that_compute_them(
 
 
 @pytest.mark.usefixtures("lookup")
-@pytest.mark.parametrize("tasks", ["4", pytest.param("100", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("lookup", "tasks"),
+    [("packed", "4"), ("numbers", "4"), *(pytest.param(one, "100", marks=pytest.mark.long) for one in LOOKUPS)],
+    indirect=["lookup"],
+)
 def test_rows_of_one_key_find_the_same_slice(spark, tmp_path, tasks):
     """With many tasks keys are joined with stored keys, with few they are looked up."""
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
@@ -123,7 +138,16 @@ def test_rows_of_one_key_find_the_same_slice(spark, tmp_path, tasks):
 
 
 @pytest.mark.usefixtures("lookup")
-@pytest.mark.parametrize("settings", [PARTITIONED, {**PARTITIONED, "hoodie.datasource.write.partitionpath.field": ""}])
+@pytest.mark.parametrize(
+    ("lookup", "settings"),
+    [
+        ("packed", PARTITIONED),
+        ("numbers", UNPARTITIONED),
+        pytest.param("packed", UNPARTITIONED, marks=pytest.mark.long),
+        pytest.param("numbers", PARTITIONED, marks=pytest.mark.long),
+    ],
+    indirect=["lookup"],
+)
 def test_a_key_in_several_file_groups_is_changed_in_each(spark, tmp_path, settings):
     """An insert does not look keys up, so it may store them again."""
     inserts = settings | {"hoodie.datasource.write.operation": "insert", "hoodie.parquet.small.file.limit": "0"}
@@ -138,7 +162,16 @@ def test_a_key_in_several_file_groups_is_changed_in_each(spark, tmp_path, settin
 
 
 @pytest.mark.usefixtures("lookup")
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("lookup", "kind"),
+    [
+        ("packed", "MERGE_ON_READ"),
+        ("numbers", "COPY_ON_WRITE"),
+        pytest.param("packed", "COPY_ON_WRITE", marks=pytest.mark.long),
+        pytest.param("numbers", "MERGE_ON_READ", marks=pytest.mark.long),
+    ],
+    indirect=["lookup"],
+)
 def test_a_key_in_several_rows_of_a_file_is_changed_in_each(spark, tmp_path, kind):
     settings = PARTITIONED | {"hoodie.datasource.write.table.type": kind}
     inserts = settings | {"hoodie.datasource.write.operation": "insert"}
@@ -154,6 +187,7 @@ def test_a_key_in_several_rows_of_a_file_is_changed_in_each(spark, tmp_path, kin
 
 
 @pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize("lookup", LOOKUPS, indirect=True)
 def test_text_may_reach_python_with_large_offsets(spark, tmp_path):
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
     with session_conf(spark, {"spark.sql.execution.arrow.useLargeVarTypes": "true"}):
@@ -163,6 +197,7 @@ def test_text_may_reach_python_with_large_offsets(spark, tmp_path):
 
 
 @pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize("lookup", ["packed", pytest.param("numbers", marks=pytest.mark.long)], indirect=True)
 def test_a_base_file_that_cannot_be_read_is_named(spark, tmp_path):
     hf.write(batch(range(40)), tmp_path / "t", PARTITIONED)
     damaged = next((tmp_path / "t/p1").glob("*.parquet"))

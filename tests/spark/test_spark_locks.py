@@ -71,7 +71,7 @@ def assert_nothing_happened(folder: Path, spark: Any, settings: dict[str, str], 
     assert_tidy(folder / "t")
 
 
-@pytest.mark.parametrize("content", [None, b'{"owner": "somebody"}'])
+@pytest.mark.parametrize("content", [pytest.param(None, marks=pytest.mark.long), b'{"owner": "somebody"}'])
 def test_a_lock_file_that_is_gone_or_of_another_ends_the_write(
     spark: Any, tmp_path: Path, content: bytes | None
 ) -> None:

@@ -59,7 +59,7 @@ def test_every_plan_logs_what_the_local_engine_logs(plan: str, version: str, spa
 @pytest.mark.parametrize(
     ("index", "plan"),
     [
-        ("SIMPLE", "driver"),
+        pytest.param("SIMPLE", "driver", marks=pytest.mark.long),
         ("BLOOM", "broadcast"),
         ("SIMPLE", "fused"),
         ("BLOOM", "routed"),
@@ -90,7 +90,8 @@ def test_rows_that_move_are_compared_with_what_a_reader_sees(
     options = mor_options(table_version=version, index=index)
     hf.write(MOVES[0].rows, tmp_path / "local", options)
     shutil.copytree(tmp_path / "local", tmp_path / "spark")
-    for step in MOVES[1:]:
+    steps = MOVES[1:3] + MOVES[4:] if version == "9" else MOVES[1:]
+    for step in steps:
         settings = {**options, "hoodie.datasource.write.operation": step.operation}
         hf.write(step.rows, tmp_path / "local", settings)
         hf.write(frame(spark, step.rows), tmp_path / "spark", {**settings, "hudi_fast.plan": "routed"})
@@ -99,6 +100,7 @@ def test_rows_that_move_are_compared_with_what_a_reader_sees(
     assert_tidy(tmp_path / "spark")
 
 
+@pytest.mark.long
 def test_rows_that_stay_where_their_key_is(spark: Any, tmp_path: Path) -> None:
     stay = mor_options({"hoodie.simple.index.update.partition.path": "false"}, index="GLOBAL_SIMPLE")
     assert_same_writes(spark, tmp_path, "routed", stay, MOVES[:3], given=1)

@@ -65,32 +65,33 @@ def test_a_rebuild_overwrites_its_table_again(spark: Any, s3_server: S3Server) -
 
 
 @pytest.mark.filterwarnings("ignore:The lock of .* could not be released")
+@pytest.mark.parametrize("name", ["file", pytest.param("marker", marks=pytest.mark.long)])
 def test_a_task_whose_credentials_expire_ends_the_write_and_the_next_writer_goes_on(
-    spark: Any, s3_server: S3Server
+    spark: Any, s3_server: S3Server, name: str
 ) -> None:
     if s3_server.kind != "versitygw":
         pytest.skip("what is left over is looked for behind the server's back, which needs versitygw (Go builds it)")
     settings = {**options(), "hudi_fast.plan": "fused"}
     with http_faults(s3_server.url) as faults:
-        reach, counted = s3_server.options_at(faults.url), s3_server.path("expired-counted")
+        reach, counted = s3_server.options_at(faults.url), s3_server.path(f"expired-counted-{name}")
         for ts in (1, 2):
             faults.arm()
             hf.write(rows(spark, 0, ts), counted, settings, storage_options=reach)
         puts = [number for number, one in enumerate(faults.asked) if one.startswith("PUT") and ".parquet" in one]
-        for name, at in (("marker", puts[0]), ("file", puts[len(puts) // 2])):
-            path = s3_server.path(f"expired-{name}")
-            hf.write(rows(spark, 0, 1), path, settings, storage_options=reach)
-            faults.arm(at, "expired", lasts=10_000)
-            with pytest.raises(hf.CommitError, match="expired") as caught:
-                hf.write(rows(spark, 0, 2), path, settings, storage_options=reach)
-            assert path in str(caught.value)
-            assert "storage_options" in str(caught.value)
-            faults.arm()
-            assert {row.ts for row in hf.read(spark, path, storage_options=reach).collect()} == {1}
-            Storage(path, reach).delete_files([".hoodie/.locks/table_lock.json"])  # its lease would end in five minutes
+        at = puts[0] if name == "marker" else puts[len(puts) // 2]
+        path = s3_server.path(f"expired-{name}")
+        hf.write(rows(spark, 0, 1), path, settings, storage_options=reach)
+        faults.arm(at, "expired", lasts=10_000)
+        with pytest.raises(hf.CommitError, match="expired") as caught:
             hf.write(rows(spark, 0, 2), path, settings, storage_options=reach)
-            assert {row.ts for row in hf.read(spark, path, storage_options=reach).collect()} == {2}
-            assert_tidy(s3_server.objects / s3_server.bucket / f"expired-{name}")
+        assert path in str(caught.value)
+        assert "storage_options" in str(caught.value)
+        faults.arm()
+        assert {row.ts for row in hf.read(spark, path, storage_options=reach).collect()} == {1}
+        Storage(path, reach).delete_files([".hoodie/.locks/table_lock.json"])  # its lease would end in five minutes
+        hf.write(rows(spark, 0, 2), path, settings, storage_options=reach)
+        assert {row.ts for row in hf.read(spark, path, storage_options=reach).collect()} == {2}
+        assert_tidy(s3_server.objects / s3_server.bucket / f"expired-{name}")
 
 
 @pytest.mark.long

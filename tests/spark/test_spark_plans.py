@@ -58,7 +58,7 @@ def test_every_operation_in_turn(spark, tmp_path, plan):
     assert_same_writes(spark, tmp_path, plan, {**PARTITIONED, **SMALL_FILES}, steps)
 
 
-@pytest.mark.parametrize("plan", ["auto", "fused"])
+@pytest.mark.parametrize("plan", ["fused", pytest.param("auto", marks=pytest.mark.long)])
 def test_partitions_are_deleted_by_the_driver(spark, tmp_path, plan):
     named = {"hoodie.datasource.write.partitions.to.delete": "p3,p0"}
     steps = [Step("delete_partition", batch([1, 5, 2])), Step("delete_partition", batch([]), named)]
@@ -85,7 +85,9 @@ def test_older_table_versions(spark, tmp_path, plan, version):
     )
 
 
-@pytest.mark.parametrize("plan", ["fused", "routed", pytest.param("broadcast", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "plan", ["routed", *(pytest.param(plan, marks=pytest.mark.long) for plan in ("fused", "broadcast"))]
+)
 def test_without_partitions(spark, tmp_path, plan):
     steps = [
         *UPSERTS[:2],
@@ -131,7 +133,11 @@ def test_partition_values_that_paths_have_trouble_with(spark, tmp_path, plan, ke
 
 
 @pytest.mark.parametrize(
-    ("plan", "styles"), [("fused", HIVE), ("routed", {"hoodie.datasource.write.hive_style_partitioning": "true"})]
+    ("plan", "styles"),
+    [
+        ("fused", HIVE),
+        pytest.param("routed", {"hoodie.datasource.write.hive_style_partitioning": "true"}, marks=pytest.mark.long),
+    ],
 )
 def test_paths_that_differ_though_their_values_run_together(spark, tmp_path, plan, styles):
     # ("a/b", "c") and ("a", "b/c"), rows of both in turn: a task must still see each partition in one piece
@@ -149,7 +155,7 @@ def test_paths_that_differ_though_their_values_run_together(spark, tmp_path, pla
         pytest.param("broadcast", "at", "TIMESTAMP", marks=pytest.mark.long),
         ("fused", "part:SIMPLE,at:TIMESTAMP", "CUSTOM"),
         pytest.param("fused", "day", "SIMPLE", marks=pytest.mark.long),
-        ("routed", "at", "TIMESTAMP"),
+        pytest.param("routed", "at", "TIMESTAMP", marks=pytest.mark.long),
         pytest.param("routed", "v", "SIMPLE", marks=pytest.mark.long),
     ],
 )

@@ -93,14 +93,14 @@ def test_a_table_can_be_overwritten_from_itself(spark, tmp_path):
         assert read.count() == 10
 
 
-def test_names_that_look_like_patterns(spark, tmp_path):
+@pytest.mark.parametrize("folder", ["t [x]*", pytest.param("t", marks=pytest.mark.long)])
+def test_names_that_look_like_patterns(spark, tmp_path, folder):
     names = ["a*", "[bc]", "{d,e}", "f?", "a b", "50%", "b", "g\\h", "é:1"]
     rows = batch(range(16)).set_column(2, "part", pa.array([names[n % 9] for n in range(16)]))
-    for folder in ("t", "t [x]*"):
-        hf.write(rows, tmp_path / folder, OPTIONS)
-        assert_same_rows(collect(hf.read(spark, tmp_path / folder)), hf.HudiTable.open(tmp_path / folder).to_arrow())
-        settings = {**OPTIONS, "hoodie.index.type": "GLOBAL_SIMPLE", "hudi_fast.plan": "routed"}
-        assert hf.write(spark.createDataFrame(rows), tmp_path / folder, settings).updates == 16
+    hf.write(rows, tmp_path / folder, OPTIONS)
+    assert_same_rows(collect(hf.read(spark, tmp_path / folder)), hf.HudiTable.open(tmp_path / folder).to_arrow())
+    settings = {**OPTIONS, "hoodie.index.type": "GLOBAL_SIMPLE", "hudi_fast.plan": "routed"}
+    assert hf.write(spark.createDataFrame(rows), tmp_path / folder, settings).updates == 16
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,14 @@ def test_types_that_spark_has_not(spark, tmp_path):
     assert [tuple(row) for row in found] == [(b"1234", 1, [2]), (None, None, None)]
 
 
-@pytest.mark.parametrize("styles", [{}, HIVE, {**HIVE, "hoodie.datasource.write.partitionpath.urlencode": "true"}])
+@pytest.mark.parametrize(
+    "styles",
+    [
+        {},
+        pytest.param(HIVE, marks=pytest.mark.long),
+        {**HIVE, "hoodie.datasource.write.partitionpath.urlencode": "true"},
+    ],
+)
 @pytest.mark.parametrize(
     "field", ["part,number", pytest.param("part", marks=pytest.mark.long), pytest.param("day", marks=pytest.mark.long)]
 )

@@ -34,6 +34,8 @@ NAMES = [
     "mor_v9_partial_update_logs",
     "mor_v9_schema_evolved_logs",
 ]
+MORE = {"mor_v6_mixed", "mor_v9_commit_time", "mor_v9_log_compacted"}
+"""The others have logs of each kind that these have."""
 
 
 SETTINGS = {
@@ -82,7 +84,7 @@ def changed_table(path, settings):
 
 
 @pytest.mark.smoke("mor_v9_multi_order_logs")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.long if one in MORE else ()) for one in NAMES])
 def test_tables_of_real_hudi(spark, golden, name):
     assert name in golden_names()
     found = golden(name)

@@ -34,7 +34,7 @@ STEPS = [
 ]
 
 
-@pytest.fixture(params=["whole", "by group", "numbers"])
+@pytest.fixture
 def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How keys reach the index, and rows go on: as bytes, or in the JVM beside the number that Python returns."""
     monkeypatch.setattr(routed, "packs_rows", lambda: request.param != "numbers")
@@ -57,7 +57,7 @@ def test_rows_stay_or_move_as_in_one_process(spark, tmp_path, table_type, moves)
     assert_same_writes(spark, tmp_path, "routed", options, STEPS if moves == "true" else STEPS[:3], given=1)
 
 
-@pytest.mark.parametrize("plan", ["fused", "broadcast"])
+@pytest.mark.parametrize("plan", ["fused", pytest.param("broadcast", marks=pytest.mark.long)])
 def test_an_index_by_partition_is_asked_by_the_task_of_the_partition(spark, tmp_path, plan):
     options = {**PARTITIONED, "hoodie.index.type": "RECORD_LEVEL_INDEX"}
     assert_same_writes(spark, tmp_path, plan, options, STEPS[:2])
@@ -70,7 +70,18 @@ def test_without_partitions(spark, tmp_path, index, version):
 
 
 @pytest.mark.usefixtures("lookup")
-@pytest.mark.parametrize("operation", ["upsert", "delete"])
+@pytest.mark.parametrize(
+    ("lookup", "operation"),
+    [
+        ("whole", "delete"),
+        ("by group", "upsert"),
+        ("numbers", "upsert"),
+        pytest.param("whole", "upsert", marks=pytest.mark.long),
+        pytest.param("by group", "delete", marks=pytest.mark.long),
+        pytest.param("numbers", "delete", marks=pytest.mark.long),
+    ],
+    indirect=["lookup"],
+)
 def test_the_newest_row_of_a_key_stays_where_the_key_is_stored(spark, tmp_path, operation):
     """Rows of a new key in several partitions come to one row, that of the largest ordering value."""
     options = {**PARTITIONED, MOVES: "false", "hudi_fast.plan": "routed"}
@@ -113,6 +124,9 @@ def test_the_plan_follows_from_the_index(spark, tmp_path):
 
 
 @pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize(
+    "lookup", ["whole", pytest.param("by group", marks=pytest.mark.long), "numbers"], indirect=True
+)
 def test_a_key_that_its_file_lacks_is_inserted(spark, tmp_path):
     hf.write(batch(range(12)), tmp_path, PARTITIONED)
     state = open_state(Storage(tmp_path))
@@ -130,6 +144,9 @@ def test_a_key_that_its_file_lacks_is_inserted(spark, tmp_path):
 
 
 @pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize(
+    "lookup", ["whole", *(pytest.param(one, marks=pytest.mark.long) for one in ("by group", "numbers"))], indirect=True
+)
 def test_a_row_without_key_is_refused(spark, tmp_path):
     hf.write(batch(range(10)), tmp_path, PARTITIONED)
     rows = batch(range(3), ts=200)
@@ -140,6 +157,9 @@ def test_a_row_without_key_is_refused(spark, tmp_path):
 
 
 @pytest.mark.usefixtures("lookup")
+@pytest.mark.parametrize(
+    "lookup", [*(pytest.param(one, marks=pytest.mark.long) for one in ("whole", "by group")), "numbers"], indirect=True
+)
 def test_a_damaged_index_is_named(spark, tmp_path):
     hf.write(batch(range(40)), tmp_path, PARTITIONED)
     files = sorted((tmp_path / ".hoodie/metadata/record_index").glob("*record-index-*"))

@@ -69,7 +69,14 @@ def assert_sized(path: Path) -> None:
     assert sum(map(len, sizes.values())) <= full * 1.1 + len(sizes)
 
 
-@pytest.mark.parametrize(("operation", "tasks"), [("insert", 16), ("upsert", 3), ("insert_overwrite", 7)])
+@pytest.mark.parametrize(
+    ("operation", "tasks"),
+    [
+        ("insert", 16),
+        pytest.param("upsert", 3, marks=pytest.mark.long),
+        pytest.param("insert_overwrite", 7, marks=pytest.mark.long),
+    ],
+)
 def test_the_number_of_files_depends_on_bytes_alone(spark, tmp_path, operation, tasks):
     settings = {**PARTITIONED, **SIZED, **ROUTED, "hoodie.datasource.write.operation": operation}
     settings |= {f"hoodie.{name}.shuffle.parallelism": str(tasks) for name in ("insert", "upsert")}
@@ -97,19 +104,26 @@ def test_inserts_fill_small_files_of_the_whole_partition_first(spark, tmp_path):
     assert hf.HudiTable.open(tmp_path / "t").to_arrow(["id"]).num_rows == 60_000
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "GLOBAL_RECORD_LEVEL_INDEX"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        "SIMPLE",
+        pytest.param("GLOBAL_SIMPLE", marks=pytest.mark.long),
+        pytest.param("GLOBAL_RECORD_LEVEL_INDEX", marks=pytest.mark.long),
+    ],
+)
 def test_rows_that_are_updates_do_not_ask_for_new_files(spark, tmp_path, index):
     settings = {**PARTITIONED, **SIZED, "hoodie.index.type": index, "hoodie.metadata.enable": "true"}
     settings |= {"hoodie.metadata.global.record.level.index.enable": str("RECORD" in index)}
     hf.write(
-        wide_rows(range(50_000), parts=1), tmp_path / "t", {**settings, "hoodie.datasource.write.operation": "insert"}
+        wide_rows(range(30_000), parts=1), tmp_path / "t", {**settings, "hoodie.datasource.write.operation": "insert"}
     )
     before = {name: len(sizes) for name, sizes in written_files(tmp_path / "t").items()}
-    result = hf.write(frame(spark, wide_rows(range(500, 50_100), parts=1, ts=2)), tmp_path / "t", settings | ROUTED)
-    assert (result.updates, result.inserts) == (49_500, 100)
+    result = hf.write(frame(spark, wide_rows(range(500, 30_100), parts=1, ts=2)), tmp_path / "t", settings | ROUTED)
+    assert (result.updates, result.inserts) == (29_500, 100)
     after = {name: len(sizes) for name, sizes in written_files(tmp_path / "t").items()}
     assert sum(after.values()) <= sum(before.values()) + len(before)
-    assert pc.sum(hf.HudiTable.open(tmp_path / "t").to_arrow(["ts"])["ts"]).as_py() == 500 + 2 * 49_600
+    assert pc.sum(hf.HudiTable.open(tmp_path / "t").to_arrow(["ts"])["ts"]).as_py() == 500 + 2 * 29_600
 
 
 def test_an_uneven_batch_is_shared_by_all_tasks(spark, tmp_path, monkeypatch):
@@ -134,7 +148,7 @@ def test_a_partition_beyond_the_memory_of_a_task_is_shared(spark, tmp_path, monk
 
 
 @pytest.mark.smoke("MERGE_ON_READ")
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_uneven_batches_give_the_same_table(spark, tmp_path, kind):
     def moved(rows: pa.Table) -> pa.Table:
         places = ["p0" if number % 7 else "p1" for number in rows["number"].to_pylist()]

@@ -16,7 +16,7 @@ from hudi_fast.spark_api.sql.catalog import find_entry
 from hudi_fast.spark_api.sql.queries import TABLE_FUNCTIONS
 from hudi_fast.sql_text.coverage import REFUSED_FUNCTIONS
 from hudi_fast.sql_text.procedures import SIGNATURES, SUPPORTED
-from tests.spark.sql_sessions import fast, listed
+from tests.spark.sql_sessions import fast, listed, switched_on
 
 __all__ = ["fast"]
 
@@ -32,6 +32,15 @@ def goods(fast):
     fast.sql("INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y')")
     fast.sql("UPDATE t SET name = 'c' WHERE id = 1")
     return fast
+
+
+@pytest.fixture(scope="module")
+def known(spark):
+    """A session with a table ``t`` that no test changes."""
+    with switched_on(spark, "sql_arguments") as session:
+        session.sql("CREATE TABLE t (id int, name string) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+        session.sql("INSERT INTO t VALUES (1, 'a')")
+        yield session
 
 
 def table(session):
@@ -180,9 +189,9 @@ def test_partitions_and_copies(goods):
         ("CALL show_file_status(table => 't', file => 'f')", "show_file_status is not supported"),
     ],
 )
-def test_wrong_arguments(goods, text, message):
+def test_wrong_arguments(known, text, message):
     with pytest.raises(hf.HudiError, match=message):
-        goods.sql(text)
+        known.sql(text)
 
 
 def test_help(fast):

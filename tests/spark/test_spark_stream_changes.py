@@ -97,7 +97,11 @@ def test_a_stream_begins_where_it_is_told(spark, tmp_path):
     assert drain(spark, tmp_path / "2", {START: "latest"}) == {}
 
 
-@pytest.mark.parametrize("settings", [options(), MOR, options(table_version="6")], ids=["cow", "mor", "version 6"])
+@pytest.mark.parametrize(
+    "settings",
+    [options(), pytest.param(MOR, marks=pytest.mark.long), options(table_version="6")],
+    ids=["cow", "mor", "version 6"],
+)
 def test_a_failed_batch_is_delivered_again_with_the_same_number_and_commits(spark, tmp_path, settings):
     put(tmp_path / "t", 0, 1, 2, settings=settings)
     assert drain(spark, tmp_path, TWO, fails_at=1) == {0: [0, 1], 1: [2]}
@@ -305,6 +309,7 @@ def copied(folder):
     return sorted(rows["number"].to_pylist())
 
 
+@pytest.mark.long
 def test_on_spark_35_a_killed_driver_delivers_the_same_batch_again(java, tmp_path, request):
     put(tmp_path / "source", 0, 1)
     python = spark_35(request)
@@ -326,6 +331,7 @@ def test_on_spark_35_a_killed_driver_delivers_the_same_batch_again(java, tmp_pat
     assert len(hf.HudiTable.open(tmp_path / "copy").history()) == 3
 
 
+@pytest.mark.long
 def test_a_stream_on_spark_connect(java, tmp_path):
     put(tmp_path / "source", 0, 1)
     (line,) = run_program("changes_driver", tmp_path, "connect")

@@ -53,7 +53,7 @@ def operations(path):
     return hf.HudiTable.open(path).history()["operation"].to_pylist()
 
 
-@pytest.mark.parametrize("settings", [{}, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize("settings", [pytest.param({}, marks=pytest.mark.long), MOR], ids=["cow", "mor"])
 def test_an_update_changes_the_rows_that_it_has_and_keeps_the_others(spark, tmp_path, settings):
     put_file(tmp_path / "in", 0, numbered(range(4), 0))
     put_file(tmp_path / "in", 1, numbered(range(2, 6), 1))
@@ -66,7 +66,7 @@ def test_an_update_changes_the_rows_that_it_has_and_keeps_the_others(spark, tmp_
 
 
 @pytest.mark.smoke("cow")
-@pytest.mark.parametrize("settings", [{}, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize("settings", [{}, pytest.param(MOR, marks=pytest.mark.long)], ids=["cow", "mor"])
 def test_a_complete_batch_replaces_all_rows_in_one_commit_and_keeps_the_history(spark, tmp_path, settings):
     old = numbered([77], 0).select(["id", "part", "ts"]).rename_columns(["id", "part", "count"])
     hf.write(old, tmp_path / "t", {**COUNTS, **settings})
@@ -91,7 +91,7 @@ def test_groups_that_a_complete_batch_no_longer_has_are_gone(spark, tmp_path):
     assert operations(tmp_path / "t") == ["INSERT_OVERWRITE_TABLE"] * 3
 
 
-@pytest.mark.parametrize("mode", ["complete", "update"])
+@pytest.mark.parametrize("mode", ["complete", pytest.param("update", marks=pytest.mark.long)])
 def test_a_batch_whose_commit_spark_did_not_learn_of_is_skipped(spark, tmp_path, mode):
     put_file(tmp_path / "in", 0, numbered(range(4), 0))
     put_file(tmp_path / "in", 1, numbered(range(2, 6), 1))
