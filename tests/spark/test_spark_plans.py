@@ -104,7 +104,12 @@ def test_without_partitions(spark, tmp_path, plan):
     [
         pytest.param("broadcast", "id", {}, marks=pytest.mark.long),
         ("fused", "id", HIVE),
-        ("routed", "id,number", {"hoodie.datasource.write.hive_style_partitioning": "true"}),
+        pytest.param(
+            "routed",
+            "id,number",
+            {"hoodie.datasource.write.hive_style_partitioning": "true"},
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_partition_values_that_paths_have_trouble_with(spark, tmp_path, plan, keys, styles):

@@ -69,14 +69,8 @@ def assert_sized(path: Path) -> None:
     assert sum(map(len, sizes.values())) <= full * 1.1 + len(sizes)
 
 
-@pytest.mark.parametrize(
-    ("operation", "tasks"),
-    [
-        ("insert", 16),
-        pytest.param("upsert", 3, marks=pytest.mark.long),
-        pytest.param("insert_overwrite", 7, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("operation", "tasks"), [("insert", 16), ("upsert", 3), ("insert_overwrite", 7)])
 def test_the_number_of_files_depends_on_bytes_alone(spark, tmp_path, operation, tasks):
     settings = {**PARTITIONED, **SIZED, **ROUTED, "hoodie.datasource.write.operation": operation}
     settings |= {f"hoodie.{name}.shuffle.parallelism": str(tasks) for name in ("insert", "upsert")}

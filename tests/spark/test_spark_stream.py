@@ -300,6 +300,7 @@ def kill_drivers(folder: Path, kind: str, kills: int, batches: int, seed: int) -
     assert sorted(rows["number"].to_pylist()) == list(range(20 * batches))
 
 
+@pytest.mark.long
 def test_a_driver_is_killed_and_every_row_is_there_once(java, tmp_path):
     kill_drivers(tmp_path, "MERGE_ON_READ", kills=1, batches=4, seed=1)
 
