@@ -37,7 +37,7 @@ from hudi_fast.cli.shared import Common, storage_option, traceback_option
 __all__ = ["SECTIONS", "cli", "main", "program"]
 
 SECTIONS = {
-    "Look at a table": ("info", "schema", "history", "files", "explain"),
+    "Look at a table": ("info", "schema", "properties", "history", "files", "explain"),
     "Read rows": ("head", "read", "sql", "diff", "changes"),
     "Write rows": ("write", "update", "delete"),
     "Keep a table fast and small": ("compact", "cluster", "clean", "archive", "ttl", "index", "services"),

@@ -1,10 +1,10 @@
-"""The command for columns and their changes: ``schema``."""
+"""The commands for columns and properties of a table: ``schema``, ``properties``."""
 
 from __future__ import annotations
 
 import click
 
-from hudi_fast.cli.shared import json_option, open_table, path_argument, show_table
+from hudi_fast.cli.shared import json_option, open_table, option_option, options_of, path_argument, show_table
 
 __all__ = ["COMMANDS"]
 
@@ -31,5 +31,29 @@ def schema(path: str, ids: bool, as_json: bool) -> None:
         show_table("Changes", changes, as_json, hidden=[])
 
 
-COMMANDS = (schema,)
+@click.command(short_help="Show, set and remove properties.")
+@path_argument
+@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove this property; repeatable.")
+@option_option
+@json_option
+def properties(
+    path: str, changes: tuple[str, ...], unset: tuple[str, ...], pairs: tuple[str, ...], as_json: bool
+) -> None:
+    """Show the properties of the table at PATH, or set properties of your own, such as its owner."""
+    from hudi_fast.cli.render import json_line, show_rows
+
+    table = open_table(path)
+    if changes or unset:
+        wanted: dict[str, str | None] = {**options_of(changes, "KEY=VALUE"), **dict.fromkeys(unset)}
+        found = table.set_properties(wanted, options=options_of(pairs))
+    else:
+        found = dict(table.config.raw)
+    if as_json:
+        click.echo(json_line({"path": path, "properties": found}))
+    else:
+        show_rows("Properties", [{"key": key, "value": value} for key, value in found.items()], ["key", "value"])
+
+
+COMMANDS = (schema, properties)
 """The commands of this module."""

@@ -52,6 +52,7 @@ TABLE_GUESSES = {
     **dict.fromkeys(("changes", "load_cdf", "change_feed"), "cdc() or incremental()"),
     **dict.fromkeys(("create_index", "index"), "services.index()"),
     **dict.fromkeys(("describe", "info", "detail"), "stats()"),
+    **dict.fromkeys(("set_table_properties", "update_properties", "set_option"), "set_properties()"),
     **dict.fromkeys(("alter_table", "add_column", "rename_column", "update_schema"), "alter()"),
 }
 """Names of other libraries for methods of a table."""

@@ -28,9 +28,11 @@ from hudi_fast.sql_text.statements import (
     Call,
     DescribeTable,
     RefreshTable,
+    SetProperties,
     ShowPartitions,
     ShowProperties,
     Statement,
+    UnsetProperties,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def sql(
 
     Args:
         text: a query, ``INSERT``, ``UPDATE``, ``DELETE``, ``MERGE INTO``, ``TRUNCATE``, ``CALL``, ``SHOW PARTITIONS``,
-            ``SHOW TBLPROPERTIES`` or ``DESCRIBE``.
+            ``SHOW TBLPROPERTIES``, ``ALTER TABLE ... SET`` or ``UNSET TBLPROPERTIES``, or ``DESCRIBE``.
         tables: by name, a path or a :class:`~hudi_fast.HudiTable`; for sources also anything with
             ``__arrow_c_stream__``, or a pandas DataFrame. A path in back-ticks is a name of itself.
         options: ``hoodie.*`` keys of writes and services.
@@ -94,6 +96,8 @@ def sql(
         done = CHANGES[type(statement)](table, statement, names, settings)
         counts = {"inserts": 0, "updates": 0, "deletes": 0}
         return pa.table({name: pa.array([getattr(done, name, 0)], pa.int64()) for name in counts})
+    if isinstance(statement, SetProperties | UnsetProperties):
+        return _set_properties(table, statement, settings)
     if type(statement) in _SHOWN:
         return _SHOWN[type(statement)](table, statement)
     raise _refused(text)
@@ -103,7 +107,8 @@ def _refused(text: str) -> UnsupportedFeatureError:
     words = " ".join(token.text.upper() for token in Cursor(text).tokens[:2])
     return UnsupportedFeatureError(
         f"{words} ... needs Spark. hf.sql executes queries, INSERT, UPDATE, DELETE, MERGE INTO, TRUNCATE, CALL, SHOW "
-        "PARTITIONS, SHOW TBLPROPERTIES and DESCRIBE; HudiTable has create, alter and services."
+        "PARTITIONS, SHOW TBLPROPERTIES, ALTER TABLE ... SET and UNSET TBLPROPERTIES, and DESCRIBE; HudiTable has "
+        "create, alter and services."
     )
 
 
@@ -152,6 +157,20 @@ def _properties(table: HudiTable, statement: Statement) -> pa.Table:
 
 
 def _nothing(table: HudiTable, statement: Statement) -> pa.Table:
+    return pa.table({})
+
+
+# ---- properties
+
+
+def _set_properties(table: HudiTable, statement: Statement, settings: Mapping[str, Any]) -> pa.Table:
+    changes: Mapping[str, str | None]
+    if isinstance(statement, UnsetProperties):
+        changes = dict.fromkeys(statement.keys)
+    else:
+        assert isinstance(statement, SetProperties)
+        changes = statement.properties
+    table.set_properties(changes, options=settings)
     return pa.table({})
 
 

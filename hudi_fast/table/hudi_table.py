@@ -507,6 +507,42 @@ class HudiTable(TableInspection):
 
         return schema_changes(load_state(self._storage))
 
+    # ---- properties
+
+    def set_properties(
+        self, properties: Mapping[str, Any], *, options: Mapping[str, Any] | None = None
+    ) -> dict[str, str]:
+        """Keep properties of your own with the table, such as its owner; all are set, or none.
+
+        They are stored in ``hoodie.properties``, where Apache Hudi keeps them, and ``table.config.raw`` has them. No
+        commit is made.
+
+        Args:
+            properties: key to a text, a boolean, a number or a list of names; None removes the key. Of Hudi's keys,
+                ``hoodie.database.name`` and ``hoodie.table.partition_extractor_class`` can be set.
+            options: ``hoodie.*`` keys of locks.
+
+        Returns:
+            The properties of your own that the table has now.
+
+        Raises:
+            ConfigError: a key of Hudi that describes stored files, or that is an option of calls. Nothing was changed.
+            LockError: the lock cannot be acquired.
+
+        Example:
+            >>> table.set_properties({"owner": "city team", "contains.names": False})
+            {'owner': 'city team', 'contains.names': 'false'}
+            >>> table.set_properties({"contains.names": None})
+            {'owner': 'city team'}
+        """
+        from hudi_fast.config.own_properties import checked_properties
+        from hudi_fast.sessions import open_session
+        from hudi_fast.writing.own_properties import set_own_properties
+        from hudi_fast.writing.settings import Settings
+
+        changes = checked_properties(properties)
+        return set_own_properties(open_session(self._storage, Settings.from_options(options)), changes)
+
     # ---- table services
 
     @property

@@ -1,4 +1,4 @@
-"""``hudi-fast schema``."""
+"""``hudi-fast schema`` and ``hudi-fast properties``."""
 
 from __future__ import annotations
 
@@ -43,3 +43,19 @@ def test_everything_is_there_as_json(run, path):
     versions = lines(out)
     assert {one["version"] for one in versions} > {"0"}
     assert [one["column"] for one in versions if one["version"] != "0"][-1] == "extra"
+
+
+def test_properties_are_shown_set_and_removed(run, path):
+    code, out, err = run("properties", path)
+    assert (code, err) == (0, "")
+    assert "hoodie.table.name" in out
+    code, out, _ = run("properties", path, "owner=city team", "days=30", "--json")
+    assert code == 0
+    assert json.loads(out)["properties"] == {"owner": "city team", "days": "30"}
+    _, out, _ = run("properties", path, "--unset", "days", "--json")
+    assert json.loads(out)["properties"] == {"owner": "city team"}
+    for wrong, said in (("owner", "is not KEY=VALUE"), ("hoodie.table.type=x", "describes how the files")):
+        code, _, err = run("properties", path, wrong)
+        assert code != 0
+        assert said in err
+    assert hf.HudiTable.open(path).config.raw["owner"] == "city team"

@@ -279,6 +279,16 @@ def test_descriptions(path: str) -> None:
     assert listed(path, "REFRESH TABLE trips") == []
 
 
+def test_properties_are_set_and_removed(path: str) -> None:
+    assert listed(path, "ALTER TABLE trips SET TBLPROPERTIES ('owner' = 'city team', days = '30')") == []
+    assert listed(path, "SHOW TBLPROPERTIES trips ('owner')") == [("owner", "city team")]
+    assert listed(path, "ALTER TABLE trips UNSET TBLPROPERTIES IF EXISTS (owner, gone)") == []
+    assert listed(path, "SHOW TBLPROPERTIES trips ('owner')") == []
+    assert listed(path, "SHOW TBLPROPERTIES trips ('days')") == [("days", "30")]
+    with pytest.raises(hf.ConfigError, match="is an option of calls"):
+        hf.sql("ALTER TABLE trips SET TBLPROPERTIES (hoodie.keep.max.commits = '40')", {"trips": path})
+
+
 # ---- what is refused
 
 
