@@ -25,6 +25,9 @@ REFUSED = {
 }
 """Tables that cannot be written, by Hudi only with a class of the user, and what the error says."""
 
+REWRITTEN = ("whole_seconds_v6",)
+"""Tables whose files were written again by hand, so they are not as long as their commits say until a clean."""
+
 NAMES = [name for name in foreign_names() if name not in REFUSED]
 Lived = Callable[[str], ForeignLife]
 
@@ -33,7 +36,7 @@ Lived = Callable[[str], ForeignLife]
 def lived(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Lived:
     """The life of a table, which is lived when it is first asked for; its rows are right after each step.
 
-    The first table of each layout has a whole life; in the long form, every table.
+    The first table of each layout and those written by hand have a whole life; in the long form, every table.
     """
     folder, done = tmp_path_factory.mktemp("foreign"), dict[str, ForeignLife]()
 
@@ -41,7 +44,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         if name not in done:
             life = ForeignLife(str(unzip_foreign(name, folder).table))
             first = life.layout not in {other.layout for other in done.values()}
-            for step, run in life.steps(whole=first or is_long(pytestconfig)):
+            for step, run in life.steps(whole=first or name in REWRITTEN or is_long(pytestconfig)):
                 try:
                     run()
                     life.check()
