@@ -76,28 +76,28 @@ class ForeignLife:
 
         Args:
             whole: with what depends on the table's layout but not on its columns: undone writes, a new metadata
-                table, cleaning and archiving.
+                table, cleaning and archiving. And with more writes.
         """
         services, table = self.table.services, self.table
         upgrade = [("upgrade", lambda: services.upgrade(UPGRADED_TO))] if table.version < OLDEST_WRITTEN else []
         compact = [("compact", lambda: services.compact(BY_HAND))] if table.table_type == "MERGE_ON_READ" else []
-        undone = [("rollback", self.rollback), ("restore", self.restore)]
-        kept = [
+        first = [*upgrade, ("delete", self.delete), ("upsert", self.upsert)]
+        last = ("last upsert", self.upsert)
+        cluster = ("cluster", lambda: services.cluster(BY_HAND))
+        if not whole:
+            return [*first, *compact, cluster, last]
+        return [
+            *first,
+            ("rollback", self.rollback),
+            ("restore", self.restore),
+            *compact,
+            ("upsert after it", self.upsert),
+            cluster,
             ("rebuild of the metadata table", self.rebuild),
             ("clean", lambda: services.clean(NARROW)),
             ("archive", lambda: services.archive(NARROW)),
-        ]
-        return [
-            *upgrade,
-            ("delete", self.delete),
-            ("upsert", self.upsert),
-            *(undone if whole else []),
-            *compact,
-            ("upsert after it", self.upsert),
-            ("cluster", lambda: services.cluster(BY_HAND)),
-            *(kept if whole else []),
             ("last delete", self.delete),
-            ("last upsert", self.upsert),
+            last,
         ]
 
     def check(self) -> None:
