@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import settings
 
 from hudi_fast.storage import local_sync
 from tests.locking.jvm_lock import peer_pyspark_jars
@@ -34,7 +34,6 @@ from tests.support.tiers import (
     NEEDS,
     PROFILES,
     RUNS,
-    is_run,
     marks_of,
     needs_of,
     summary,
@@ -77,13 +76,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(need)
         if needs and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(JVM_SECONDS))
-        marks = marks_of(item)
-        if is_hypothesis_test(getattr(item, "obj", None)):
-            marks.add("hypothesis")
-        tier = tier_of(needs, marks)
+        tier = tier_of(needs, marks_of(item))
         collected[item.nodeid] = tier, needs
         item.user_properties += [("tier", tier), ("needs", " ".join(sorted(needs)))]
-        (chosen if is_run(tier, marks, run) else left_out).append(item)
+        (chosen if tier in RUNS[run] else left_out).append(item)
     items[:] = chosen
     config.hook.pytest_deselected(items=left_out)
 

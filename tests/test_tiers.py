@@ -15,7 +15,7 @@ import pytest
 from tests.support.golden import GoldenStore
 from tests.support.jvm import archive_of, class_path_of, java_options, pyspark_jars
 from tests.support.lots import Lot, Measured, choose, lots_of, read_durations, write_durations
-from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, is_run, needs_of, summary, tier_of
+from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, needs_of, summary, tier_of
 
 ROOT = Path(__file__).parents[1]
 SLOW_SECONDS = 5.0
@@ -46,12 +46,6 @@ def test_make_test_and_what_it_leaves_out_are_all_tests() -> None:
     assert {*RUNS["test"], *RUNS["rest"]} == {*RUNS["full"]}
     assert not {*RUNS["test"]} & {*RUNS["rest"]}
     assert RUNS["long"] == TIERS
-
-
-def test_property_tests_run_again_with_more_examples() -> None:
-    assert is_run("check", {"hypothesis"}, "rest")
-    assert not is_run("check", set(), "rest")
-    assert not is_run("long", {"hypothesis"}, "rest")
 
 
 def test_each_tier_has_a_line() -> None:

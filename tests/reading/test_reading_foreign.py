@@ -5,6 +5,7 @@ Modules: hudi_fast.reading.read, hudi_fast.reading.skipping.select_files.
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ import pytest
 import hudi_fast as hf
 from tests.support.foreign import OTHER_COLUMNS, filters_of_values, foreign_names, unzip_foreign
 from tests.support.rows import assert_same_rows
+from tests.support.tiers import is_long
 
 NAMES = foreign_names()
+KINDS = 3
+"""Filters of one column: for nulls, for a value, and for others."""
 
 
 @pytest.mark.slow
@@ -29,11 +33,12 @@ def test_every_query_has_the_rows_that_apache_hudi_answers(name: str, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*whole_seconds_v6.*is not used, folders are listed")  # it was taken away
 @pytest.mark.parametrize("name", NAMES)
-def test_a_filter_finds_the_rows_that_match_it(name: str, tmp_path: Path) -> None:
-    """Whatever the folders and the metadata table say."""
+def test_a_filter_finds_the_rows_that_match_it(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Whatever the folders and the metadata table say. Most columns have one filter, of another kind in each table."""
     table = hf.HudiTable.open(unzip_foreign(name, tmp_path).table)
     rows = table.to_arrow()
-    for filter_ in filters_of_values(rows):
+    first, step = (0, 1) if is_long(pytestconfig) else (NAMES.index(name) % KINDS, KINDS + 1)
+    for filter_ in islice(filters_of_values(rows), first, None, step):
         assert_same_rows(table.to_arrow(filter=filter_), rows.filter(filter_), ignore=())
 
 

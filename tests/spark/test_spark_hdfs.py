@@ -42,6 +42,7 @@ def on_hdfs(spark: Any, hdfs: HdfsCluster) -> Iterator[Any]:
         yield spark
 
 
+@pytest.mark.long
 def test_a_session_that_knows_hdfs_needs_to_be_told_nothing(on_hdfs: Any, hdfs: HdfsCluster) -> None:
     path, settings = "/tests/spark/told", {**options(), "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
     for ts in (1, 2):

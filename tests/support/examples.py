@@ -3,7 +3,7 @@
 | profile | run | examples |
 |---|---|---|
 | ``dev`` | ``make check``, ``make test`` | 25 |
-| ``ci`` | ``make test-full`` | 40 |
+| ``ci`` | ``make test-rest`` | 40 |
 | ``nightly`` | ``make test-long`` | 500 |
 
 A test whose examples are cheap or costly scales that, in percent: under ``ci`` 4 are tried by

@@ -8,8 +8,7 @@ applies decides::
     marked slow, or needs a JVM, real Hudi, a server, a cluster    full
     any other                                                      check
 
-Each tier includes those before it. Property tests run in the tiers ``check`` and ``full``: with few examples in the
-first and with more in the second (:data:`PROFILES`).
+Each tier includes those before it. A run with more tiers tries more examples of property tests (:data:`PROFILES`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ __all__ = [
     "TIERS",
     "Tier",
     "is_long",
-    "is_run",
     "marks_of",
     "needs_of",
     "summary",
@@ -121,11 +119,6 @@ def tier_of(needs: Collection[str], marks: Collection[str]) -> Tier:
     if "smoke" in marks:
         return "test"
     return "full" if needs or "slow" in marks else "check"
-
-
-def is_run(tier: Tier, marks: Collection[str], run: str) -> bool:
-    """Whether a run has a test of that tier. A run of ``rest`` repeats the property tests, with more examples."""
-    return tier in RUNS[run] or (run == "rest" and tier != "long" and "hypothesis" in marks)
 
 
 def summary(seconds: Iterable[tuple[Tier, float]]) -> list[str]:
