@@ -160,6 +160,7 @@ ARGUMENTS = {
     "kind": "record_index",
     "name": "record_index",
     "partitions": ["p0"],
+    "properties": {"owner": "team"},
     "rows": plain_rows([1]),
     "savepoint": "20240101000000000",
     "schema": plain_rows([1]).schema,
