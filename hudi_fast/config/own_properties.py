@@ -32,16 +32,18 @@ def checked_properties(changes: Mapping[str, Any]) -> dict[str, str | None]:
     """
     if not isinstance(changes, Mapping):
         raise ConfigError(f"Properties are a dict of keys and values; got {type(changes).__name__}.")
-    for key in changes:
-        if not isinstance(key, str) or not key.strip():
-            raise ConfigError(f"The key of a property is a text that is not blank; got {key!r}.")
+    found: dict[str, str | None] = {}
+    for given, raw in changes.items():
+        if not isinstance(given, str) or not (key := given.strip()):
+            raise ConfigError(f"The key of a property is a text that is not blank; got {given!r}.")
         if not _is_own(key):
             raise ConfigError(_refusal(key))
-    return {key.strip(): None if raw is None else text_of(key, raw) for key, raw in changes.items()}
+        found[key] = None if raw is None else text_of(key, raw)
+    return found
 
 
 def _is_own(key: str) -> bool:
-    return key.strip() in _SETTABLE or not key.strip().startswith(_OF_HUDI)
+    return key in _SETTABLE or not key.startswith(_OF_HUDI)
 
 
 def _refusal(key: str) -> str:

@@ -160,23 +160,20 @@ def _nothing(table: HudiTable, statement: Statement) -> pa.Table:
     return pa.table({})
 
 
-# ---- properties
-
-
-def _set_properties(table: HudiTable, statement: Statement, settings: Mapping[str, Any]) -> pa.Table:
-    changes: Mapping[str, str | None]
-    if isinstance(statement, UnsetProperties):
-        changes = dict.fromkeys(statement.keys)
-    else:
-        assert isinstance(statement, SetProperties)
-        changes = statement.properties
-    table.set_properties(changes, options=settings)
-    return pa.table({})
-
-
 _SHOWN: Mapping[type, Callable[[HudiTable, Statement], pa.Table]] = {
     DescribeTable: _describe,
     RefreshTable: _nothing,
     ShowPartitions: _partitions,
     ShowProperties: _properties,
 }
+
+
+# ---- properties
+
+
+def _set_properties(
+    table: HudiTable, statement: SetProperties | UnsetProperties, settings: Mapping[str, Any]
+) -> pa.Table:
+    changes = statement.properties if isinstance(statement, SetProperties) else dict.fromkeys(statement.keys)
+    table.set_properties(changes, options=settings)
+    return pa.table({})

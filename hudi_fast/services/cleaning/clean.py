@@ -279,7 +279,7 @@ def _may_exist(storage: Storage, path: str) -> bool:
 def _begin(session: TableSession, planned: ScheduledClean, strictly: bool) -> _Begun | None:
     """Move the clean to inflight, unless it no longer fits the table."""
     started, storage = time.monotonic(), session.storage
-    state = _recover(session)
+    _recover(session)
     instant = _instant_of(session, planned)
     state, requested = session.state, instant.requested
     if instant.state is State.INFLIGHT:
