@@ -49,7 +49,7 @@ def test_all_orders_of_a_pair_lose_nothing(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("grain", GRAINS)
 def test_orders_in_which_a_bug_shows_are_found(grain: str) -> None:
-    """That there is no lock is found by histories alone: its orders are far from the first that are tried here."""
+    """That there is no lock is found by histories, and not by the first orders of this pair."""
     bug = "conflicts are looked for in the table of the beginning"
     table = replace(PAIRS["cow 9: two writers of a file group"].setting, retries=0)
     found = explore(table, SCRIPTS, limit=200, mutation=partial(planted, bug), until_wrong=True, grain=grain)

@@ -33,28 +33,26 @@ def numbered(numbers: Any, ts: int) -> pa.Table:
     )
 
 
+def patiently(run: Callable[[], Any]) -> Any:
+    """What ``run`` returns. Spark gives a process of Python ten seconds to start, and a busy machine takes more."""
+    for left in (2, 1, 0):
+        try:
+            return run()
+        except Exception as error:  # Py4J, Spark and Spark Connect have classes of their own
+            if left == 0 or "failed to connect back" not in str(error):
+                raise
+    raise AssertionError
+
+
 def to_the_end(writer: Any, *target: str) -> Any:
-    """Run a query over all that there is; Spark gives a Python source ten seconds to start, busy machines take more."""
-    for left in (2, 1, 0):
+    """Run a query over all that there is."""
+
+    def run() -> Any:
         query = writer.trigger(availableNow=True).start(*target)
-        try:
-            query.awaitTermination()
-            return query
-        except StreamingQueryException as error:
-            if left == 0 or "failed to connect back" not in str(error):
-                raise
-    raise AssertionError
+        query.awaitTermination()
+        return query
 
-
-def started(start: Callable[[], Any]) -> Any:
-    """A query that was started. Spark Connect gives the process of its batches ten seconds, busy machines take more."""
-    for left in (2, 1, 0):
-        try:
-            return start()
-        except Exception as error:
-            if left == 0 or "failed to connect back" not in str(error):
-                raise
-    raise AssertionError
+    return patiently(run)
 
 
 def put_file(folder: Path, batch: int, rows: pa.Table) -> None:
@@ -78,7 +76,7 @@ def assert_streams(spark: Any, folder: Path) -> None:
         put_file(folder / "in", batch, numbered(range(5 * batch, 5 * batch + 10), batch))
         sink = hf.sink(table, {**options(), **kind})
         writer = stream_of(spark, folder / "in").writeStream.foreachBatch(sink).trigger(availableNow=True)
-        started(writer.option("checkpointLocation", str(folder / "checkpoint")).start).awaitTermination()
+        patiently(writer.option("checkpointLocation", str(folder / "checkpoint")).start).awaitTermination()
     assert sorted(one[-1] for one in table_rows(table).values()) == list(range(15))
     assert hf.HudiTable.open(table).history()["operation"].to_pylist() == ["UPSERT"] * 2
 
@@ -105,7 +103,7 @@ def assert_changes(spark: Any, folder: Path) -> None:
             checkpoint=folder / "checkpoint of changes",
             trigger={"availableNow": True},
         )
-        query = started(start)
+        query = patiently(start)
         failure = ""
         try:
             query.awaitTermination()

@@ -11,7 +11,7 @@ __all__ = ["memory_folder"]
 
 FOLDER = "/dev/shm"
 ROOM = 8 * 1024**3
-"""Bytes that must be free. All tests leave about three gigabytes, those of servers and Spark included."""
+"""Bytes that must be free: several times what tests were seen to leave there."""
 
 
 def memory_folder() -> str | None:
