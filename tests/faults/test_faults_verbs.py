@@ -66,6 +66,7 @@ WRITES: dict[str, Act] = {
     "truncate": on_table(lambda one, settings: one.truncate(options=settings)),
     "update": on_table(lambda one, settings: one.update(pc.field("id") == "k00001", {"text": "'x'"}, settings)),
     "alter": on_table(lambda one, settings: one.alter(hf.AddColumn("more", pa.int32()), options=PLAIN)),
+    "set_properties": on_table(lambda one, settings: one.set_properties({"team": "search"}, options=settings)),
 }
 SERVICES: dict[str, Act] = {
     "plan_cluster": on_services(lambda one, settings: one.plan_cluster(settings)),
