@@ -51,7 +51,8 @@ class EngineOptions(OptionValues):
         "hudi_fast.driver.max.bytes",
         Kind.INT,
         64 * 1024 * 1024,
-        "Largest input that the driver writes itself.",
+        "Largest input that the driver collects. On a cluster it writes the rows itself only if it reads no more than "
+        "this from files of the table for them.",
         unit="bytes",
         minimum=0,
     )

@@ -121,6 +121,11 @@ class TableConfig:
         return frozenset(name for name, kind in typed if kind == "TIMESTAMP")
 
     @property
+    def all_metadata_partitions(self) -> frozenset[str]:
+        """Partitions of the metadata table, complete and under construction."""
+        return frozenset((*self.metadata_partitions, *self.metadata_partitions_inflight))
+
+    @property
     def has_several_formats(self) -> bool:
         """Whether base files may have other formats than :attr:`base_file_format`."""
         return self.raw.get("hoodie.table.multiple.base.file.formats.enable", "").lower() == "true"

@@ -185,7 +185,7 @@ def _message_of(session: TableSession, result: WriteResult) -> bytes | None:
 
     state, config = session.state, session.state.config
     commit = next(found for instant, found in commits_newest_first(state) if instant.requested == result.instant)
-    has_ranges = PartitionKind.COLUMN_STATS in (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    has_ranges = PartitionKind.COLUMN_STATS in config.all_metadata_partitions
     return message_of(result.instant, commit, config.name, session.storage.uri, has_ranges)
 
 

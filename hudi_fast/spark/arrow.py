@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
@@ -32,7 +32,11 @@ __all__ = [
     "reads_files",
     "running_parallelism",
     "session_conf",
+    "with_properties",
 ]
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 _BATCH_ROWS = 65536
 _FEWEST_ROWS = 64
@@ -310,6 +314,20 @@ def _allowed_tasks(setting: Callable[[str, str], str]) -> int:
         total = max(total, unlimited if maximum >= _UNLIMITED else maximum * per_executor)
     limit = setting("spark.cores.max", "")  # of an application on a standalone cluster
     return min(total, int(limit) // per_task) if limit else total
+
+
+def with_properties(spark: Any, function: Callable[[Given], Result]) -> Callable[[Given], Result]:
+    """A function for other threads, whose jobs have the group and the description of this thread's jobs.
+
+    On Spark Connect they have no tags.
+    """
+    if getattr(spark, "_sc", None) is None:
+        return function
+    from pyspark import __version__, inheritable_thread_target
+
+    takes_session = not __version__.startswith("3.")
+    inheriting = inheritable_thread_target(spark)(function) if takes_session else inheritable_thread_target(function)
+    return cast("Callable[[Given], Result]", inheriting)
 
 
 def is_local(spark: Any) -> bool:

@@ -33,10 +33,10 @@ from hudi_fast.reading.scan import plan_scan, readable_schema
 from hudi_fast.spark.arrow import collect, is_local, parallelism
 from hudi_fast.spark.reading.reader import frame_of
 from hudi_fast.spark.services.metadata import visit_groups, write_records
-from hudi_fast.spark.services.tasks import in_tasks
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
+from hudi_fast.spark.writing.unit_tasks import in_tasks
 from hudi_fast.storage.base import DELETED_AT_ONCE, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import TableState, table_schema

@@ -72,7 +72,8 @@ def tag_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> TableTa
     tag = _tag_by_index if plan.index.uses_records else _tag_by_files
     slices, matches = tag(plan, incoming, rows, run)
     unknown = untagged_rows(rows, matches, incoming.count)
-    resolved = [_moves_to_stored_rows(plan, incoming, match, codes, names) for match in matches]
+    reads = run if plan.index.update_partition_path and incoming.ordering else map
+    resolved = [*reads(lambda match: _moves_to_stored_rows(plan, incoming, match, codes, names), matches)]
     stays, moves = np.zeros((2, incoming.count), dtype=np.bool_)
     for match, moved in resolved:
         stays[match.incoming_rows if moved is None else match.incoming_rows[~moved]] = True
@@ -89,7 +90,8 @@ def _tag_by_files(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) 
     flat = [one for found in slices.values() for one in found]
     matches = look_up_all(plan, flat, keys, run)
     if plan.index.update_partition_path and incoming.ordering and plan.operation != "delete":
-        seen = run(lambda one: living(plan, incoming, one), matches)
+        reads = run if any(match.slice.log_files for match in matches) else map
+        seen = reads(lambda one: living(plan, incoming, one), matches)
         matches = [match for match in seen if match is not None]
     return slices, matches
 

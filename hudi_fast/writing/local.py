@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,7 +32,9 @@ from hudi_fast.writing.preview import WritePreview, rows_by_partition
 from hudi_fast.writing.profile import bulk_parts, needs_row_size, with_measured_row_size
 from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 
-__all__ = ["LocalEngine", "lookup_threads", "write_incoming"]
+__all__ = ["LocalEngine", "looks_in_table", "lookup_threads", "rows_of_partitions", "write_incoming"]
+
+Rows = npt.NDArray[np.int64]
 
 _MAX_LOOKUPS = 8
 """Threads that look keys up in files of an object store; each holds the keys of a row group."""
@@ -55,6 +58,12 @@ class LocalEngine:
         self._incoming: Incoming | None = None
         self._prepared_for: object = None
 
+    @property
+    def incoming(self) -> Incoming:
+        """The prepared rows."""
+        assert self._incoming is not None, "rows require prepare"
+        return self._incoming
+
     def input_schema(self, state: TableState) -> pa.Schema:
         """Columns of the source."""
         return self.source.schema
@@ -67,24 +76,21 @@ class LocalEngine:
 
     def preview(self, plan: WritePlan) -> WritePreview:
         """How the prepared rows would be written."""
-        assert self._incoming is not None, "preview requires prepare"
-        partitions = rows_by_partition(self._incoming)
+        partitions = rows_by_partition(self.incoming)
         return WritePreview(plan.operation, self._plan_name, self._reason, partitions, self.source.nbytes)
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the prepared rows."""
-        assert self._incoming is not None, "write requires prepare"
         plan = self.sized(with_usable_index(plan))
-        partitions = frozenset(rows_by_partition(self._incoming))
-        return WriteOutcome(write_incoming(plan, self._incoming), self._plan_name, self._reason, partitions)
+        partitions = frozenset(rows_by_partition(self.incoming))
+        return WriteOutcome(write_incoming(plan, self.incoming), self._plan_name, self._reason, partitions)
 
     def close(self) -> None:
         """Nothing is open."""
 
     def sized(self, plan: WritePlan) -> WritePlan:
         """The plan with the average size of stored rows, estimated from prepared rows when unknown."""
-        assert self._incoming is not None, "sizes require prepare"
-        largest = max(rows_by_partition(self._incoming).values(), default=0)
+        largest = max(rows_by_partition(self.incoming).values(), default=0)
         if not needs_row_size(plan, largest):
             return plan
         rows = self.source
@@ -105,10 +111,7 @@ def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> 
     if plan.operation == "delete_partition":
         return []
     incoming = with_auto_keys(plan, incoming, task=first_task)
-    names = incoming.partitions.dictionary.to_pylist()
-    codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
-    order, bounds = group_rows(codes, len(names))
-    groups = [(name, order[bounds[i] : bounds[i + 1]]) for i, name in enumerate(names) if bounds[i + 1] > bounds[i]]
+    groups = rows_of_partitions(plan, incoming)
     with (
         phase("assign", rows=incoming.count, partitions=len(groups)),
         ThreadPool(lookup_threads(plan), thread_name_prefix="hudi_fast") as pool,
@@ -125,6 +128,20 @@ def write_incoming(plan: WritePlan, incoming: Incoming, first_task: int = 0) -> 
     return stats
 
 
+def looks_in_table(plan: WritePlan, incoming: Incoming) -> bool:
+    """Whether the stored rows of a partition's rows may be in other partitions."""
+    return plan.index.is_global and plan.operation in ("upsert", "delete") and incoming.groups is None
+
+
+def rows_of_partitions(plan: WritePlan, incoming: Incoming) -> list[tuple[str, Rows]]:
+    """The rows of each partition, int64[n], ascending; changed rows without those that a global index drops."""
+    names = incoming.partitions.dictionary.to_pylist()
+    codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
+    order, bounds = group_rows(codes, len(names))
+    groups = [(name, order[bounds[i] : bounds[i + 1]]) for i, name in enumerate(names) if bounds[i + 1] > bounds[i]]
+    return _one_place_per_key(incoming, groups) if plan.index.is_global and incoming.groups is not None else groups
+
+
 def lookup_threads(plan: WritePlan) -> int:
     """The number of threads that look up keys."""
     return max(plan.files.threads, min(plan.files.max_threads, _MAX_LOOKUPS))
@@ -133,15 +150,13 @@ def lookup_threads(plan: WritePlan) -> int:
 def _assign(
     plan: WritePlan,
     incoming: Incoming,
-    groups: list[tuple[str, np.ndarray]],
+    groups: list[tuple[str, Rows]],
     pool: ThreadPool,
     first_task: int,
 ) -> list[FileGroupWork]:
     """Assign rows in parallel: over partitions where there are enough, otherwise over the slices of each."""
-    if plan.index.is_global and plan.operation in ("upsert", "delete") and incoming.groups is None:
+    if looks_in_table(plan, incoming):
         return assign_table(plan, incoming, pool.map)
-    if plan.index.is_global and incoming.groups is not None:
-        groups = _one_place_per_key(incoming, groups)
     if len(groups) >= plan.files.threads:
         assigned: Iterable[list[FileGroupWork]] = pool.map(
             lambda one: assign_partition(plan, one[1][0], incoming, one[1][1], TaskToken(one[0])),
@@ -159,7 +174,7 @@ def _assign(
     return works
 
 
-def _one_place_per_key(incoming: Incoming, groups: list[tuple[str, np.ndarray]]) -> list[tuple[str, np.ndarray]]:
+def _one_place_per_key(incoming: Incoming, groups: list[tuple[str, Rows]]) -> list[tuple[str, Rows]]:
     """The rows by partition, without new rows that lose to a new row with the same key in another partition."""
     assert incoming.groups is not None
     new = np.flatnonzero(incoming.groups.numbers < 0)

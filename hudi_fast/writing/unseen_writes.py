@@ -142,7 +142,8 @@ def confirm_plan(session: TableSession, plan: Instant, groups: Set[FileGroup] | 
     if not rivals:
         return
     what = f"The {plan.action} {plan.requested} of {session.storage.uri} was planned without a lock"
-    why = f"{_named(rivals)} changed file groups of the plan, which has not seen it"
+    changes = "may have changed its file groups" if groups is None else "changed its file groups"
+    why = f"{_named(rivals)} {changes}, which has not seen it"
     found = now.find(plan.requested, plan.action)
     if found is not None and found.state is not State.REQUESTED:
         raise CommitStateUnknownError(

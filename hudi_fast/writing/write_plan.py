@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -359,6 +359,26 @@ class Incoming:
         """
         return take_rows(self.rows, self.spooled, rows, columns)
 
+    def subset(self, rows: npt.NDArray[np.int64]) -> Incoming:
+        """Some of the rows, as rows to write.
+
+        Args:
+            rows: int64[n], positions, in any order.
+        """
+        chosen = pa.array(rows)
+        return replace(
+            self,
+            rows=self.take(rows),
+            keys=None if self.keys is None else self.keys.take(chosen),
+            partitions=self.partitions.take(chosen),
+            deletes=None if self.deletes is None else self.deletes[rows],
+            ordering=tuple(column.take(chosen) for column in self.ordering),
+            groups=None if self.groups is None else KeyLocations(self.groups.groups, self.groups.numbers[rows]),
+            inserted=None if self.inserted is None else self.inserted[rows],
+            order=None if self.order is None else self.order.take(chosen),
+            spooled=None,
+        )
+
     def parts(
         self, rows: npt.NDArray[np.int64], max_rows: int = PART_ROWS, max_bytes: int = PART_BYTES
     ) -> Iterator[npt.NDArray[np.int64]]:
@@ -424,6 +444,23 @@ class FileGroupWork:
     token: TaskToken
     first_sequence: int = 0
     origins: tuple[SliceMatches, ...] = ()
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The incoming rows of the work, int64[n], ascending."""
+        return np.unique(np.concatenate([self.incoming_rows, self.inserts]))
+
+    def renumbered(self, numbers: npt.NDArray[np.int64]) -> FileGroupWork:
+        """The same work for a subset of the incoming rows.
+
+        Args:
+            numbers: int64[n]: the position in the subset of each incoming row.
+        """
+        return replace(
+            self,
+            incoming_rows=numbers[self.incoming_rows],
+            inserts=numbers[self.inserts],
+            origins=tuple(replace(one, incoming_rows=numbers[one.incoming_rows]) for one in self.origins),
+        )
 
 
 @dataclass(frozen=True)

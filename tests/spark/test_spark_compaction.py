@@ -1,6 +1,6 @@
 """Compaction and log compaction as Spark tasks: the same files' worth as in threads, one task for each slice.
 
-Modules: hudi_fast.spark.services.tasks.
+Modules: hudi_fast.spark.writing.unit_tasks.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Iterable[
 
 def drop_metadata(storage: Storage, config: TableConfig) -> bool:
     """Delete the metadata table; False when there was none. The caller holds the data table's lock."""
-    named = [*config.metadata_partitions, *config.metadata_partitions_inflight]
+    named = config.all_metadata_partitions
     if named:
         update_properties(storage, {PARTITIONS_KEY: "", BUILDING_KEY: ""})
     return storage.delete_dir(METADATA_FOLDER) or bool(named)

@@ -40,7 +40,7 @@ def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[st
     Returns:
         Sorted names; all partitions if ``files`` is lost. Empty without a metadata table.
     """
-    named = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    named = config.all_metadata_partitions
     undone = set(instants)
     if not named or not undone:
         return ()

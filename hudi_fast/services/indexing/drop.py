@@ -63,7 +63,7 @@ def drop_index(session: TableSession, name: str) -> tuple[str, ...]:
     storage = session.storage
     with machine_lock(storage, session.settings.lock_seconds, INDEX_LOCK_PATH), session.locked() as state:
         config = state.config
-        present = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+        present = config.all_metadata_partitions
         partition = named_partition(name, present)
         others = resting_on(partition, present)
         if partition == PartitionKind.RECORD_INDEX and others:

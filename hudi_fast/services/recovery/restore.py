@@ -170,7 +170,7 @@ def _follows_restore(state: TableState) -> bool:
 
 def _dropped_before(state: TableState) -> set[str]:
     """Partitions that an abandoned attempt may have dropped: they still have definitions."""
-    present = {*state.config.metadata_partitions, *state.config.metadata_partitions_inflight}
+    present = state.config.all_metadata_partitions
     defined = set(load_definitions(state.storage, state.config))
     if "column_stats" in defined and state.config.version >= 8 and state.config.partition_fields:
         defined.add("partition_stats")

@@ -1,79 +1,196 @@
-"""The broadcast plan: sends few rows to every task; each task writes the table partitions that it owns.
+"""The broadcast plan: the driver decides where few rows are written, and sends them to the tasks that write them.
 
-Instead of a shuffle the driver groups the rows by partition and assigns partitions to tasks.
+::
+
+    rows ─► partition ─┬─ little to read ─► the whole partition ───────────────────────────┐
+                       └─ more ─► tasks look the keys up in its slices ─► file groups ─────┴─► tasks read and write
+
+The decisions are those of the local engine (:mod:`hudi_fast.writing.local`). Only the files are read and written
+elsewhere, so a few rows may change file groups of any number and size. Rows are sent once, to all workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import numpy.typing as npt
 
-from hudi_fast.keys.key_generator import partition_paths
-from hudi_fast.merging.row_buffer import CollectedRows
-from hudi_fast.schema.conform import conform
-from hudi_fast.spark.arrow import parallelism
-from hudi_fast.spark.writing.routing import pack_bins
-from hudi_fast.spark.writing.tasks import Answer, run_tasks, task_token, write_partition
+from hudi_fast.index.record_index import missing_index
+from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.spark.arrow import with_properties
+from hudi_fast.spark.writing.unit_tasks import bins_of, in_tasks, most_tasks, results_in_tasks
+from hudi_fast.spark.writing.workload import stored_bytes
+from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.writing.write_plan import WritePlan
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.assign import assign_partition
+from hudi_fast.writing.file_group import write_file_group
+from hudi_fast.writing.global_index import assign_table
+from hudi_fast.writing.local import looks_in_table, rows_of_partitions
+from hudi_fast.writing.partial import refuse_unknown
+from hudi_fast.writing.prepare import with_auto_keys
+from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
-__all__ = ["run_broadcast"]
+__all__ = ["bytes_to_read", "run_broadcast"]
 
+PARTITION_BYTES = 256 << 20
+"""A task takes all rows of a partition if at most this many bytes of its files are read for them: about as long as the
+job takes that would look the keys up before."""
 
-def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Answer]:
-    """Assign the partitions of ``rows`` to tasks that write them; returns the tasks' results."""
-    named = pa.schema([field for field in plan.input_schema if field.name in rows.column_names])
-    paths = partition_paths(plan.key_config, conform(rows.select(named.names), named))
-    names, codes = paths.dictionary.to_pylist(), np.asarray(paths.indices, dtype=np.int32)
-    weights = {name: int(count) for name, count in zip(names, np.bincount(codes, minlength=len(names)), strict=True)}
-    tasks = max(1, min(len(names), parallelism(spark)))
-    bins = pack_bins(weights, tasks)
-    owners = np.array([bins[name] for name in names], dtype=np.int32)[codes] if names else codes
-    parts = [_ipc(rows.filter(pa.array(owners == number))) for number in range(tasks)]
-    shared = spark.sparkContext.broadcast(parts) if getattr(spark, "_sc", None) is not None else None
-    numbers = spark.range(tasks, numPartitions=tasks)
-    work = _work(plan, parts if shared is None else shared)
-    try:
-        return run_tasks(numbers, plan, work)
-    finally:
-        if shared is not None:
-            shared.destroy()
+LOOKUP_BYTES = 64 << 20
+"""The driver looks keys up in files of at most this many bytes."""
 
+_THREADS = 8
+"""Jobs that look keys up at the same time, one for each partition."""
 
-def _work(plan: WritePlan, parts: Any) -> Any:
-    """``parts``: the bytes of each task's rows, or a broadcast variable of them."""
+_NEW_FILES_ONLY = frozenset({"bulk_insert", "insert_overwrite", "insert_overwrite_table"})
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Answer:
-        token = task_token()
-        stats: list[WriteStat] = []
-        seen: set[str] = set()
-        sequence = 0
-        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            table = pa.ipc.open_stream(getattr(parts, "value", parts)[number]).read_all()
-            for name, rows in _grouped(plan, table):
-                written, sequence = write_partition(plan, name, CollectedRows(rows), token, sequence)
-                stats += written
-                seen.add(name)
-        return Answer(stats, frozenset(seen))
-
-    return work
+Rows = npt.NDArray[np.int64]
 
 
-def _grouped(plan: WritePlan, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    named = pa.schema([field for field in plan.input_schema if field.name in table.column_names])
-    paths = partition_paths(plan.key_config, conform(table.select(named.names), named))
-    codes = np.asarray(paths.indices)
-    for number, name in enumerate(paths.dictionary.to_pylist()):
-        rows = np.flatnonzero(codes == number)
-        if len(rows):
-            yield name, table.take(pa.array(rows))
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Rows that one task writes.
+
+    Attributes:
+        weight: approximate number of bytes that it reads and writes.
+        rows: the incoming rows, int64[n], ascending.
+        partition: partition path.
+        work: the file group; None for the file groups that the task chooses in the partition.
+    """
+
+    weight: float
+    rows: Rows
+    partition: str
+    work: FileGroupWork | None = None
 
 
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The units of one task, with row numbers of ``incoming``, which has their rows alone."""
+
+    incoming: Incoming
+    units: list[_Unit]
+
+
+def run_broadcast(spark: Any, plan: WritePlan, incoming: Incoming) -> list[WriteStat]:
+    """Write the rows in tasks.
+
+    Args:
+        spark: the session.
+        plan: the write; its index can be used.
+        incoming: all rows.
+
+    Returns:
+        One per written file.
+    """
+    incoming = with_auto_keys(plan, incoming, task=0)
+    units = _units(spark, plan, incoming)
+    bins = [numbers for numbers in bins_of([one.weight for one in units], most_tasks(spark)) if numbers]
+    shares = [_share(incoming, [units[number] for number in numbers]) for numbers in bins]
+    weights = [sum(one.weight for one in share.units) for share in shares]
+    return in_tasks(spark, plan, shares, weights, partial(_write, plan))
+
+
+def bytes_to_read(plan: WritePlan, incoming: Incoming) -> int:
+    """Bytes of the stored files that may be read for the rows of a write.
+
+    Args:
+        plan: the write.
+        incoming: all rows.
+    """
+    lacks_index = missing_index(plan.index, metadata_of(plan.view)) is not None
+    if looks_in_table(plan, incoming) and (lacks_index or not plan.index.uses_records):
+        return sum(stored_bytes(plan, None).values())
+    return sum(_bytes_of(plan, incoming, name, rows) for name, rows in rows_of_partitions(plan, incoming))
+
+
+def _bytes_of(plan: WritePlan, incoming: Incoming, partition: str, rows: Rows) -> int:
+    """Bytes of the stored files that may be read for rows of one partition."""
+    if plan.operation in _NEW_FILES_ONLY:
+        return 0
+    slices = latest_slices(plan.view, partition)
+    if incoming.groups is not None:
+        numbers = np.unique(incoming.groups.numbers[rows])
+        read = {incoming.groups.groups[number] for number in numbers[numbers >= 0].tolist()}
+        return sum(one.weight for one in slices if (one.partition, one.file_id) in read)
+    weights = sorted((one.weight for one in slices), reverse=True)
+    is_known = plan.index.uses_records or plan.index.bucket is not None  # a row belongs to one file group
+    return sum(weights[: len(rows)] if is_known else weights)
+
+
+def _units(spark: Any, plan: WritePlan, incoming: Incoming) -> list[_Unit]:
+    run = _looking_up(spark)
+    row_bytes = incoming.row_bytes
+    if looks_in_table(plan, incoming):
+        return [_unit_of(work, row_bytes) for work in assign_table(plan, incoming, run)]
+    units: list[_Unit] = []
+    large: list[tuple[TaskToken, str, Rows]] = []
+    for number, (name, rows) in enumerate(rows_of_partitions(plan, incoming)):
+        size = _bytes_of(plan, incoming, name, rows)
+        if size > PARTITION_BYTES:
+            large.append((TaskToken(number), name, rows))
+        else:
+            units.append(_Unit(size + row_bytes * len(rows), rows, name))
+
+    def assign(one: tuple[TaskToken, str, Rows]) -> list[FileGroupWork]:
+        token, name, rows = one
+        return assign_partition(plan, name, incoming, rows, token, run)
+
+    with ThreadPool(min(_THREADS, max(1, len(large))), thread_name_prefix="hudi_fast") as pool:
+        works = [work for found in pool.map(with_properties(spark, assign), large) for work in found]
+    return units + [_unit_of(work, row_bytes) for work in works]
+
+
+def _unit_of(work: FileGroupWork, row_bytes: float) -> _Unit:
+    rows = work.rows()
+    return _Unit((0 if work.slice is None else work.slice.weight) + row_bytes * len(rows), rows, work.partition, work)
+
+
+def _looking_up(spark: Any) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
+    """``map`` for lookups in slices, as tasks unless there is little to read."""
+
+    def run(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        every = list(items)
+        weights = [_weight(one) for one in every]
+        if sum(weights) <= LOOKUP_BYTES:
+            return [function(one) for one in every]
+        return results_in_tasks(spark, every, weights, function)
+
+    return run
+
+
+def _weight(item: Any) -> int:
+    """Bytes of the slice of a lookup: an object with the attribute ``slice``, or a tuple that begins with a slice."""
+    slice_: FileSlice | None = item[0] if isinstance(item, tuple) else item.slice
+    return 0 if slice_ is None else slice_.weight
+
+
+def _share(incoming: Incoming, units: Sequence[_Unit]) -> _Share:
+    rows = np.unique(np.concatenate([one.rows for one in units]))
+    numbers = np.full(incoming.count, -1, dtype=np.int64)
+    numbers[rows] = np.arange(len(rows))
+    moved = [
+        replace(one, rows=numbers[one.rows], work=None if one.work is None else one.work.renumbered(numbers))
+        for one in units
+    ]
+    return _Share(incoming.subset(rows), moved)
+
+
+def _write(plan: WritePlan, share: _Share, token: TaskToken) -> list[WriteStat]:
+    stats: list[WriteStat] = []
+    sequence = 0
+    for unit in share.units:
+        if unit.work is None:
+            works = assign_partition(plan, unit.partition, share.incoming, unit.rows, token, first_sequence=sequence)
+        else:
+            works = [replace(unit.work, token=token, first_sequence=sequence)]
+        refuse_unknown(plan, share.incoming, works)
+        for work in works:
+            stats += write_file_group(plan, work, share.incoming)
+            sequence += len(work.base_rows) + len(work.inserts)
+    return stats

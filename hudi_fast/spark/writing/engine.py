@@ -3,8 +3,8 @@
 ======== =========================================================================== ===================================
 plan     moved rows                                                                  used for
 ======== =========================================================================== ===================================
-driver   all rows, to the driver; the local engine writes them                       input below a bound, local master
-broadcast the same rows, as Arrow, to tasks that own table partitions                input below a bound, on a cluster
+driver   all rows, to the driver; the local engine writes them                       input below a bound, few files
+broadcast the same rows; the driver assigns them to file groups, tasks write them    the same, many bytes on a cluster
 direct   none: each task writes the rows that it reads                               bulk_insert
 fused    full rows, one shuffle by table partition; a task tags, assigns, writes     many partitions of similar size
 routed   keys looked up or joined to stored keys, then one shuffle by file group     all other writes
@@ -37,6 +37,7 @@ from hudi_fast.spark.arrow import (
     is_local,
     parallelism,
     reads_files,
+    running_parallelism,
 )
 from hudi_fast.spark.incoming.chosen_scan import (
     ChosenScan,
@@ -50,7 +51,7 @@ from hudi_fast.spark.incoming.file_scan import FileScan
 from hudi_fast.spark.incoming.refusal import ScanRefusedError
 from hudi_fast.spark.job_errors import explained_job_errors
 from hudi_fast.spark.writing import fused, routed
-from hudi_fast.spark.writing.broadcast import run_broadcast
+from hudi_fast.spark.writing.broadcast import bytes_to_read, run_broadcast
 from hudi_fast.spark.writing.bucketed import run_bucketed
 from hudi_fast.spark.writing.bulk_insert import (
     Arrangement,
@@ -67,6 +68,7 @@ from hudi_fast.spark.writing.workload import (
     count_changes,
     count_pieces,
     count_rows,
+    stored_bytes,
     task_count,
 )
 from hudi_fast.spark.writing.zones import in_table_kinds
@@ -75,7 +77,7 @@ from hudi_fast.writing.dml_rows import ACTION, GROUP, INSERT
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.prepare import columns_for
-from hudi_fast.writing.preview import WritePreview
+from hudi_fast.writing.preview import WritePreview, rows_by_partition
 from hudi_fast.writing.profile import (
     WorkloadProfile,
     encoded_row_size,
@@ -220,7 +222,9 @@ class SparkEngine:
     def _run_plan(self, name: str, plan: WritePlan) -> list[Answer]:
         if name == "broadcast":
             assert self._local is not None
-            return run_broadcast(self._df.sparkSession, self._local.sized(plan), self._local.source)
+            incoming = self._local.incoming
+            stats = run_broadcast(self._df.sparkSession, self._local.sized(plan), incoming)
+            return [Answer(stats, frozenset(rows_by_partition(incoming)))]
         if name == "direct":
             return run_direct(self._df, plan, self._direct_tasks, self._scan.files)
         tasks = self._tasks(plan)
@@ -268,7 +272,15 @@ class SparkEngine:
 
     def _tasks(self, plan: WritePlan) -> int:
         """The number of tasks of a shuffle."""
-        return task_count(self._df.sparkSession, self._expected_bytes(), self._requested_tasks(plan))
+        spark, requested = self._df.sparkSession, self._requested_tasks(plan)
+        return task_count(spark, self._expected_bytes(), requested, self._stored_bytes(plan))
+
+    def _stored_bytes(self, plan: WritePlan) -> int:
+        """Bytes of the stored files that tasks may rewrite; 0 if they are unknown, or if all executors are there."""
+        spark = self._df.sparkSession
+        if self._profile is None or plan.operation not in _TAGGED or parallelism(spark) <= running_parallelism(spark):
+            return 0
+        return sum(stored_bytes(plan, None if plan.index.is_global else self._profile.rows).values())
 
     def _expected_bytes(self) -> int:
         """Arrow size of all rows, as far as it is known; otherwise 0."""
@@ -326,7 +338,7 @@ class SparkEngine:
             return _Choice("routed", f"the index {plan.index.kind} {where}")
         if not _is_partitioned(plan):
             return _Choice("routed", f"the table is not partitioned; {self._too_large}")
-        return self._choose_by_profile(self._profile, plan.operation in _TAGGED)
+        return self._choose_by_profile(plan, self._profile)
 
     def _choose_for_bulk_insert(self, plan: WritePlan, forced: str) -> _Choice:
         """Write rows in the tasks that read them, unless these would make many small files."""
@@ -374,13 +386,16 @@ class SparkEngine:
         shape = f"{sum(rows.values()):,} changed rows go to their file groups, {sum(new.values()):,} of them are new"
         return _Choice("routed", f"{shape}, in {partitions:,} partitions; {why}")
 
-    def _choose_by_profile(self, profile: WorkloadProfile, looks_up: bool) -> _Choice:
+    def _choose_by_profile(self, plan: WritePlan, profile: WorkloadProfile) -> _Choice:
         """Choose tasks for whole partitions if each has few rows and together they keep all cores busy."""
+        looks_up = plan.operation in _TAGGED
         largest = profile.largest * profile.row_bytes
         shape = f"{profile.total:,} rows in {len(profile.rows):,} partitions, {profile.largest:,} in the largest"
         if largest > PARTITIONS_TASK_BYTES:
             return _Choice("routed", f"{shape}, about {largest:,} bytes in memory; {self._too_large}")
-        load = load_factor(profile.rows.values(), parallelism(self._df.sparkSession))
+        rewrites = looks_up and not plan.config.is_mor
+        weights = fused.partition_sizes(plan, profile) if rewrites else profile.rows
+        load = load_factor(weights.values(), parallelism(self._df.sparkSession))
         if load > _UNEVEN[looks_up] and profile.total_bytes > _EVEN_FROM:
             return _Choice("routed", f"{shape}: tasks for whole partitions would be uneven; {self._too_large}")
         return _Choice("fused", f"{shape}; {self._too_large}")
@@ -480,15 +495,20 @@ class SparkEngine:
             return None
         self._local = LocalEngine(rows)
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
-        located = GROUP in self._df.columns
-        if forced == "broadcast" and (plan.index.is_global or located):
-            what = "DML rows" if located else f"the index {plan.index.kind}"
-            raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve {what}.")
-        spreads = not plan.index.is_global and not located and _is_partitioned(plan)
-        cluster = not is_local(self._df.sparkSession) and spreads
-        if forced == "broadcast" or (forced == "auto" and cluster):
-            return _Choice("broadcast", reason + (", on a cluster" if cluster else ", hudi_fast.plan=broadcast"))
-        return _Choice("driver", reason)
+        if forced == "broadcast":
+            return _Choice("broadcast", f"{reason}, hudi_fast.plan=broadcast")
+        if forced == "driver" or is_local(self._df.sparkSession):
+            return _Choice("driver", reason)
+        return self._choose_on_cluster(plan, self._local, reason)
+
+    def _choose_on_cluster(self, plan: WritePlan, local: LocalEngine, reason: str) -> _Choice:
+        """Let the driver of a cluster write few rows only if few bytes of files are read for them."""
+        if _is_partitioned(plan) and not plan.index.is_global and GROUP not in self._df.columns:
+            return _Choice("broadcast", f"{reason}, on a cluster")
+        local.prepare(plan)
+        read = bytes_to_read(plan, local.incoming)
+        name = "driver" if read <= self._options.engine.driver_max_bytes else "broadcast"
+        return _Choice(name, f"{reason}, for which up to {read:,} bytes of files are read, on a cluster")
 
 
 def _assumed_width(schema: pa.Schema) -> float:

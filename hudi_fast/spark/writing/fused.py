@@ -18,11 +18,11 @@ from hudi_fast.spark.writing.tasks import (
     run_tasks,
     write_partitions,
 )
-from hudi_fast.view.slices import latest_slices
+from hudi_fast.spark.writing.workload import stored_bytes
 from hudi_fast.writing.profile import WorkloadProfile
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["run_fused", "takes_files"]
+__all__ = ["partition_sizes", "run_fused", "takes_files"]
 
 _PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
 
@@ -54,7 +54,7 @@ def run_fused(
         files: the same rows, which tasks read themselves; only if :func:`takes_files`.
     """
     if files is not None:
-        owners = pack_bins(_partition_sizes(plan, profile), tasks)
+        owners = pack_bins(partition_sizes(plan, profile), tasks)
         packed = packed_partitions(df.sparkSession, files, plan, owners, tasks)
         return run_tasks(packed, plan, unpacking_as(files.schema, write_partitions(plan)))
     names = df.columns
@@ -72,7 +72,7 @@ def _addressed(placed: Any, plan: WritePlan, profile: WorkloadProfile | None, ta
     """Rows with a column whose hash gives their task: known partitions balanced by size, others by hash."""
     numbers = addresses(tasks)
     others = task_address(F.pmod(F.hash(_PATH), F.lit(tasks)), tasks)
-    known = {name: numbers[bin_] for name, bin_ in pack_bins(_partition_sizes(plan, profile), tasks).items()}
+    known = {name: numbers[bin_] for name, bin_ in pack_bins(partition_sizes(plan, profile), tasks).items()}
     if not known:
         return placed.withColumn(_ADDRESS, others)
     if len(known) <= _LITERAL_PARTITIONS:
@@ -83,13 +83,14 @@ def _addressed(placed: Any, plan: WritePlan, profile: WorkloadProfile | None, ta
     return placed.join(F.broadcast(listed), _PATH, "left").withColumn(_ADDRESS, F.coalesce(_ADDRESS, others))
 
 
-def _partition_sizes(plan: WritePlan, profile: WorkloadProfile | None) -> dict[str, int]:
-    """Bytes that a task reads for each table partition; empty when there is no profile and too many partitions."""
-    present = plan.view.lister.partitions()
-    if profile is None and len(present) > _LISTED_PARTITIONS:
-        return {}
-    names = present if profile is None else [name for name in present if name in profile.rows]
-    sizes = {name: sum(one.weight for one in latest_slices(plan.view, name)) for name in names}
+def partition_sizes(plan: WritePlan, profile: WorkloadProfile | None) -> dict[str, int]:
+    """Bytes that a task reads for each table partition: incoming rows and stored files.
+
+    Args:
+        plan: the write.
+        profile: rows per partition; None if unknown. Without it the result is empty if there are too many partitions.
+    """
     if profile is not None:
-        sizes = {name: sizes.get(name, 0) + count * profile.row_bytes for name, count in profile.rows.items()}
-    return sizes
+        sizes = stored_bytes(plan, profile.rows)
+        return {name: sizes.get(name, 0) + count * profile.row_bytes for name, count in profile.rows.items()}
+    return {} if len(plan.view.lister.partitions()) > _LISTED_PARTITIONS else stored_bytes(plan, None)

@@ -11,12 +11,14 @@ that returns other rows the second time is still written correctly.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from pyspark.sql import functions as F
 
 from hudi_fast.spark.arrow import estimated_bytes, parallelism, reads_files, running_parallelism, session_conf
 from hudi_fast.spark.writing.columns import partition_text
+from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.dml_rows import ACTION, INSERT, PATH
 from hudi_fast.writing.write_plan import WritePlan
 
@@ -27,6 +29,7 @@ __all__ = [
     "count_changes",
     "count_pieces",
     "count_rows",
+    "stored_bytes",
     "task_count",
 ]
 
@@ -44,7 +47,7 @@ PARTITIONS_TASK_BYTES = 256 << 20
 """Arrow bytes of rows that a task for whole partitions may have; a part of them may be in a local file."""
 
 LEAST_BYTES = 32 << 20
-"""Fewest Arrow bytes of a task that justify starting an executor for it."""
+"""Fewest bytes of a task, Arrow bytes of rows and bytes of stored files, that justify starting an executor for it."""
 
 
 def count_rows(df: Any, plan: WritePlan) -> tuple[dict[str, int], int]:
@@ -111,7 +114,7 @@ def count_changes(df: Any, plan: WritePlan) -> tuple[dict[str, int], dict[str, i
     return {row[0]: row[1] for row in found}, {row[0]: row[2] for row in found}
 
 
-def task_count(spark: Any, total_bytes: int, requested: int = 0) -> int:
+def task_count(spark: Any, total_bytes: int, requested: int = 0, stored_bytes: int = 0) -> int:
     """The number of tasks of a shuffle.
 
     Args:
@@ -119,10 +122,22 @@ def task_count(spark: Any, total_bytes: int, requested: int = 0) -> int:
         total_bytes: Arrow size of the rows; 0 if unknown.
         requested: the number that the options set; 0 to choose one that keeps all cores busy and tasks small. Cores
             of executors that are not there yet count if their tasks are not too small.
+        stored_bytes: of the stored files that the tasks may read and rewrite.
     """
     if requested:
         return requested
     if not total_bytes:
         return parallelism(spark) * TASKS_PER_CORE
-    later = min(parallelism(spark) * TASKS_PER_CORE, total_bytes // LEAST_BYTES)
+    later = min(parallelism(spark) * TASKS_PER_CORE, (total_bytes + stored_bytes) // LEAST_BYTES)
     return max(running_parallelism(spark) * TASKS_PER_CORE, later, -(-total_bytes // TASK_BYTES))
+
+
+def stored_bytes(plan: WritePlan, partitions: Container[str] | None) -> dict[str, int]:
+    """Bytes of the newest file slices by partition path.
+
+    Args:
+        plan: the write.
+        partitions: partition paths; other partitions are left out. None for the whole table.
+    """
+    names = [name for name in plan.view.lister.partitions() if partitions is None or name in partitions]
+    return {name: sum(one.weight for one in latest_slices(plan.view, name)) for name in names}

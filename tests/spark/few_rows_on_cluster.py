@@ -1,0 +1,75 @@
+"""Few rows into large tables, on a cluster: prints for each kind of write how it ran.
+
+A line has the kind, the plan, the number of tasks that wrote files, and how many base files the driver opened. Small
+files count as large here, because large ones would take minutes to make.
+
+Arguments: a folder for the tables.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import hudi_fast as hf
+from hudi_fast.spark.writing import broadcast
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing import lookup
+from tests.spark.spark_writes import batch
+from tests.spark.test_spark_plans import PARTITIONED, SMALL_FILES, TABLE
+
+RECORDS = {
+    "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+}
+BOUND = 20_000
+"""Bytes of the rows that the driver collects, and of files that it reads for them."""
+
+
+def main(folder: Path) -> None:
+    """Write to one table of each kind."""
+    opened: list[str] = []
+    original = Storage.open_input
+
+    def open_input(self: Storage, path: str, size: int | None = None) -> Any:
+        opened.append(path)
+        return original(self, path, size)
+
+    session = SparkSession.builder.master("local-cluster[2,2,1024]").config("spark.ui.enabled", "false")
+    spark = session.config("spark.executor.memory", "512m").getOrCreate()
+    days = batch(range(2000)).set_column(2, "part", pa.array(["today"] * 2000))
+    changes = batch(range(0, 2000, 100), ts=500)
+    of_today = changes.set_column(2, "part", pa.array(["today"] * changes.num_rows))
+    kinds: dict[str, tuple[dict[str, str], pa.Table, pa.Table | None]] = {
+        "unpartitioned": (TABLE, batch(range(2000)), changes),
+        "daily": (PARTITIONED, days, of_today),
+        "records": ({**PARTITIONED, **RECORDS}, batch(range(2000)), changes),
+        "update": (TABLE, batch(range(2000)), None),
+        "little": (TABLE, batch(range(20)), batch([1], ts=500)),
+    }
+    broadcast.PARTITION_BYTES = broadcast.LOOKUP_BYTES = BOUND
+    lookup.is_little = lambda *_: False
+    bound = {"hudi_fast.driver.max.bytes": str(BOUND)}
+    for name, (options, stored, rows) in kinds.items():
+        path = folder / name
+        hf.write(stored, path, {**options, **SMALL_FILES})
+        Storage.open_input = open_input  # type: ignore[method-assign]
+        if rows is None:
+            result = hf.update(spark, path, "number % 100 = 0", {"v": 2.0}, {**options, **bound})
+        else:
+            result = hf.write(spark.createDataFrame(rows), path, {**options, **SMALL_FILES, **bound})
+        Storage.open_input = original  # type: ignore[method-assign]
+        assert result.updates == (20 if rows is None else rows.num_rows), result
+        written = [one.name for one in path.rglob(f"*_{result.instant}.parquet") if ".hoodie" not in one.parts]
+        tasks = {name_.split("_")[1].split("-")[0] for name_ in written}
+        print(name, result.plan, len(tasks), sum(".hoodie" not in path for path in opened))
+        opened.clear()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
