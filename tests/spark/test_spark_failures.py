@@ -188,7 +188,6 @@ def test_the_plan_follows_from_size_index_and_partitions(spark, tmp_path):
     ("changes", "plan", "message"),
     [
         ({"hoodie.index.type": "GLOBAL_SIMPLE"}, "fused", "use routed"),
-        ({"hoodie.index.type": "GLOBAL_SIMPLE"}, "broadcast", "GLOBAL_SIMPLE"),
         ({"hoodie.datasource.insert.dup.policy": "drop"}, "routed", "use fused"),
     ],
 )
