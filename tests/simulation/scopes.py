@@ -25,6 +25,7 @@ What must hold after each run are the invariants of Jack Vanlightly's model of H
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from tests.simulation.histories import run as run_history
 from tests.simulation.kernel import shape_of
 from tests.simulation.scheduler import Actor, Call, Scheduler
 
-__all__ = ["GRAINS", "Found", "explore"]
+__all__ = ["GRAINS", "Found", "explore", "interrupted_once"]
 
 Touched = tuple[tuple[str, str], ...]
 """What a call touches, and how: it is read, changed, or gets or loses a name."""
@@ -99,6 +100,7 @@ def explore(
     grain: str = "every call",
     faults: tuple[Fault, ...] = (),
     seconds: float = float("inf"),
+    begin: str = "",
 ) -> Found:
     """Try all orders.
 
@@ -111,13 +113,14 @@ def explore(
         grain: which calls commute; see above.
         faults: what goes wrong, in every order.
         seconds: after which to end.
+        begin: who goes on at the first choices of the first run, where possible.
     """
     found, nodes, ends = Found(), list[_Node](), set[int]()
     deadline = time.monotonic() + seconds
     for _ in range(limit):
         if time.monotonic() > deadline:
             break
-        order = _Order(nodes, set(scripts), grain, ends)
+        order = _Order(nodes, set(scripts), grain, ends, begin)
         plan = Plan(0, setting, scripts, faults, switches=1.0)
         history = run_history(plan, mutation=mutation, prepare=order.prepare, judged=order.is_new)
         found.ends = len(ends)
@@ -143,11 +146,48 @@ def explore(
     return found
 
 
+def interrupted_once(
+    setting: Setting,
+    scripts: Mapping[str, tuple[Op, ...]],
+    mutation: Callable[[], Any] | None = None,
+    grain: str = "timeline",
+    every: int = 1,
+) -> Found:
+    """Try the orders in which one actor makes its first calls, then the other all of its own, then the first the rest.
+
+    :func:`explore` comes to most of them late, because it changes the last calls first.
+
+    Args:
+        setting: the table.
+        scripts: what two actors do; their names are single letters.
+        mutation: makes a context in which a part of the product is missing.
+        grain: which calls are told apart.
+        every: after how many calls the next interruption is tried.
+
+    Returns:
+        It ends with the first order in which something went wrong.
+    """
+    found = Found()
+    for first, other in itertools.permutations(scripts):
+        states = 1
+        while len(found.wrong) == 0:
+            begin = first * states + other
+            one = explore(setting, scripts, 1, mutation, until_wrong=True, grain=grain, begin=begin)
+            found.orders, found.calls = found.orders + one.orders, found.calls + one.calls
+            found.states, found.wrong = max(found.states, one.states), one.wrong
+            states += every
+            if states > one.states:
+                break
+    found.is_complete = not found.wrong
+    return found
+
+
 class _Order:
     """One run: a chooser that follows the nodes there are and makes new ones."""
 
-    def __init__(self, nodes: list[_Node], actors: set[str], grain: str, ends: set[int]) -> None:
+    def __init__(self, nodes: list[_Node], actors: set[str], grain: str, ends: set[int], begin: str) -> None:
         self._nodes, self._actors, self._grain, self._ends, self._at = nodes, actors, grain, ends, 0
+        self._begin = begin
         self._prefix = len(nodes)
         self._clocks: dict[str, dict[str, int]] = {name: {} for name in actors}
         self._last: list[tuple[str, Touched, dict[str, int], bool]] = []
@@ -235,7 +275,10 @@ class _Order:
             for actor in self._world.actors:
                 self._world.kill(actor.process)
             awake = list(enabled)
-        name = current.name if current is not None and current.name in awake else awake[0]
+        wanted = current.name if current is not None else ""
+        if len(self._nodes) < len(self._begin):
+            wanted = self._begin[len(self._nodes)]
+        name = wanted if wanted in awake else awake[0]
         self.made += 1
         self._nodes.append(_Node(enabled, asleep, name, tried={name}))
 

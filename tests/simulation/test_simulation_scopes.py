@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.bugs import planted
 from tests.simulation.pairs import PAIRS, SAME_GROUP, WRITE, Pair
-from tests.simulation.scopes import GRAINS, explore
+from tests.simulation.scopes import GRAINS, explore, interrupted_once
 
 SCRIPTS = {"A": (WRITE,), "B": (SAME_GROUP,)}
 COMPLETE = ("cow 9: two writers of a file group", "cow 9: a writer and a reader")
@@ -47,9 +47,33 @@ def test_all_orders_of_a_pair_lose_nothing(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["cow 9: two writers of a file group", "mor 9: a writer and compact"])
+def test_either_may_interrupt_the_other(name: str) -> None:
+    found = interrupted_once(PAIRS[name].setting, PAIRS[name].scripts, every=9)
+    assert not found.wrong, found.wrong[0]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", PAIRS)
+def test_either_may_interrupt_the_other_anywhere(name: str) -> None:
+    found = interrupted_once(PAIRS[name].setting, PAIRS[name].scripts)
+    print(found)
+    assert not found.wrong, found.wrong[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", ["no lock", "conflicts are looked for in the table of the beginning"])
+def test_a_bug_that_needs_one_interruption_is_found(bug: str) -> None:
+    table = replace(PAIRS["cow 9: two writers of a file group"].setting, retries=0)
+    found = interrupted_once(table, SCRIPTS, partial(planted, bug), every=3)
+    print(found)
+    assert found.wrong
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("grain", GRAINS)
 def test_orders_in_which_a_bug_shows_are_found(grain: str) -> None:
-    """That there is no lock is found by histories, and not by the first orders of this pair."""
     bug = "conflicts are looked for in the table of the beginning"
     table = replace(PAIRS["cow 9: two writers of a file group"].setting, retries=0)
     found = explore(table, SCRIPTS, limit=200, mutation=partial(planted, bug), until_wrong=True, grain=grain)
