@@ -44,6 +44,7 @@ __all__ = [
     "assign_rows",
     "combined_rows",
     "files_to_fill",
+    "keys_of_partition",
     "new_file_id",
     "refuse_duplicates",
     "sort_values",
@@ -81,6 +82,7 @@ def assign_partition(
     token: TaskToken,
     run: Runner = map,
     first_sequence: int = 0,
+    matches: Sequence[SliceMatches] | None = None,
 ) -> list[FileGroupWork]:
     """Tag the rows of a partition and assign them to file groups.
 
@@ -92,6 +94,7 @@ def assign_partition(
         token: write token; its file groups share a range of sequence numbers.
         run: runs the lookups in slices: ``map``, or the ``map`` of a pool.
         first_sequence: start of that range.
+        matches: of :func:`keys_of_partition` in the partition's slices; None to look the keys up here.
 
     Raises:
         DuplicateKeyError: the key of an insert is stored and the duplicate policy is ``fail``.
@@ -102,11 +105,8 @@ def assign_partition(
         shares = assign_to_buckets(plan, partition, incoming, rows, latest_slices(plan.view, partition), run)
         return _bucket_works(plan, partition, incoming, shares, token, first_sequence)
     slices = [] if plan.operation == "bulk_insert" else latest_slices(plan.view, partition)
-    matches: list[SliceMatches] = []
-    if incoming.groups is not None:
-        matches = match_dml_rows(plan, incoming, rows, slices, run)
-    elif plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
-        matches = stored_matches(plan, partition, incoming, rows, slices, run)
+    if matches is None:
+        matches = _matches(plan, partition, incoming, rows, slices, run)
     if plan.operation == "insert":
         refuse_duplicates(plan, incoming, matches)
         inserts = rows if not matches else _with_new_keys(incoming, rows, matches)
@@ -115,6 +115,33 @@ def assign_partition(
         inserts = untagged_rows(rows, matches, incoming.count)
     found_here = PartitionMatches(slices, matches, _gone(plan, incoming, matches), inserts)
     return assign_rows(plan, partition, incoming, found_here, token, first_sequence)
+
+
+def keys_of_partition(plan: WritePlan, incoming: Incoming, rows: Rows) -> IncomingKeys | None:
+    """The keys to look up in all slices of a partition; None if the write looks none up, or knows where they are.
+
+    Args:
+        plan: the write.
+        incoming: rows of the write.
+        rows: int64[n], ascending: rows of the partition.
+    """
+    knows = plan.index.bucket is not None or plan.index.uses_records or incoming.groups is not None
+    if knows or not _looks_up(plan):
+        return None
+    rows = combined_rows(plan, incoming, rows)
+    return IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
+
+
+def _looks_up(plan: WritePlan) -> bool:
+    return plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none")
+
+
+def _matches(
+    plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner
+) -> Sequence[SliceMatches]:
+    if incoming.groups is not None:
+        return match_dml_rows(plan, incoming, rows, slices, run)
+    return stored_matches(plan, partition, incoming, rows, slices, run) if _looks_up(plan) else []
 
 
 def _with_new_keys(incoming: Incoming, rows: Rows, matches: Sequence[SliceMatches]) -> Rows:

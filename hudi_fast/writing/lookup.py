@@ -51,6 +51,7 @@ __all__ = [
     "living",
     "look_up",
     "look_up_all",
+    "look_up_each",
     "look_up_logged",
     "merge_settings",
     "stored_keys",
@@ -103,14 +104,35 @@ def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys
     Raises:
         CorruptTableError: a file of a slice cannot be read.
     """
+    return look_up_each(plan, [(slices, keys)], run)[0]
+
+
+def look_up_each(
+    plan: WritePlan, parts: Sequence[tuple[Sequence[FileSlice], IncomingKeys]], run: Runner
+) -> list[list[SliceMatches]]:
+    """:func:`look_up_all` for several parts, each with slices and keys of its own, in one call of ``run``.
+
+    Returns:
+        The matches of each part.
+    """
+    left = [(one, number) for number, part in enumerate(parts) for one in _left_to_read(plan, *part)]
+    if is_little(plan.storage.is_local, (one.slice.weight for one, _ in left)):
+        run = map
+    keys = [each for _, each in parts]
+    found = run(lambda item: look_up(plan, item[0].slice, keys[item[1]], item[0].settings), left)
+    matches: list[list[SliceMatches]] = [[] for _ in parts]
+    for (_, number), match in zip(left, found, strict=True):
+        if match is not None:
+            matches[number].append(match)
+    return matches
+
+
+def _left_to_read(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys) -> list[Candidate]:
+    """The slices that the metadata table does not rule out."""
     early = [with_logged_keys(plan, one) is not None for one in slices]
     based = [one for one, logged in zip(slices, early, strict=True) if not logged]
     left = candidates(metadata_of(plan.view), based, keys, plan.index)
-    left += [Candidate(one, plan.index) for one, logged in zip(slices, early, strict=True) if logged]
-    if is_little(plan.storage.is_local, (one.slice.weight for one in left)):
-        run = map
-    found = run(lambda one: look_up(plan, one.slice, keys, one.settings), left)
-    return [match for match in found if match is not None]
+    return left + [Candidate(one, plan.index) for one, logged in zip(slices, early, strict=True) if logged]
 
 
 def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatches | None:

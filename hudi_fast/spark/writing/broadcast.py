@@ -27,10 +27,11 @@ from hudi_fast.spark.writing.workload import stored_bytes
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.writing.assign import assign_partition
+from hudi_fast.writing.assign import Runner, assign_partition, keys_of_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.local import looks_in_table, rows_of_partitions
+from hudi_fast.writing.lookup import look_up_each
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.prepare import with_auto_keys
 from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
@@ -45,7 +46,7 @@ LOOKUP_BYTES = 64 << 20
 """The driver looks keys up in files of at most this many bytes."""
 
 _THREADS = 8
-"""Jobs that look keys up at the same time, one for each partition."""
+"""Jobs at the same time, one for each partition whose rows belong to known file groups."""
 
 _NEW_FILES_ONLY = frozenset({"bulk_insert", "insert_overwrite", "insert_overwrite_table"})
 
@@ -129,21 +130,33 @@ def _units(spark: Any, plan: WritePlan, incoming: Incoming) -> list[_Unit]:
     if looks_in_table(plan, incoming):
         return [_unit_of(work, row_bytes) for work in assign_table(plan, incoming, run)]
     units: list[_Unit] = []
-    large: list[tuple[TaskToken, str, Rows]] = []
-    for number, (name, rows) in enumerate(rows_of_partitions(plan, incoming)):
+    large: list[tuple[str, Rows]] = []
+    for name, rows in rows_of_partitions(plan, incoming):
         size = _bytes_of(plan, incoming, name, rows)
         if size > PARTITION_BYTES:
-            large.append((TaskToken(number), name, rows))
+            large.append((name, rows))
         else:
             units.append(_Unit(size + row_bytes * len(rows), rows, name))
+    return units + [_unit_of(work, row_bytes) for work in _works(spark, plan, incoming, large, run)]
 
-    def assign(one: tuple[TaskToken, str, Rows]) -> list[FileGroupWork]:
-        token, name, rows = one
-        return assign_partition(plan, name, incoming, rows, token, run)
 
-    with ThreadPool(min(_THREADS, max(1, len(large))), thread_name_prefix="hudi_fast") as pool:
-        works = [work for found in pool.map(with_properties(spark, assign), large) for work in found]
-    return units + [_unit_of(work, row_bytes) for work in works]
+def _works(
+    spark: Any, plan: WritePlan, incoming: Incoming, groups: list[tuple[str, Rows]], run: Runner
+) -> list[FileGroupWork]:
+    """The file groups of rows by partition: one job looks up the keys of all partitions where indexes leave it open."""
+    parts = {
+        number: (latest_slices(plan.view, name), keys)
+        for number, (name, rows) in enumerate(groups)
+        if (keys := keys_of_partition(plan, incoming, rows)) is not None
+    }
+    found = dict(zip(parts, look_up_each(plan, list(parts.values()), run), strict=True))
+
+    def assign(number: int) -> list[FileGroupWork]:
+        name, rows = groups[number]
+        return assign_partition(plan, name, incoming, rows, TaskToken(number), run, matches=found.get(number))
+
+    with ThreadPool(min(_THREADS, max(1, len(groups))), thread_name_prefix="hudi_fast") as pool:
+        return [work for works in pool.map(with_properties(spark, assign), range(len(groups))) for work in works]
 
 
 def _unit_of(work: FileGroupWork, row_bytes: float) -> _Unit:
@@ -151,7 +164,7 @@ def _unit_of(work: FileGroupWork, row_bytes: float) -> _Unit:
     return _Unit((0 if work.slice is None else work.slice.weight) + row_bytes * len(rows), rows, work.partition, work)
 
 
-def _looking_up(spark: Any) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
+def _looking_up(spark: Any) -> Runner:
     """``map`` for lookups in slices, as tasks unless there is little to read."""
 
     def run(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
@@ -165,8 +178,9 @@ def _looking_up(spark: Any) -> Callable[[Callable[[Any], Any], Iterable[Any]], l
 
 
 def _weight(item: Any) -> int:
-    """Bytes of the slice of a lookup: an object with the attribute ``slice``, or a tuple that begins with a slice."""
-    slice_: FileSlice | None = item[0] if isinstance(item, tuple) else item.slice
+    """Bytes of the slice of a lookup: an object with the attribute ``slice``, or a tuple that begins with either."""
+    first = item[0] if isinstance(item, tuple) else item
+    slice_: FileSlice | None = first if isinstance(first, FileSlice) else first.slice
     return 0 if slice_ is None else slice_.weight
 
 
