@@ -93,7 +93,7 @@ def _measure(spark: SparkSession, path: Path, size: TableSize, touched: int) -> 
     assert (result.updates, result.inserts) == (touched, 0), result
     written = [one.name for one in path.rglob(f"*_{result.instant}.parquet") if ".hoodie" not in one.parts]
     tasks = {name.split("_")[1].split("-")[0] for name in written}
-    read = sum(".hoodie" not in name for name in opened)
+    read = sum(name.endswith(".parquet") for name in opened)
     print(f"{touched:>8} {seconds:>8.2f} {used:>13.2f} {len(tasks):>6} {read:>19}  {result.plan}", flush=True)
 
 

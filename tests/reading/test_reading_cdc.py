@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.reading.incremental import cdc_logs
+from hudi_fast.reading.incremental import cdc_images, cdc_logs
 from hudi_fast.reading.incremental.cdc import change_options, changes_batches, changes_table, plan_query
 from hudi_fast.reading.incremental.cdc_units import CdcCase
 from hudi_fast.storage.base import Storage
@@ -125,6 +125,34 @@ def test_changes_are_those_that_were_made(kind: str, mode: str, version: str, tm
     for begin in ("000", *instants):
         assert changes_of(table.cdc(begin)) == model.since(begin)
     assert changes_of(table.cdc(instants[0], instants[1])) == [one for one in model.since("") if one[1] == instants[1]]
+    assert_parts_are_those_of_the_whole(table)
+
+
+def assert_parts_are_those_of_the_whole(table: hf.HudiTable) -> None:
+    """Some columns of some changes, whichever images they need, are those of all columns."""
+    whole = table.cdc("earliest")
+    for columns in (["op"], ["ts_ms", "before"], ["after", "op"], ["before", "after"]):
+        for condition in (None, pa.compute.field("op") == "u", pa.compute.field("after").is_null()):
+            found = table.cdc("earliest", columns=columns, filter=condition)
+            expected = (whole if condition is None else whole.filter(condition)).select(columns)
+            assert found.schema == expected.schema
+            assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, expected.to_pylist())), (
+                columns,
+                condition,
+            )
+
+
+@pytest.mark.parametrize(("kind", "mode"), [*((COW, mode) for mode in MODES), (MOR, MODES[0])])
+def test_images_that_nobody_asks_for_are_not_made(
+    kind: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life(tmp_path / "t", cdc_options(kind, mode))
+    table = hf.HudiTable.open(tmp_path / "t")
+    whole = table.cdc("earliest")
+    for module in (cdc_images, cdc_logs):
+        monkeypatch.setattr(module, "json_rows", None)
+    found = table.cdc("earliest", columns=["op", "ts_ms"])
+    assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, whole.select(["op", "ts_ms"]).to_pylist()))
 
 
 @pytest.mark.parametrize("mode", MODES)

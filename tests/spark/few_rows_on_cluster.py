@@ -66,7 +66,7 @@ def main(folder: Path) -> None:
         assert result.updates == (20 if rows is None else rows.num_rows), result
         written = [one.name for one in path.rglob(f"*_{result.instant}.parquet") if ".hoodie" not in one.parts]
         tasks = {name_.split("_")[1].split("-")[0] for name_ in written}
-        print(name, result.plan, len(tasks), sum(".hoodie" not in path for path in opened))
+        print(name, result.plan, len(tasks), sum(path.endswith(".parquet") for path in opened))
         opened.clear()
     spark.stop()
 

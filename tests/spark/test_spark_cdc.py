@@ -39,6 +39,8 @@ def test_columns_and_filters_are_applied(spark, golden):
     for asked in ("op = 'd'", F.col("op") == "d", pc.field("op") == "d"):
         assert rows_of(hf.read(spark, path, CDC, columns=["before", "op"], filter=asked)) == expected
     assert len(expected) == 5
+    for asked in ("after IS NULL", F.col("After").isNull(), pc.field("after").is_null()):
+        assert rows_of(hf.read(spark, path, CDC, columns=["before", "op"], filter=asked)) == expected
 
 
 def test_a_range_without_commits_is_a_frame_without_rows(spark, golden):

@@ -29,7 +29,7 @@ from hudi_fast.config.moments import Moment, timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.config.words import checked_options
 from hudi_fast.errors import ConfigError
-from hudi_fast.formats.log.cdc_records import DELETE, INSERT, UPDATE, check_cdc_mode
+from hudi_fast.formats.log.cdc_records import AFTER, BEFORE, DELETE, INSERT, UPDATE, check_cdc_mode
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merging.base_merge import Replaced, entry_replacement
 from hudi_fast.merging.fold import fold
@@ -68,6 +68,7 @@ __all__ = [
     "plan_cdc",
     "plan_query",
     "read_changes",
+    "with_images",
 ]
 
 _READERS = 8
@@ -152,11 +153,11 @@ def read_changes(plan: CdcPlan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
     elif unit.case is CdcCase.LOG_FILE:
         yield from _replayed_changes(plan.scan, unit)
     elif unit.case is CdcCase.BASE_FILE_INSERT:
-        for image in _rows(plan.scan, FileSlice(unit.partition, unit.file_id, unit.after)):
+        for image in _rows(plan.scan, FileSlice(unit.partition, unit.file_id, unit.after), AFTER):
             yield change_batch(unit.instant, INSERT, None, image)
     else:
         assert unit.before is not None
-        for image in _rows(plan.scan, unit.before):
+        for image in _rows(plan.scan, unit.before, BEFORE):
             yield change_batch(unit.instant, DELETE, image, None)
 
 
@@ -172,6 +173,7 @@ def changes_table(plan: CdcPlan, columns: Sequence[str] | None = None, filter: F
         ConfigError: an unknown column, or a filter that does not fit.
     """
     schema, finish = _finishing(columns, filter)
+    plan = with_images(plan, columns, expression_of(filter, CHANGE_SCHEMA))
     with ThreadPool(plan.threads) as pool:
         parts = pool.map(lambda unit: [finish(batch) for batch in read_changes(plan, unit)], plan.units)
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
@@ -182,8 +184,36 @@ def changes_batches(
 ) -> pa.RecordBatchReader:
     """The changes as a stream, in no particular order; arguments and errors as for :func:`changes_table`."""
     schema, finish = _finishing(columns, filter)
+    plan = with_images(plan, columns, expression_of(filter, CHANGE_SCHEMA))
     batches = in_threads(plan.units, lambda unit: map(finish, read_changes(plan, unit)), plan.threads)
     return pa.RecordBatchReader.from_batches(schema, told_while_read(batches, plan.storage.uri))
+
+
+def with_images(plan: CdcPlan, columns: Sequence[str] | None, filter: pc.Expression | None = None) -> CdcPlan:
+    """The plan without the images that neither the columns nor the filter of a query name: their JSON is not made.
+
+    Args:
+        plan: plan of the query.
+        columns: columns of :data:`CHANGE_SCHEMA`; None for all.
+        filter: condition of the changes, which fits :data:`CHANGE_SCHEMA`.
+    """
+    if columns is None or plan.scan is None:
+        return plan
+    shown = {name.lower() for name in columns}  # Spark finds columns in any case
+    images = frozenset(name for name in (BEFORE, AFTER) if name in shown or _names(filter, name))
+    return replace(plan, scan=replace(plan.scan, images=images))
+
+
+def _names(filter: pc.Expression | None, column: str) -> bool:
+    """Whether a filter names a column of :data:`CHANGE_SCHEMA`."""
+    if filter is None:
+        return False
+    others = CHANGE_SCHEMA.remove(CHANGE_SCHEMA.get_field_index(column))
+    try:
+        others.empty_table().filter(filter)
+    except pa.ArrowInvalid:
+        return True
+    return False
 
 
 def _finishing(
@@ -202,9 +232,15 @@ def _finishing(
     return shown.schema, finish
 
 
-def _rows(scan: CdcScan, slice_: FileSlice) -> Iterator[pa.StringArray]:
-    for batch in read_slice(scan.rows, slice_):
-        yield from images(batch)
+def _rows(scan: CdcScan, slice_: FileSlice, name: str) -> Iterator[pa.StringArray]:
+    """The images of all rows of a slice; one column is read to count those that are not made."""
+    made, rows = name in scan.images, scan.rows
+    if not made:
+        counted = pa.schema([rows.output.field(0)])
+        merged = None if rows.merge is None else merge_schema(rows.merge, counted, rows.schema)
+        rows = replace(rows, schema=counted, output=counted, merge_columns=merged)
+    for batch in read_slice(rows, slice_):
+        yield from images(batch, made)
 
 
 def _require_changes(state: TableState) -> None:
@@ -295,12 +331,12 @@ def _replayed_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
         replace(scan, rows=replace(scan.rows, merge=merge, schema=columns, output=columns)), unit, entries
     )
     changes = _resolved(merge.rules, entries, before, places)
-    yield from _updates(merge.rules, unit, entries, before, changes, shown)
-    for image in images(gather(before, changes.dropped).select(shown.names)):
+    yield from _updates(scan, merge.rules, unit, entries, before, changes)
+    for image in images(gather(before, changes.dropped).select(shown.names), BEFORE in scan.images):
         yield change_batch(unit.instant, DELETE, image, None)
     unmatched = ~entries.deletes
     unmatched[places] = False
-    for image in images(entries.take(entries.row[unmatched], shown.names)):
+    for image in images(entries.take(entries.row[unmatched], shown.names), AFTER in scan.images):
         yield change_batch(unit.instant, INSERT, None, image)
 
 
@@ -327,15 +363,17 @@ def _resolved(rules: MergeRules, entries: LogEntries, before: pa.Table, places: 
 
 
 def _updates(
-    rules: MergeRules, unit: CdcUnit, entries: LogEntries, before: pa.Table, changes: BaseRowUpdates, shown: pa.Schema
+    scan: CdcScan, rules: MergeRules, unit: CdcUnit, entries: LogEntries, before: pa.Table, changes: BaseRowUpdates
 ) -> Iterator[pa.RecordBatch]:
     """Updated rows; a row that the user function deletes becomes a delete."""
+    shown = scan.rows.output.names
     make = entry_replacement(rules, entries, changes, before.schema)
     for start in range(0, len(changes.replaced), _BATCH_ROWS):
         part = slice(start, min(start + _BATCH_ROWS, len(changes.replaced)))
         old = gather(before, changes.replaced[part])
         made = make(part, old if changes.blended else None)
-        yield _updated(unit, _images(old.select(shown.names)), _images(made.rows.select(shown.names)), made)
+        images_before = _images(old.select(shown), BEFORE in scan.images)
+        yield _updated(unit, images_before, _images(made.rows.select(shown), AFTER in scan.images), made)
 
 
 def _updated(unit: CdcUnit, before: pa.StringArray, after: pa.StringArray, made: Replaced) -> pa.RecordBatch:
@@ -348,5 +386,5 @@ def _updated(unit: CdcUnit, before: pa.StringArray, after: pa.StringArray, made:
     return batch if made.kept is None else batch.filter(pa.array(~made.kept))
 
 
-def _images(rows: pa.Table) -> pa.StringArray:
-    return pa.concat_arrays(list(images(rows)))
+def _images(rows: pa.Table, made: bool) -> pa.StringArray:
+    return pa.concat_arrays(list(images(rows, made)))

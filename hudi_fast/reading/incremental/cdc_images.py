@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.json_rows import JsonStyle, json_rows
+from hudi_fast.formats.log.cdc_records import AFTER, BEFORE
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
@@ -47,6 +48,7 @@ class CdcScan:
         mode: contents of change logs: one of :data:`hudi_fast.formats.log.cdc_records.CDC_MODES`.
         records: columns of a change record in that mode, as Avro stores them: without logical types.
         history: the table's schema history, to read change logs in current names; None without history.
+        images: which of ``before`` and ``after`` are made; the others are null.
     """
 
     rows: SliceScan
@@ -54,6 +56,7 @@ class CdcScan:
     mode: str
     records: pa.Schema
     history: SchemaHistory | None = None
+    images: frozenset[str] = frozenset((BEFORE, AFTER))
 
 
 def change_batch(
@@ -67,10 +70,13 @@ def change_batch(
     return pa.RecordBatch.from_arrays([*columns, nulls if after is None else after], schema=CHANGE_SCHEMA)
 
 
-def images(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.StringArray]:
-    """The JSON of rows, in pieces of bounded size."""
+def images(rows: pa.RecordBatch | pa.Table, made: bool = True) -> Iterator[pa.StringArray]:
+    """The JSON of rows, in pieces of bounded size; nulls if it is not to be ``made``."""
     batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
     for batch in batches:
+        if not made:
+            yield pa.nulls(batch.num_rows, pa.string())
+            continue
         step = max(1, min(_PIECE_ROWS, _PIECE_BYTES * batch.num_rows // max(1, batch.nbytes)))
         for start in range(0, batch.num_rows, step):
             yield json_rows(batch.slice(start, step), JsonStyle.ROW)

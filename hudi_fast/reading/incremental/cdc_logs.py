@@ -73,7 +73,8 @@ def logged_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
     )
     if scan.mode == DATA_BEFORE_AFTER:
         for batch in batches:
-            yield change_batch(unit.instant, batch.column(OP), _image(batch, BEFORE), _image(batch, AFTER))
+            before, after = (_image(scan, batch, name) for name in (BEFORE, AFTER))
+            yield change_batch(unit.instant, batch.column(OP), before, after)
     else:
         for records in _groups(batches):
             yield _with_images(scan, unit, records)
@@ -113,12 +114,14 @@ def _with_images(scan: CdcScan, unit: CdcUnit, records: list[pa.RecordBatch]) ->
     assert unit.after is not None
     ops = pa.concat_arrays([batch.column(OP) for batch in records])
     keys = pa.concat_arrays([batch.column(RECORD_KEY) for batch in records])
-    after = _placed(scan, FileSlice(unit.partition, unit.file_id, unit.after), keys, pc.not_equal(ops, DELETE))
-    if scan.mode == OP_KEY_ONLY:
+    before = after = pa.nulls(len(keys), pa.string())
+    if AFTER in scan.images:
+        after = _placed(scan, FileSlice(unit.partition, unit.file_id, unit.after), keys, pc.not_equal(ops, DELETE))
+    if scan.mode != OP_KEY_ONLY:
+        before = pa.concat_arrays([_image(scan, batch, BEFORE) for batch in records])
+    elif BEFORE in scan.images:
         assert unit.before is not None
         before = _placed(scan, unit.before, keys, pc.not_equal(ops, INSERT))
-    else:
-        before = pa.concat_arrays([_image(batch, BEFORE) for batch in records])
     return change_batch(unit.instant, ops, before, after)
 
 
@@ -128,7 +131,9 @@ def _placed(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray, wanted: pa.B
     return pc.replace_with_mask(pa.nulls(len(keys), pa.string()), wanted, found)
 
 
-def _image(batch: pa.RecordBatch, name: str) -> pa.StringArray:
+def _image(scan: CdcScan, batch: pa.RecordBatch, name: str) -> pa.StringArray:
+    if name not in scan.images:
+        return pa.nulls(batch.num_rows, pa.string())
     return pc.fill_null(json_rows(batch.column(name), JsonStyle.AVRO), _NULL)
 
 

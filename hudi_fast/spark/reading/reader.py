@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from hudi_fast.config.moments import timeline_zone
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.metadata_table.state import open_state
-from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, CdcPlan, plan_cdc, read_changes
+from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, CdcPlan, plan_cdc, read_changes, with_images
 from hudi_fast.reading.incremental.query import (
     COMMIT_TIME,
     IncrementalView,
@@ -137,7 +137,10 @@ def _column(filter_: Any) -> Any:
 def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: Any) -> Any:
     """A CDC query; the core applies ``pyarrow.compute`` filters, Spark applies its own."""
     own = filter_ if isinstance(filter_, pc.Expression) else None
-    frame = incremental_frame(spark, plan, own)
+    named = columns
+    if columns is not None and filter_ is not None and own is None:
+        named = [*columns, *understand_filter(spark, spark_schema(CHANGE_SCHEMA), filter_).columns]
+    frame = incremental_frame(spark, with_images(plan, named, own), own)
     if filter_ is not None and own is None:
         frame = frame.filter(filter_)
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
