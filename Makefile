@@ -39,6 +39,8 @@ ON_SERVERS ?= 100
 KILLS ?= 500
 # tests/support/lots.py deals the tests to them.
 PROCESSES ?= --numprocesses 2
+# Tests of one process wait for files and locks for a fifth of their time; a JVM uses both cores by itself.
+CHECK_PROCESSES ?= --numprocesses 3
 # COVERAGE=1 measures which lines the tests run, in all their processes; make coverage reports it.
 COVERAGE ?=
 PYTEST = $(if $(COVERAGE),-m coverage run,) -m pytest
@@ -130,7 +132,7 @@ lint: $(VENV)/.made-dev
 	$(BIN)/mypy
 
 check: lint
-	$(BIN)/python $(PYTEST) $(PROCESSES) --tier check
+	$(BIN)/python $(PYTEST) $(CHECK_PROCESSES) --tier check
 
 # Real Hudi and the servers are fetched while the tests run that need neither.
 test: $(VENV)/.made-dev
