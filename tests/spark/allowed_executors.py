@@ -28,7 +28,8 @@ def main() -> None:
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    print(running_parallelism(spark) < 7, parallelism(spark), task_count(spark, 320 << 20), task_count(spark, 1 << 40))
+    tasks = task_count(spark, 320 << 20), task_count(spark, 1 << 20, stored_bytes=319 << 20), task_count(spark, 1 << 40)
+    print(running_parallelism(spark) < 7, parallelism(spark), *tasks)
     spark.stop()
 
 

@@ -110,7 +110,7 @@ def test_executors_that_a_session_may_have_count(settings, expected):
 
 @pytest.mark.long
 def test_executors_that_are_not_there_yet_count_where_tasks_are_large_enough():
-    assert run_program("allowed_executors") == [f"True 7 10 {1 << 13}"]
+    assert run_program("allowed_executors") == [f"True 7 10 10 {1 << 13}"]
 
 
 def test_the_size_of_rows_that_a_function_makes_is_unknown(spark):

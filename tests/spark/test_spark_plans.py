@@ -9,7 +9,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.spark import arrow
-from tests.spark.spark_writes import Step, assert_same_writes, batch
+from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
 
 TABLE = {
     "hoodie.table.name": "t",
@@ -216,3 +216,15 @@ def test_the_driver_collects_few_wide_rows_of_a_source_of_unknown_size(spark, tm
     assert result.plan != "driver"
     assert result.inserts == 6000
     assert max(each.nbytes for each in collected) < 6 << 20
+
+
+@pytest.mark.parametrize(("more", "plan"), [([1000], "fused"), (range(1000, 9000, 4), "routed")])
+def test_partitions_with_uneven_files_are_shared_by_file_group(spark, tmp_path, monkeypatch, more, plan):
+    """All partitions have as many rows to change; one of them may have nearly all that must be rewritten."""
+    monkeypatch.setattr("hudi_fast.spark.writing.engine._EVEN_FROM", 0)
+    monkeypatch.setattr("hudi_fast.spark.writing.engine.parallelism", lambda _: 4)
+    stored = pa.concat_tables([batch(range(80)), batch(more)])
+    hf.write(stored, tmp_path / "t", PARTITIONED)
+    changes = frame(spark, batch(range(80), ts=500))
+    result = hf.write(changes, tmp_path / "t", {**PARTITIONED, "hudi_fast.driver.max.bytes": "1"})
+    assert (result.plan, result.updates) == (plan, 80), result.reason
