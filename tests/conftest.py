@@ -63,6 +63,13 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(PROFILES[config.getoption("--tier")])
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A smoke run imports only modules that have smoke tests, a fifth of all."""
+    if config.getoption("--tier") != "smoke" or collection_path.suffix != ".py":
+        return None
+    return True if "mark.smoke" not in collection_path.read_text(encoding="utf-8") else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests of other tiers. Tests that need a JVM get the time that it may take to start."""

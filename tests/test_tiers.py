@@ -79,6 +79,12 @@ def test_tests_that_take_long_are_marked(collected: dict[str, tuple[str, frozens
     )
 
 
+def test_modules_with_smoke_tests_name_the_mark(collected: dict[str, tuple[str, frozenset[str]]]) -> None:
+    """A smoke run imports no others."""
+    modules = {test.partition("::")[0] for test, (tier, _) in collected.items() if tier == "test"}
+    assert [name for name in modules if "mark.smoke" not in (ROOT / name).read_text(encoding="utf-8")] == []
+
+
 def test_smoke_tests_are_few(collected: dict[str, tuple[str, frozenset[str]]]) -> None:
     smoke = {test: needs for test, (tier, needs) in collected.items() if tier == "test"}
     by_need = Counter(need for needs in smoke.values() for need in needs)
