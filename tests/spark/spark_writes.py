@@ -100,6 +100,8 @@ def assert_same_writes(
         assert result.reason
         found, wanted = hf.HudiTable.open(remote).to_arrow(), hf.HudiTable.open(local).to_arrow()
         assert_same_rows(found, wanted, ignore=(*NOT_COMPARED, *ignore))
+        if "_hoodie_commit_seqno" in found.column_names:
+            assert len(found["_hoodie_commit_seqno"].unique()) == found.num_rows
     assert_tidy(remote)
     return remote
 
