@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import hudi_fast as hf
@@ -39,16 +38,12 @@ def main(folder: Path) -> None:
         opened.append(path)
         return original(self, path, size)
 
-    session = SparkSession.builder.master("local-cluster[2,2,1024]").config("spark.ui.enabled", "false")
+    session = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
     spark = session.config("spark.executor.memory", "512m").getOrCreate()
-    days = batch(range(2000)).set_column(2, "part", pa.array(["today"] * 2000))
     changes = batch(range(0, 2000, 100), ts=500)
-    of_today = changes.set_column(2, "part", pa.array(["today"] * changes.num_rows))
-    kinds: dict[str, tuple[dict[str, str], pa.Table, pa.Table | None]] = {
+    kinds = {
         "unpartitioned": (TABLE, batch(range(2000)), changes),
-        "daily": (PARTITIONED, days, of_today),
         "records": ({**PARTITIONED, **RECORDS}, batch(range(2000)), changes),
-        "update": (TABLE, batch(range(2000)), None),
         "little": (TABLE, batch(range(20)), batch([1], ts=500)),
     }
     broadcast.PARTITION_BYTES = broadcast.LOOKUP_BYTES = BOUND
@@ -58,12 +53,9 @@ def main(folder: Path) -> None:
         path = folder / name
         hf.write(stored, path, {**options, **SMALL_FILES})
         Storage.open_input = open_input  # type: ignore[method-assign]
-        if rows is None:
-            result = hf.update(spark, path, "number % 100 = 0", {"v": 2.0}, {**options, **bound})
-        else:
-            result = hf.write(spark.createDataFrame(rows), path, {**options, **SMALL_FILES, **bound})
+        result = hf.write(spark.createDataFrame(rows), path, {**options, **SMALL_FILES, **bound})
         Storage.open_input = original  # type: ignore[method-assign]
-        assert result.updates == (20 if rows is None else rows.num_rows), result
+        assert result.updates == rows.num_rows, result
         written = [one.name for one in path.rglob(f"*_{result.instant}.parquet") if ".hoodie" not in one.parts]
         tasks = {name_.split("_")[1].split("-")[0] for name_ in written}
         print(name, result.plan, len(tasks), sum(path.endswith(".parquet") for path in opened))
