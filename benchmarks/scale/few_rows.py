@@ -21,7 +21,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -29,8 +28,8 @@ from pyspark.sql import SparkSession
 import hudi_fast as hf
 from benchmarks.scale.tables import OPTIONS, TableSize, make_table, partition_name
 from hudi_fast.spark.writing import broadcast
-from hudi_fast.storage.base import Storage
 from hudi_fast.writing import lookup
+from tests.spark.spark_writes import base_files_opened, tasks_of
 
 _LARGE = 0
 """Files with more bytes than this count as large."""
@@ -65,13 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _measure(spark: SparkSession, path: Path, size: TableSize, touched: int) -> None:
     """Upsert a row into ``touched`` file groups. The first measurement starts the workers."""
-    opened: list[str] = []
-    original = Storage.open_input
-
-    def open_input(self: Storage, name: str, length: int | None = None) -> Any:
-        opened.append(name)
-        return original(self, name, length)
-
     numbers = range(touched)
     rows = pa.table(
         {
@@ -83,18 +75,13 @@ def _measure(spark: SparkSession, path: Path, size: TableSize, touched: int) -> 
         }
     )
     frame = spark.createDataFrame(rows)
-    Storage.open_input = open_input  # type: ignore[method-assign]
-    try:
+    with base_files_opened() as opened:
         began, used = time.perf_counter(), time.process_time()
         result = hf.write(frame, path, OPTIONS)
         seconds, used = time.perf_counter() - began, time.process_time() - used
-    finally:
-        Storage.open_input = original  # type: ignore[method-assign]
     assert (result.updates, result.inserts) == (touched, 0), result
-    written = [one.name for one in path.rglob(f"*_{result.instant}.parquet") if ".hoodie" not in one.parts]
-    tasks = {name.split("_")[1].split("-")[0] for name in written}
-    read = sum(name.endswith(".parquet") for name in opened)
-    print(f"{touched:>8} {seconds:>8.2f} {used:>13.2f} {len(tasks):>6} {read:>19}  {result.plan}", flush=True)
+    tasks = tasks_of(path, result.instant)
+    print(f"{touched:>8} {seconds:>8.2f} {used:>13.2f} {len(tasks):>6} {len(opened):>19}  {result.plan}", flush=True)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from hudi_fast.schema.dotted import dotted_values, find_dotted
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
 from hudi_fast.writing.dml_rows import match_dml_rows, one_change_per_row
-from hudi_fast.writing.located import locate_rows, match_slices
+from hudi_fast.writing.located import locate_rows, looks_keys_up, match_slices
 from hudi_fast.writing.lookup import Runner, look_up, look_up_all
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 from hudi_fast.writing.write_plan import FileGroupWork, Incoming, TaskToken, WritePlan
@@ -126,14 +126,10 @@ def keys_of_partition(plan: WritePlan, incoming: Incoming, rows: Rows) -> Incomi
         rows: int64[n], ascending: rows of the partition.
     """
     knows = plan.index.bucket is not None or plan.index.uses_records or incoming.groups is not None
-    if knows or not _looks_up(plan):
+    if knows or not looks_keys_up(plan):
         return None
     rows = combined_rows(plan, incoming, rows)
     return IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
-
-
-def _looks_up(plan: WritePlan) -> bool:
-    return plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none")
 
 
 def _matches(
@@ -141,7 +137,7 @@ def _matches(
 ) -> Sequence[SliceMatches]:
     if incoming.groups is not None:
         return match_dml_rows(plan, incoming, rows, slices, run)
-    return stored_matches(plan, partition, incoming, rows, slices, run) if _looks_up(plan) else []
+    return stored_matches(plan, partition, incoming, rows, slices, run) if looks_keys_up(plan) else []
 
 
 def _with_new_keys(incoming: Incoming, rows: Rows, matches: Sequence[SliceMatches]) -> Rows:

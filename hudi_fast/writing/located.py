@@ -32,6 +32,7 @@ from hudi_fast.writing.write_plan import FileGroupWork, Incoming, WritePlan
 
 __all__ = [
     "locate_rows",
+    "looks_keys_up",
     "match_located",
     "match_slices",
     "metadata_for",
@@ -52,7 +53,7 @@ def with_usable_index(plan: WritePlan) -> WritePlan:
     Warns:
         HudiWarning: see :func:`hudi_fast.index.record_index.usable_index`.
     """
-    if not _looks_up(plan):
+    if not looks_keys_up(plan):
         return plan
     index = usable_index(plan.index, metadata_of(plan.view), plan.storage.uri)
     return plan if index is plan.index else replace(plan, index=index)
@@ -69,7 +70,7 @@ def refuse_large_scan(plan: WritePlan, state: TableState, limit: int) -> None:
     Raises:
         ConfigError: the data files have more bytes.
     """
-    problem = missing_index(plan.index, metadata_of(state.view)) if _looks_up(plan) else None
+    problem = missing_index(plan.index, metadata_of(state.view)) if looks_keys_up(plan) else None
     if problem is None:
         return
     size = 0
@@ -85,7 +86,8 @@ def refuse_large_scan(plan: WritePlan, state: TableState, limit: int) -> None:
             )
 
 
-def _looks_up(plan: WritePlan) -> bool:
+def looks_keys_up(plan: WritePlan) -> bool:
+    """Whether a write asks which of its keys are stored."""
     return plan.operation in _LOOKS_UP or (plan.operation == "insert" and plan.duplicates != "none")
 
 

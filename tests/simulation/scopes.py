@@ -170,7 +170,7 @@ def interrupted_once(
     found = Found()
     for first, other in itertools.permutations(scripts):
         states = 1
-        while len(found.wrong) == 0:
+        while not found.wrong:
             begin = first * states + other
             one = explore(setting, scripts, 1, mutation, until_wrong=True, grain=grain, begin=begin)
             found.orders, found.calls = found.orders + one.orders, found.calls + one.calls

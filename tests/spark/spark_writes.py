@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
 import hudi_fast as hf
+from hudi_fast.storage.base import Storage
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import assert_tidy
 
-__all__ = ["NOT_COMPARED", "Step", "assert_same_writes", "batch", "frame", "numbers_of"]
+__all__ = [
+    "NOT_COMPARED",
+    "Step",
+    "assert_same_writes",
+    "base_files_opened",
+    "batch",
+    "frame",
+    "numbers_of",
+    "tasks_of",
+]
 
 PARTS = 4
 
@@ -57,6 +69,27 @@ def batch(
             "_hoodie_is_deleted": np.isin(numbers, np.asarray(deletes, dtype=np.int64)),
         }
     )
+
+
+@contextmanager
+def base_files_opened() -> Iterator[list[str]]:
+    """The paths of the Parquet files that this process opens meanwhile."""
+    opened: list[str] = []
+    original = Storage.open_input
+
+    def open_input(self: Storage, path: str, size: int | None = None) -> pa.NativeFile:
+        if path.endswith(".parquet"):
+            opened.append(path)
+        return original(self, path, size)
+
+    with patch.object(Storage, "open_input", open_input):
+        yield opened
+
+
+def tasks_of(path: Path, instant: str) -> set[str]:
+    """The numbers of the tasks that wrote base files of a commit, by the names of the files."""
+    names = [one.name for one in path.rglob(f"*_{instant}.parquet") if ".hoodie" not in one.parts]
+    return {name.split("_")[1].split("-")[0] for name in names}
 
 
 def numbers_of(result: hf.WriteResult) -> tuple[int, int, int]:

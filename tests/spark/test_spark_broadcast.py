@@ -49,7 +49,7 @@ STEPS = [
     Step("insert", batch(range(400, 420))),
 ]
 _SOONER = {("bloom", "COPY_ON_WRITE"), ("moving", "MERGE_ON_READ"), ("records", "COPY_ON_WRITE")}
-"""The others are tried with more examples, before a release."""
+"""``make test-long`` tries the others."""
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_part_of_a_row_needs_a_stored_row(spark: Any, tmp_path: Path) -> None:
     part = pa.table({"id": ["k0001", "k9999"], "part": ["p1", "p3"], "ts": pa.array([500, 500], pa.int64())})
     options = {"hudi_fast.partial.update": "true", "hudi_fast.plan": "broadcast"}
     before = hf.HudiTable.open(tmp_path / "t").to_arrow()
-    with pytest.raises(hf.HudiError):
+    with pytest.raises(hf.InvalidDataError, match="does not hold, for example 'k9999'"):
         hf.write(frame(spark, part), tmp_path / "t", options)
     assert_same_rows(hf.HudiTable.open(tmp_path / "t").to_arrow(), before, ignore=())
 

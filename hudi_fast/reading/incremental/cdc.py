@@ -172,8 +172,7 @@ def changes_table(plan: CdcPlan, columns: Sequence[str] | None = None, filter: F
     Raises:
         ConfigError: an unknown column, or a filter that does not fit.
     """
-    schema, finish = _finishing(columns, filter)
-    plan = with_images(plan, columns, expression_of(filter, CHANGE_SCHEMA))
+    plan, schema, finish = _finishing(plan, columns, filter)
     with ThreadPool(plan.threads) as pool:
         parts = pool.map(lambda unit: [finish(batch) for batch in read_changes(plan, unit)], plan.units)
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)
@@ -183,8 +182,7 @@ def changes_batches(
     plan: CdcPlan, columns: Sequence[str] | None = None, filter: Filter | None = None
 ) -> pa.RecordBatchReader:
     """The changes as a stream, in no particular order; arguments and errors as for :func:`changes_table`."""
-    schema, finish = _finishing(columns, filter)
-    plan = with_images(plan, columns, expression_of(filter, CHANGE_SCHEMA))
+    plan, schema, finish = _finishing(plan, columns, filter)
     batches = in_threads(plan.units, lambda unit: map(finish, read_changes(plan, unit)), plan.threads)
     return pa.RecordBatchReader.from_batches(schema, told_while_read(batches, plan.storage.uri))
 
@@ -217,9 +215,9 @@ def _names(filter: pc.Expression | None, column: str) -> bool:
 
 
 def _finishing(
-    columns: Sequence[str] | None, filter: Filter | None
-) -> tuple[pa.Schema, Callable[[pa.RecordBatch], pa.RecordBatch]]:
-    """The columns of the result, and the function that filters and projects a batch of changes to them."""
+    plan: CdcPlan, columns: Sequence[str] | None, filter: Filter | None
+) -> tuple[CdcPlan, pa.Schema, Callable[[pa.RecordBatch], pa.RecordBatch]]:
+    """The plan of the needed images, the columns of the result, and the function that makes them of a batch."""
     condition = expression_of(filter, CHANGE_SCHEMA)
     if condition is not None:
         check_filter(condition, CHANGE_SCHEMA, CHANGE_SCHEMA.names)
@@ -229,7 +227,7 @@ def _finishing(
         chosen = batch if condition is None else batch.filter(condition)
         return chosen.select(shown.roots) if shown.is_plain else shown.apply(chosen)
 
-    return shown.schema, finish
+    return with_images(plan, columns, condition), shown.schema, finish
 
 
 def _rows(scan: CdcScan, slice_: FileSlice, name: str) -> Iterator[pa.StringArray]:

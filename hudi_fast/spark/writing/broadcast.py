@@ -23,7 +23,7 @@ from hudi_fast.index.record_index import missing_index
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.spark.arrow import with_properties
 from hudi_fast.spark.writing.unit_tasks import bins_of, in_tasks, most_tasks, results_in_tasks
-from hudi_fast.spark.writing.workload import stored_bytes
+from hudi_fast.spark.writing.workload import stored_sizes
 from hudi_fast.storage.thread_pool import ThreadPool
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, latest_slices
@@ -106,7 +106,7 @@ def bytes_to_read(plan: WritePlan, incoming: Incoming) -> int:
     """
     lacks_index = missing_index(plan.index, metadata_of(plan.view)) is not None
     if looks_in_table(plan, incoming) and (lacks_index or not plan.index.uses_records):
-        return sum(stored_bytes(plan, None).values())
+        return sum(stored_sizes(plan, None).values())
     return sum(_bytes_of(plan, incoming, name, rows) for name, rows in rows_of_partitions(plan, incoming))
 
 

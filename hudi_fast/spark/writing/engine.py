@@ -68,7 +68,7 @@ from hudi_fast.spark.writing.workload import (
     count_changes,
     count_pieces,
     count_rows,
-    stored_bytes,
+    stored_sizes,
     task_count,
 )
 from hudi_fast.spark.writing.zones import in_table_kinds
@@ -280,7 +280,7 @@ class SparkEngine:
         spark = self._df.sparkSession
         if self._profile is None or plan.operation not in _TAGGED or parallelism(spark) <= running_parallelism(spark):
             return 0
-        return sum(stored_bytes(plan, None if plan.index.is_global else self._profile.rows).values())
+        return sum(stored_sizes(plan, None if plan.index.is_global else self._profile.rows).values())
 
     def _expected_bytes(self) -> int:
         """Arrow size of all rows, as far as it is known; otherwise 0."""

@@ -18,7 +18,7 @@ from hudi_fast.spark.writing.tasks import (
     run_tasks,
     write_partitions,
 )
-from hudi_fast.spark.writing.workload import stored_bytes
+from hudi_fast.spark.writing.workload import stored_sizes
 from hudi_fast.writing.profile import WorkloadProfile
 from hudi_fast.writing.write_plan import WritePlan
 
@@ -91,6 +91,6 @@ def partition_sizes(plan: WritePlan, profile: WorkloadProfile | None) -> dict[st
         profile: rows per partition; None if unknown. Without it the result is empty if there are too many partitions.
     """
     if profile is not None:
-        sizes = stored_bytes(plan, profile.rows)
+        sizes = stored_sizes(plan, profile.rows)
         return {name: sizes.get(name, 0) + count * profile.row_bytes for name, count in profile.rows.items()}
-    return {} if len(plan.view.lister.partitions()) > _LISTED_PARTITIONS else stored_bytes(plan, None)
+    return {} if len(plan.view.lister.partitions()) > _LISTED_PARTITIONS else stored_sizes(plan, None)

@@ -29,7 +29,7 @@ __all__ = [
     "count_changes",
     "count_pieces",
     "count_rows",
-    "stored_bytes",
+    "stored_sizes",
     "task_count",
 ]
 
@@ -132,7 +132,7 @@ def task_count(spark: Any, total_bytes: int, requested: int = 0, stored_bytes: i
     return max(running_parallelism(spark) * TASKS_PER_CORE, later, -(-total_bytes // TASK_BYTES))
 
 
-def stored_bytes(plan: WritePlan, partitions: Container[str] | None) -> dict[str, int]:
+def stored_sizes(plan: WritePlan, partitions: Container[str] | None) -> dict[str, int]:
     """Bytes of the newest file slices by partition path.
 
     Args:
