@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import hudi_fast as hf
-from benchmarks.scale.tables import OPTIONS, TableSize, make_table, partition_name
+from benchmarks.scale.tables import TableSize, make_table, partition_name
 from hudi_fast.spark.writing import broadcast
 from hudi_fast.writing import lookup
 from tests.spark.spark_writes import base_files_opened, tasks_of
@@ -77,7 +77,7 @@ def _measure(spark: SparkSession, path: Path, size: TableSize, touched: int) -> 
     frame = spark.createDataFrame(rows)
     with base_files_opened() as opened:
         began, used = time.perf_counter(), time.process_time()
-        result = hf.write(frame, path, OPTIONS)
+        result = hf.write(frame, path, size.options())
         seconds, used = time.perf_counter() - began, time.process_time() - used
     assert (result.updates, result.inserts) == (touched, 0), result
     tasks = tasks_of(path, result.instant)
