@@ -35,6 +35,7 @@ class Row:
     v: int
 
 
+@pytest.mark.slow("scanner")
 @pytest.mark.parametrize(
     "data",
     [

@@ -115,6 +115,15 @@ def test_parameters_are_described_or_obvious_from_one_line() -> None:
     assert missing == []
 
 
+@pytest.mark.slow(
+    but=(
+        "hudi_fast.arrow_input",
+        "hudi_fast.monitoring.progress",
+        "hudi_fast.reading.inspecting.results",
+        "hudi_fast.checking",
+        "hudi_fast.local_sql.sql",
+    )
+)
 @pytest.mark.parametrize("name", [name for name, path in SOURCES.items() if ">>>" in path.read_text(encoding="utf-8")])
 def test_examples_run(name: str) -> None:
     """Examples of methods use the names that the example of their class defines."""

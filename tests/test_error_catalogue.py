@@ -300,6 +300,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.slow("table version that is too old", "meta columns enabled for a table without them")
 @pytest.mark.parametrize("situation", CATALOGUE)
 def test_a_message_says_what_hudis_says_and_more(situation: str, table: Path) -> None:
     act, error, parts = CATALOGUE[situation]
@@ -368,6 +369,7 @@ DOORS: dict[str, tuple[Callable[[Path], Any], int]] = {
 }
 
 
+@pytest.mark.slow(but="truncate")
 @pytest.mark.parametrize("door", DOORS)
 def test_a_write_whose_service_failed_tells_that_it_happened(door: str, table: Path) -> None:
     act, rows = DOORS[door]

@@ -15,12 +15,14 @@ import pytest
 from tests.support.golden import GoldenStore
 from tests.support.jvm import archive_of, class_path_of, java_options, pyspark_jars
 from tests.support.lots import Lot, Measured, choose, lots_of, read_durations, write_durations
-from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, needs_of, summary, tier_of
+from tests.support.tiers import COLLECTED, MISNAMED, RUNS, TIERS, marks_of, needs_of, summary, tier_of
 
 ROOT = Path(__file__).parents[1]
 SLOW_SECONDS = 5.0
 """A test of one process that takes as long as this must be marked slow; half a second is reason enough."""
-SMOKE_SECONDS = 800.0
+LONG_CASE_SECONDS = 0.5
+"""Of the cases of a test that take as long as this, one is not marked slow."""
+SMOKE_SECONDS = 640.0
 """All smoke tests together, in seconds of one process."""
 
 
@@ -39,6 +41,13 @@ SMOKE_SECONDS = 800.0
 )
 def test_the_tier_follows_from_needs_and_marks(fixtures: tuple[str, ...], marks: tuple[str, ...], tier: str) -> None:
     assert tier_of(needs_of(fixtures, marks), marks) == tier
+
+
+@pytest.mark.smoke("first")
+@pytest.mark.slow(but=("first", "second"))
+@pytest.mark.parametrize("tier", ["first", "second", "third"])
+def test_marks_are_for_the_cases_that_they_name_or_leave(tier: str, request: pytest.FixtureRequest) -> None:
+    assert marks_of(request.node) - {"parametrize"} == {"first": {"smoke"}, "second": set(), "third": {"slow"}}[tier]
 
 
 def test_make_test_and_what_it_leaves_out_are_all_tests() -> None:
@@ -76,6 +85,14 @@ def test_tests_that_take_long_are_marked(collected: dict[str, tuple[str, frozens
     slow = {test: entry.seconds for test, entry in read_durations().items() if entry.seconds >= SLOW_SECONDS}
     assert {test: seconds for test, seconds in slow.items() if test in unmarked} == {}, (
         "Mark these tests slow, or make them faster and run `make durations`."
+    )
+
+
+def test_one_of_many_long_cases_is_left_to_a_check(collected: dict[str, tuple[str, frozenset[str]]]) -> None:
+    long = {test for test, entry in read_durations().items() if entry.seconds >= LONG_CASE_SECONDS}
+    left = Counter(test.partition("[")[0] for test in long if collected.get(test, ("", ()))[0] == "check")
+    assert {test for test, cases in left.items() if cases > 1 and "golden" not in test} == set(), (
+        "Mark the other cases slow: @pytest.mark.slow(but=...)."
     )
 
 
@@ -122,7 +139,10 @@ def test_a_jvm_starts_in_one_process_while_there_is_other_work() -> None:
     assert choose(lots[1:], [], ["peer"]) == spark
     assert choose(lots[1:], ["peer"], ["spark"]) == other_peer
     assert choose([other_peer, plain], ["spark"], ["peer"]) == plain
-    assert choose([other_peer], ["spark"], ["peer"]) == other_peer
+    assert choose([other_peer], ["spark"], ["peer"]) is None
+    many = [Lot("p3", "peer", 70.0), other_peer]
+    assert choose(many, ["spark"], ["peer"]) == many[0]
+    assert choose([other_peer], [], ["peer"]) == other_peer
 
 
 def test_durations_are_read_as_they_were_written(tmp_path: Path) -> None:

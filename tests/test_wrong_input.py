@@ -22,8 +22,18 @@ PATHS = "hoodie.datasource.read.paths"
 
 @pytest.fixture
 def table(tmp_path):
-    hf.write(plain_rows(range(4)), tmp_path / "t", OPTIONS)
-    return hf.HudiTable.open(tmp_path / "t")
+    return made_at(tmp_path / "t")
+
+
+@pytest.fixture(scope="module")
+def kept_table(tmp_path_factory):
+    """A table for tests that leave it as it is."""
+    return made_at(tmp_path_factory.mktemp("kept") / "t")
+
+
+def made_at(path):
+    hf.write(plain_rows(range(4)), path, OPTIONS)
+    return hf.HudiTable.open(path)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +152,12 @@ def table(tmp_path):
         (lambda table: hf.HudiTable.open(f"{table.path}/.hoodie/hoodie.properties"), hf.TableNotFoundError, "No Hudi"),
     ],
 )
-def test_wrong_input_is_named_and_changes_nothing(table, call, error, said):
-    before = listing(table.path)
+def test_wrong_input_is_named_and_changes_nothing(kept_table, call, error, said):
+    before = listing(kept_table.path)
     with pytest.raises(error) as caught:
-        call(table)
+        call(kept_table)
     assert said in str(caught.value)
-    assert listing(table.path) == before
+    assert listing(kept_table.path) == before
 
 
 OWNERS = {"hudi_fast": hf, "table": hf.HudiTable, "services": TableServices}
@@ -187,14 +197,18 @@ def calls_with_options():
     return found
 
 
+@pytest.mark.slow("hudi_fast.read")
 @pytest.mark.parametrize(("owner", "name", "others"), calls_with_options())
-def test_options_that_are_a_list_are_refused_by_every_call(table, owner, name, others):
-    before = listing(table.path)
-    paths = {"path": f"{table.path}2" if name in ("create", "bootstrap") else table.path, "source_path": table.path}
-    place = {"hudi_fast": hf, "table": table, "services": table.services}[owner]
+def test_options_that_are_a_list_are_refused_by_every_call(kept_table, owner, name, others):
+    before = listing(kept_table.path)
+    paths = {
+        "path": f"{kept_table.path}2" if name in ("create", "bootstrap") else kept_table.path,
+        "source_path": kept_table.path,
+    }
+    place = {"hudi_fast": hf, "table": kept_table, "services": kept_table.services}[owner]
     with pytest.raises(hf.ConfigError, match=r"options is a mapping of hoodie\.\* keys to values; got \['x'\]"):
         getattr(place, name)(**{one: {**ARGUMENTS, **paths}[one] for one in others}, options=["x"])
-    assert listing(table.path) == before
+    assert listing(kept_table.path) == before
 
 
 def test_a_table_is_made_from_the_path_of_a_table_only(table, tmp_path):

@@ -59,6 +59,7 @@ def note_of(table: hf.HudiTable) -> dict[str, str]:
 # ---- what becomes of a folder
 
 
+@pytest.mark.slow(but="none-more5-2-fields5-9")
 @pytest.mark.parametrize("version", [9, *(pytest.param(one, marks=pytest.mark.long) for one in (8, 6))])
 @pytest.mark.parametrize(
     ("style", "more", "kept", "fields"),
@@ -383,6 +384,7 @@ def test_changes_since_a_bootstrap(tmp_path: Path) -> None:
     assert data(table.incremental(bootstrap.completion)).column("note").to_pylist() == ["changed"] * 2
 
 
+@pytest.mark.slow("compaction")
 @pytest.mark.parametrize("kind", ["compaction", "clustering"])
 def test_plans_say_where_the_data_of_skeletons_is_and_reckon_with_it(kind: str, tmp_path: Path) -> None:
     table, rows = make(tmp_path, **MOR)

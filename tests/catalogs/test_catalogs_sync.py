@@ -22,7 +22,6 @@ from tests.catalogs.conftest import HIVE, Synced, rides, trip_options
 DELETE = {"datasource__write__operation": "delete_partition"}
 
 
-@pytest.mark.smoke
 def test_first_sync_creates_database_table_and_partitions(table: Synced) -> None:
     table.write(rides(("a", "Oslo"), ("b", "Rome")))
     assert table.sync() == [SyncedTable(f"{table.database}.trips", "created", added=2)]

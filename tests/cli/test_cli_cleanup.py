@@ -94,6 +94,7 @@ def test_a_table_that_is_not_there_is_one_line_and_exit_code_1(run, tmp_path, co
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow("arguments1-hoodie.keep.min.commits")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -81,6 +81,7 @@ def test_info_tells_when_the_table_was_last_served(run, table):
     assert (stats["last_compaction"], stats["pending"], stats["small_files"]) == (done.instant, [], 2)
 
 
+@pytest.mark.slow("arguments0-time format: begin='yesterday'", "arguments2-No Hudi table at")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

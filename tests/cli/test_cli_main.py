@@ -163,6 +163,9 @@ def test_delete_takes_a_file_of_keys(run, table, tmp_path):
     assert ids(out) == [3]
 
 
+@pytest.mark.slow(
+    "arguments5-{tmp}/none.parquet does not exist", "arguments3-yyyyMMddHHmmss", "arguments0-No Hudi table at"
+)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

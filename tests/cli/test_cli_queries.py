@@ -39,6 +39,7 @@ def test_rows_go_to_a_pipe_in_every_format(run, table):
     assert sorted(run(*chosen, "--format", "csv")[1].split()) == ['"id"', "0", "1", "2"]
 
 
+@pytest.mark.slow(but="parquet")
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "jsonl"])
 def test_a_table_goes_through_a_pipe_into_another(table, tmp_path, kind):
     from click.testing import CliRunner

@@ -52,11 +52,14 @@ def killed_at_stages(application: Application, tmp_path: Path, stages: list[str]
     assert tally.faulted == len(faults), tally
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke("executor")
 @pytest.mark.timeout(900)
-def test_a_killed_executor_or_worker_does_not_lose_a_row(application: Application, tmp_path: Path) -> None:
+@pytest.mark.parametrize("process", ["executor", "python worker"])
+def test_a_killed_executor_or_worker_does_not_lose_a_row(
+    application: Application, tmp_path: Path, process: str
+) -> None:
     tally = Tally()
-    run_history(application, tmp_path, MERGE_ON_READ, tally, 2 * ["python worker: mid-file", "executor: mid-file"])
+    run_history(application, tmp_path, MERGE_ON_READ, tally, 2 * [f"{process}: mid-file"])
     assert tally.faulted, f"each write ended before its fault came: {tally}"
 
 

@@ -62,6 +62,7 @@ def test_a_write_whose_rollback_is_planned_does_not_land(tmp_path: Path) -> None
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 1, "a1")})
 
 
+@pytest.mark.slow(but="MOR-False")
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_a_write_does_not_land_on_top_of_one_that_was_rolled_back(tmp_path: Path, kind: str, finished: bool) -> None:
@@ -90,6 +91,7 @@ def test_a_write_does_not_land_on_top_of_one_that_was_rolled_back(tmp_path: Path
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow("False")
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_rollback_that_somebody_carries_out_is_left_to_them(alive: bool, tmp_path: Path) -> None:
     settings = settings_for("COW", "9")

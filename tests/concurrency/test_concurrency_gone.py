@@ -23,6 +23,7 @@ from tests.support.small_tables import plain_rows, table_rows, write_to
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
 
 
+@pytest.mark.slow(but=("1-COW-false", "0-COW-false"))
 @pytest.mark.parametrize("metadata", ["true", "false"])
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 @pytest.mark.parametrize("retries", [0, 1])
@@ -61,6 +62,7 @@ def test_a_file_that_was_cleaned_is_a_conflict(tmp_path: Path, kind: str, retrie
     assert_sound(path, table_rows(path))
 
 
+@pytest.mark.slow("true")
 @pytest.mark.parametrize("metadata", ["true", "false"])
 def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path, metadata: str) -> None:
     settings = settings_for("COW", "9", {"hoodie.metadata.enable": metadata})
@@ -74,6 +76,7 @@ def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path, metadata: str) -
     assert hf.HudiTable.open(path).scan().to_table().num_rows == 2
 
 
+@pytest.mark.slow("true")
 @pytest.mark.parametrize("metadata", ["true", "false"])
 def test_a_reader_is_told_that_an_overwrite_was_rolled_back_while_it_looked(tmp_path: Path, metadata: str) -> None:
     """Its files are gone, and what it replaced is not part of the table that the reader was about to show."""
@@ -109,6 +112,7 @@ def test_a_reader_is_told_that_an_overwrite_was_rolled_back_while_it_looked(tmp_
     assert hf.HudiTable(Late(path)).to_arrow().num_rows == 2
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_clean_leaves_an_empty_partition_to_who_is_about_to_fill_it(tmp_path: Path, version: str) -> None:
     """The write began before the clean: what the clean says of the whole partition would come after what it says."""
@@ -169,6 +173,7 @@ def test_what_is_logged_on_a_slice_that_was_rolled_back_is_no_file_group(
     assert_sound(path, table_rows(path))
 
 
+@pytest.mark.slow("compact")
 @pytest.mark.parametrize("service", ["compact", "cluster"])
 def test_no_plan_names_what_is_logged_on_a_slice_that_was_rolled_back(tmp_path: Path, service: str) -> None:
     """Before table version 8, without a metadata table: the rollback of the write that logged there deletes the log."""
@@ -261,6 +266,7 @@ def test_what_is_logged_on_a_compaction_that_was_taken_back_does_not_land(tmp_pa
     assert_sound(path, table_rows(path))
 
 
+@pytest.mark.slow(but="MOR-9")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_what_a_pending_write_adds_to_a_file_group_stands_for_nothing_that_was_cleaned(

@@ -38,7 +38,6 @@ def test_threads_lose_nothing(scratch: Path) -> None:
     assert_nothing_lost(campaign(worlds(200, 3, **SMALL), scratch, in_threads))
 
 
-@pytest.mark.smoke
 @pytest.mark.slow
 def test_writers_that_die_or_fail_lose_nothing(writers: WriterPool, scratch: Path) -> None:
     tally = campaign(worlds(300, 10, CRASHES, **SMALL), scratch, in_processes(writers))

@@ -216,6 +216,7 @@ def test_who_changed_no_columns_commits_those_that_another_writer_added(tmp_path
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("True")
 @pytest.mark.parametrize("same", [True, False])
 def test_two_who_add_columns_land_if_they_are_the_same(same: bool, tmp_path: Path) -> None:
     settings = settings_for("COW", "9")

@@ -184,6 +184,7 @@ def test_a_lock_that_was_never_ours_lets_nothing_begin(
     assert listing(tmp_path) == before
 
 
+@pytest.mark.slow(but="6-schedule_compact")
 @pytest.mark.parametrize("verb", ["schedule_compact", "schedule_compact_logs", "schedule_cluster"])
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_whoever_loses_the_lock_while_planning_puts_no_plan_on_the_timeline(

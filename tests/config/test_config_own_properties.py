@@ -48,6 +48,7 @@ def test_any_name_and_value_is_read_as_it_was_set(table: hf.HudiTable, name: str
         assert load_properties(Storage(table.path))[name] == value
 
 
+@pytest.mark.slow("hoodie.database.name")
 @pytest.mark.parametrize("key", ["hoodie.database.name", "hoodie.table.partition_extractor_class"])
 def test_what_no_stored_file_depends_on_can_be_set(table: hf.HudiTable, key: str) -> None:
     assert table.set_properties({key: "sales"}) == {key: "sales"}

@@ -58,7 +58,7 @@ def log_headers(table: hf.HudiTable) -> list[dict[HeaderKey, str]]:
     return [block.headers for one in slices if one.log_files for block in visible_blocks(merge, one)]
 
 
-@pytest.mark.slow("cow-9-parts")
+@pytest.mark.slow(but="mor-9")
 @pytest.mark.parametrize(("kind", "version", "partitioned"), KINDS)
 def test_a_merge_updates_deletes_and_inserts_in_one_commit(kind, version, partitioned, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind=kind, version=version, partitioned=partitioned)
@@ -131,6 +131,7 @@ def test_rows_that_the_source_does_not_know_can_be_changed(tmp_path: Path) -> No
     assert [(row[0], row[4]) for row in contents(table)] == [(0, "alone"), (1, "n1"), (2, "n2")]
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_two_source_rows_for_one_row_are_refused_and_nothing_is_written(kind, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind=kind)
@@ -191,7 +192,7 @@ def test_a_table_that_makes_its_keys_is_changed_too(kind, tmp_path: Path) -> Non
     assert len(set(now.values())) == 8
 
 
-@pytest.mark.slow("COPY_ON_WRITE-GLOBAL_RECORD_LEVEL_INDEX", "MERGE_ON_READ-GLOBAL_RECORD_LEVEL_INDEX")
+@pytest.mark.slow(but="MERGE_ON_READ-GLOBAL_SIMPLE")
 @pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_LEVEL_INDEX"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_row_whose_partition_column_is_set_moves(kind, index, tmp_path: Path) -> None:
@@ -415,6 +416,7 @@ def test_expressions_of_several_columns_are_computed(tmp_path: Path) -> None:
     assert [row[3:] for row in contents(table)] == [(1.0, "n0"), (-1.5, "n1-p1"), (-1.5, "n2-p2")]
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_merge_that_sets_every_column_from_the_source_is_an_upsert(kind, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", kind=kind)

@@ -48,6 +48,7 @@ def test_a_merge_by_key_reads_the_rows_with_these_keys(plan: WritePlan) -> None:
     assert found["id"].to_pylist() == [4]
 
 
+@pytest.mark.slow("pairs1-None-True")
 @pytest.mark.parametrize(
     ("pairs", "condition", "expected"),
     [

@@ -125,6 +125,7 @@ def test_files_without_a_match_are_still_left_out(tmp_path: Path) -> None:
         assert read <= parts, text
 
 
+@pytest.mark.slow("False")
 @pytest.mark.parametrize("safe", [True, False])
 def test_row_groups_are_left_out_by_bounds_that_tell_of_nan_alone(safe: bool, tmp_path: Path) -> None:
     rows = pa.table({"id": [f"k{at}" for at in range(4)], "part": ["p"] * 4, "ts": [1] * 4, "d": [1.0, NAN, 2.0, 3.0]})
@@ -271,6 +272,7 @@ def test_an_expression_survives_its_tree(expression: pc.Expression) -> None:
     assert expression_of(tree).equals(expression)
 
 
+@pytest.mark.slow("or_")
 @pytest.mark.parametrize("join", [and_, or_])
 def test_chains_as_deep_as_they_are_long_are_read(join: Any) -> None:
     expression = reduce(join, [pc.field("a") > number for number in range(3000)])

@@ -119,6 +119,7 @@ def data_files(path: Path) -> set[str]:
     return {str(file.relative_to(path)) for file in path.glob("p*/*.parquet") if ".hoodie" not in file.name}
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_clean_that_died_after_its_metadata_was_written_is_carried_out_again(version: str, tmp_path: Path) -> None:
     settings = settings_of(version, metadata=True)

@@ -64,7 +64,6 @@ def check_after(path: Path, service: str, version: str, error: Exception | None,
     assert_tidy(path)
 
 
-@pytest.mark.smoke("compact-9")
 @pytest.mark.slow
 @pytest.mark.parametrize(("service", "version"), CASES)
 def test_any_failing_call_leaves_the_rows_alone(service: str, version: str, tmp_path: Path) -> None:

@@ -73,7 +73,10 @@ def wide(blocks=40, per_block=10, size=20_000, codec=2, levels=1):
 # ---- real files
 
 
-@pytest.mark.slow("hudi_1_0_hbase_2_4_13_1KB_GZ_10000_large_keys_deep_index.hfile")
+@pytest.mark.slow(
+    "hudi_1_0_hbase_2_4_13_1KB_GZ_10000_large_keys_deep_index.hfile",
+    "hudi_1_0_hbase_2_4_13_16KB_GZ_20000_fake_first_key.hfile",
+)
 @pytest.mark.parametrize("name", REAL)
 def test_every_key_of_a_real_file_is_found_and_no_other(name):
     reader, trailer = opened(REAL[name]), read_trailer(HFileContent.of(REAL[name], name))
@@ -138,6 +141,7 @@ def test_a_file_that_hudi_sorted_as_java_compares_strings():
 # ---- what look-ups find
 
 
+@pytest.mark.slow("1")
 @pytest.mark.parametrize("codec", [1, 2])
 @given(
     keys=st.sets(TEXT, min_size=1, max_size=40),

@@ -48,6 +48,7 @@ def headers(raw):
     return found
 
 
+@pytest.mark.slow("1")
 @CODECS
 @given(
     entries=st.dictionaries(BYTES, BYTES, max_size=40).map(lambda pairs: sorted(pairs.items())),

@@ -87,6 +87,7 @@ def test_the_deepest_column_is_written_read_compacted_and_written_again(tmp_path
     assert hf.read(path, columns=["id", "c"]).to_pylist() == rows.to_pylist()
 
 
+@pytest.mark.slow("400-map", "400-struct", "400-list")
 @pytest.mark.parametrize("shape", DEEPEST)
 @pytest.mark.parametrize("more", [1, 400])
 def test_a_deeper_column_is_refused_by_name_before_anything_is_written(tmp_path, shape, more) -> None:
@@ -103,6 +104,7 @@ def test_a_deeper_column_is_refused_by_name_before_anything_is_written(tmp_path,
         storable_type(kind, "c")
 
 
+@pytest.mark.slow("s.c")
 @pytest.mark.parametrize("name", ["c", "s.c"])
 def test_a_column_that_is_too_deep_is_not_added(tmp_path, name) -> None:
     hf.write(pa.table({"id": ["a"], "s": pa.array([{"a": 1}])}), tmp_path / "t", OPTIONS)

@@ -99,7 +99,6 @@ def incremental(sides: Sides, begin: str) -> pa.Table:
     )
 
 
-@pytest.mark.smoke("hudi_12-9")
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_hudi_reads_our_archive_and_archives_on_top_of_it(
     peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path, recwarn: pytest.WarningsRecorder

@@ -147,6 +147,7 @@ def test_change_queries_after_services_of_both(feed: Feed) -> None:
     feed.agree(after=3)
 
 
+@pytest.mark.smoke("hudi_12-9-COPY_ON_WRITE-DATA_BEFORE_AFTER")
 @pytest.mark.parametrize(("peer", "version", "kind", "mode"), [("hudi_12", 9, COW, "DATA_BEFORE_AFTER")])
 def test_hudi_takes_change_logs_of_a_dead_write_of_ours_away_and_cleans_old_ones(feed: Feed, tmp_path: Path) -> None:
     sides = feed.sides

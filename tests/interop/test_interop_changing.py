@@ -61,7 +61,6 @@ def hudi_changes(sides: Sides) -> None:
     sides.hudi.sql(f"DELETE FROM {name} WHERE seats = 1 AND ts < 7")
 
 
-@pytest.mark.smoke("cow-9")
 @pytest.mark.parametrize(
     ("version", "options"),
     [
@@ -82,6 +81,7 @@ def test_our_statements_do_what_those_of_sql_do(hudi_12: RealHudi, version: int,
     assert_same_rows(*answers, key=["id"])
 
 
+@pytest.mark.smoke
 def test_partial_updates_and_moves_are_read_by_hudi(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = Sides(hudi_12, tmp_path / "t", {**trip_options(9), **MOR})
     sides.we_write(trips(range(12)))

@@ -64,6 +64,7 @@ def test_named_partitions_are_overwritten_by_both_sides_alike(hudi_12: RealHudi,
     assert sorted(ours.table.to_arrow()["id"].to_pylist()) == ["d", "n"]
 
 
+@pytest.mark.smoke
 def test_hudi_goes_on_after_our_truncation(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = Sides(hudi_12, tmp_path / "t", trip_options(9))
     sides.we_write(rows(("a", "p", 1, "1"), ("b", "q", 1, "1")))

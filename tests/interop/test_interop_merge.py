@@ -56,6 +56,7 @@ def test_the_later_write_wins_under_commit_time_ordering(
     sides.agree(rows)
 
 
+@pytest.mark.smoke("hudi_12-9", "hudi_015-6")
 @pytest.mark.parametrize(
     ("peer", "version"), [("hudi_12", 9), pytest.param("hudi_12", 6, marks=pytest.mark.long), ("hudi_015", 6)]
 )

@@ -58,7 +58,6 @@ def agree(hudi: RealHudi, path: Path, key: str = "id") -> pa.Table:
     return ours.sort_by(key)
 
 
-@pytest.mark.smoke("mor-9-avro")
 @pytest.mark.parametrize(("kind", "version", "blocks"), TABLES)
 def test_both_sides_read_and_write_tables_with_old_labels(
     kind: str, version: int, blocks: str | None, hudi_12: RealHudi, tmp_path: Path

@@ -113,6 +113,7 @@ def moved(dice: random.Random, rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.column_names.index("city"), "city", pa.array(cities))
 
 
+@pytest.mark.smoke
 def test_hudi_merges_our_logs_by_the_positions_that_they_name(hudi_12: RealHudi, tmp_path: Path) -> None:
     """A log that names positions of base rows is merged by them alone, without looking at keys."""
     options = mor_options(9, hoodie__index__type="BLOOM")
@@ -162,7 +163,6 @@ def test_statements_of_sql_become_logs_that_we_merge(hudi_12: RealHudi, tmp_path
     assert_same_rows(sides.agree(), before, ignore=["_hoodie_file_name"])
 
 
-@pytest.mark.smoke
 def test_hudi_merges_partial_updates_of_ours(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = MorSides(hudi_12, tmp_path / "t", mor_options(9), plainly=True)
     sides.we_write(trips(range(40)), "bulk_insert")

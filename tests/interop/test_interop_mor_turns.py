@@ -26,7 +26,6 @@ def sides(peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Pat
     return MorSides(request.getfixturevalue(peer), tmp_path / "trips", mor_options(version), plainly=True)
 
 
-@pytest.mark.smoke("hudi_12-9")
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_log_files_of_ours_are_merged_and_compacted_by_hudi_and_logged_on(sides: MorSides, peer: str) -> None:
     sides.plainly = peer != "hudi_12"

@@ -64,6 +64,7 @@ def test_both_write_an_orc_table_in_turns(kind: str, hudi_12: RealHudi, tmp_path
     assert_valid_at_the_end(sides)
 
 
+@pytest.mark.smoke
 def test_hudi_reads_every_type_that_we_write(hudi_12: RealHudi, tmp_path: Path) -> None:
     sides = sides_of(hudi_12, tmp_path / "t", hoodie__datasource__write__partitionpath__field="part")
     sides.plainly = True

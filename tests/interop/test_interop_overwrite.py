@@ -12,7 +12,6 @@ from hudi_fast.writing import flow
 from tests.interop.sides import Sides, after_upsert, trip_options, trips
 
 
-@pytest.mark.smoke("hudi_015-6")
 @pytest.mark.parametrize(
     ("peer", "version"), [("hudi_12", 9), pytest.param("hudi_12", 6, marks=pytest.mark.long), ("hudi_015", 6)]
 )

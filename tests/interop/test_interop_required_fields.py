@@ -16,7 +16,6 @@ SHAPES = ("s", "inner", "partial", "items", "held", "mapped")
 """Without nulls inside lists and maps, which Hudi's own Avro writer cannot hold."""
 
 
-@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_null_parents_of_required_fields_are_the_same_for_hudi(
     hudi_12: RealHudi, tmp_path: Path, table_type: str

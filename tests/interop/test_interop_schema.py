@@ -61,6 +61,7 @@ PROMOTIONS = {
 }
 
 
+@pytest.mark.smoke
 def test_every_promotion_reads_and_merges_alike(hudi_12: RealHudi, tmp_path: Path) -> None:
     options = trip_options(9, hoodie__datasource__write__partitionpath__field="part")
     # Its vectorised reader says of nested columns that were widened that it cannot read them, and to turn it off.

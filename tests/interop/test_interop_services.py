@@ -95,6 +95,7 @@ def hudi_session(sides: Sides, key: str, value: str) -> Iterator[None]:
         sides.hudi.sql(f"RESET {key}")
 
 
+@pytest.mark.smoke("hudi_12-v9")
 def test_a_restore_to_a_savepoint_takes_our_commits_back(sides: Sides) -> None:
     rows = trips(range(40))
     kept = sides.we_write(rows).instant

@@ -96,6 +96,7 @@ def test_both_sources_read_the_same_rows_and_keep_the_same_offsets(
     assert json.loads(ends[0]) == json.loads(ends[1])
 
 
+@pytest.mark.smoke
 def test_our_stream_goes_on_from_the_checkpoint_of_apache_hudis_source(
     hudi_12: RealHudi, spark: Any, tmp_path: Path
 ) -> None:

@@ -153,6 +153,7 @@ def commits_in_archive(path: Path) -> set[str]:
     return {one.requested for one in found}
 
 
+@pytest.mark.smoke("hudi_12-h015_cow_archived-9")
 @pytest.mark.parametrize(
     ("release", "name", "after"), [("hudi_12", "h015_cow_archived", 9), ("hudi_015", "cow_v9_archived", 6)]
 )

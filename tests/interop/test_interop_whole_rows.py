@@ -39,6 +39,7 @@ def test_hudi_reads_and_continues_partial_updates_of_ours(
     sides.agree(pa.Table.from_pylist(list(expected.values()), trips([0]).schema))
 
 
+@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_operations_are_those_of_the_other_side(kind: str, hudi_12: RealHudi, tmp_path: Path) -> None:
     allow = {"hoodie.allow.operation.metadata.field": True}

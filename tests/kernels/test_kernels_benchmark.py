@@ -220,7 +220,7 @@ RIVALS = {
 CASES = [(name, place) for name, calls in RIVALS.items() for place in range(len(calls))]
 
 
-@pytest.mark.slow("bloom_probe_hits-0")
+@pytest.mark.slow("bloom_probe_hits-0", "bloom_probe_hits-1", "string_hash_codes-1")
 @pytest.mark.parametrize(("kernel", "place"), CASES)
 def test_kernel_and_rivals_agree(benchmark, kernel, place):
     benchmark.group = kernel

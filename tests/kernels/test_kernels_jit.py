@@ -161,6 +161,7 @@ def test_kernels_pickle_by_name():
     assert pickle.loads(pickle.dumps(list_hash_combine)) is list_hash_combine
 
 
+@pytest.mark.slow("void")
 @pytest.mark.parametrize("signature", ["void", "void(q4)", "void(ri3)", "what(ri4)"])
 def test_malformed_signatures_are_refused(signature):
     declared = kernel(signature)(lambda values: None)

@@ -25,6 +25,7 @@ from tests.support.equal_hashes import equal_hashes, hashes_of
 RANKS = st.one_of(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1))
 
 
+@pytest.mark.slow("False")
 @pytest.mark.parametrize("filtered", [False, True])
 @given(build=st.lists(KEYS, max_size=150), others=st.lists(KEYS, max_size=30), before=st.binary(max_size=5))
 def test_probing_finds_the_first_row_of_each_key(filtered, build, others, before):

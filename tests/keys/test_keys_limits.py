@@ -57,6 +57,7 @@ def test_a_path_that_the_disk_cannot_hold_is_refused_before_anything_is_written(
         assert listing(path) == before
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_key_that_the_record_index_cannot_hold_is_refused_before_anything_is_written(
     tmp_path: Path, kind: str
@@ -73,6 +74,7 @@ def test_a_key_that_the_record_index_cannot_hold_is_refused_before_anything_is_w
     assert hf.HudiTable.open(tmp_path / "no_index").count() == 2
 
 
+@pytest.mark.slow("gs://bucket/a/t-given2-0-821")
 @pytest.mark.parametrize(
     ("uri", "given", "part", "path"),
     [

@@ -29,9 +29,19 @@ SHOWN = "SELECT id, fare, note, city FROM trips ORDER BY id"
 
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
 def path(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    return made_at(tmp_path, request.param)
+
+
+@pytest.fixture(scope="module", params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def kept_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> str:
+    """A table for tests that leave it as it is."""
+    return made_at(tmp_path_factory.mktemp("kept"), request.param)
+
+
+def made_at(folder: Path, table_type: str) -> str:
     rows = {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Rome"], "fare": [10.0, 20.0, 30.0], "note": ["a", "b", None]}
-    place = str(tmp_path / "trips")
-    options = {**OPTIONS, "hoodie.datasource.write.table.type": request.param}
+    place = str(folder / "trips")
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type}
     hf.write(pa.table({**rows, "ts": [1, 1, 1]}), place, options)
     return place
 
@@ -49,6 +59,7 @@ def counts(path: str, text: str, **more: Any) -> tuple[int, ...]:
 # ---- queries
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_a_query_reads_tables_and_rows_of_the_program(path: str) -> None:
     prices = pd.DataFrame({"city": ["Oslo", "Rome"], "extra": [1, 2]})
     text = (
@@ -62,6 +73,7 @@ def test_a_query_reads_tables_and_rows_of_the_program(path: str) -> None:
     assert hf.sql("SELECT count(*) AS n FROM TRIPS", {"trips": hf.HudiTable.open(path)}).to_pylist() == [{"n": 3}]
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_all_columns_are_in_the_order_of_sparks_catalog(path: str) -> None:
     names = ["id", "fare", "note", "ts", "city"]
     for text in ("SELECT * FROM trips", "SELECT t.* FROM trips t WHERE id = 1"):
@@ -69,6 +81,7 @@ def test_all_columns_are_in_the_order_of_sparks_catalog(path: str) -> None:
     assert hf.sql("DESCRIBE trips", {"trips": path})["col_name"].to_pylist() == ["id", "city", "fare", "note", "ts"]
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_time_travel_and_changes(path: str) -> None:
     first = hf.HudiTable.open(path).history()["instant"][0].as_py()
     hf.sql("DELETE FROM trips WHERE id = 1", {"trips": path})
@@ -81,6 +94,7 @@ def test_time_travel_and_changes(path: str) -> None:
     assert listed(path, f"SELECT count(*) FROM hudi_query('{path}', 'snapshot')") == [(2,)]
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_without_duckdb_simple_queries_work(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert hf.sql("SELECT * FROM trips", {"trips": path}).num_rows == 3
@@ -116,6 +130,7 @@ def test_rows_are_inserted_by_position_by_name_and_into_partitions(path: str) ->
     assert listed(path) == [(1, 1.0, "o", "Oslo")]
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_an_insert_may_be_an_upsert(path: str) -> None:
     options = {"hoodie.spark.sql.insert.into.operation": "upsert"}
     done = hf.sql("INSERT INTO trips VALUES (1, 11, 'new', 5, 'Oslo')", {"trips": path}, options)
@@ -135,6 +150,7 @@ def test_rows_are_updated_and_deleted(path: str) -> None:
     assert listed(path) == []
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_partitions_are_truncated(path: str) -> None:
     with pytest.raises(hf.ConfigError, match="no partition city='Paris'"):
         hf.sql("TRUNCATE TABLE trips PARTITION (city = 'Paris')", {"trips": path})
@@ -249,6 +265,7 @@ def test_a_folder_is_bootstrapped_and_its_files_are_shown(tmp_path: Path) -> Non
     assert (shown["partition"], shown["source_partition"], shown["source_file"]) == ("day=1", "day=1", "part.parquet")
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_two_tables_are_compared_and_instants_exported(path: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(path, copy)
@@ -273,6 +290,7 @@ def test_markers_of_a_finished_write_are_deleted(path: str) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_descriptions(path: str) -> None:
     assert listed(path, "SHOW PARTITIONS trips") == [("Oslo",), ("Rome",)]
     assert listed(path, "SHOW TBLPROPERTIES trips ('hoodie.table.name')") == [("hoodie.table.name", "trips")]
@@ -335,12 +353,12 @@ def test_properties_are_set_and_removed(path: str) -> None:
     ],
 )
 def test_what_is_wrong_is_refused_and_nothing_is_written(
-    path: str, text: str, error: type[Exception], said: str
+    kept_path: str, text: str, error: type[Exception], said: str
 ) -> None:
-    before = hf.HudiTable.open(path).history()
+    before = hf.HudiTable.open(kept_path).history()
     with pytest.raises(error, match=said):
-        hf.sql(text, {"trips": path, "rows": pa.table({"id": [1]})})
-    assert hf.HudiTable.open(path).history() == before
+        hf.sql(text, {"trips": kept_path, "rows": pa.table({"id": [1]})})
+    assert hf.HudiTable.open(kept_path).history() == before
 
 
 def test_arguments_that_are_wrong_are_refused(path: str) -> None:

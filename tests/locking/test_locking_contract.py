@@ -143,6 +143,7 @@ def test_others_wait_and_are_told_the_holder(leased: Provider) -> None:
     assert leased.holders() == []
 
 
+@pytest.mark.slow("in_storage")
 @EACH
 def test_a_waiter_goes_on_when_the_lock_is_free(provider: Provider) -> None:
     with held(provider.open()) as holder:
@@ -165,6 +166,7 @@ def test_threads_never_hold_it_together(provider: Provider, tmp_path: Path) -> N
     assert provider.holders() == []
 
 
+@pytest.mark.slow(but="few-machine")
 @EACH
 @pytest.mark.parametrize("number", ["few", pytest.param("many", marks=[pytest.mark.long, pytest.mark.timeout(600)])])
 def test_processes_never_hold_it_together(provider: Provider, tmp_path: Path, number: str) -> None:
@@ -177,6 +179,7 @@ def test_processes_never_hold_it_together(provider: Provider, tmp_path: Path, nu
 # ---- holders that end
 
 
+@pytest.mark.slow(but="in_storage")
 @leases()
 def test_the_lock_of_a_killed_holder_is_free_after_its_lease(leased: Provider) -> None:
     waiter = leased.open()
@@ -219,6 +222,7 @@ def test_holders_that_are_killed_again_and_again_stand_in_nobodys_way(leased: Pr
 # ---- holders that lose the lock
 
 
+@pytest.mark.slow("hold_it-file_system")
 @leases(*LEASED)
 @pytest.mark.parametrize("heirs", ["hold_it", pytest.param("are_done", marks=pytest.mark.long)])
 def test_a_holder_that_was_suspended_past_its_lease_does_not_publish(leased: Provider, heirs: str) -> None:
@@ -293,6 +297,7 @@ def files_of(provider: Provider) -> dict[str, int | None]:
     return {each.path: each.size for each in found if "lock" not in each.name and "/.locks/" not in each.path}
 
 
+@pytest.mark.slow(but="machine")
 @leases()
 def test_who_does_not_get_the_tables_lock_is_told_the_holder_and_writes_nothing(leased: Provider) -> None:
     patient = {f"{LOCK}wait_time_ms": 3000}
@@ -321,6 +326,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.slow("shared-file_system")
 @pytest.mark.parametrize(("provider", "mode"), WRITES, indirect=["provider"])
 def test_writers_of_a_table_take_the_lock(
     provider: Provider, mode: dict[str, str], monkeypatch: pytest.MonkeyPatch

@@ -246,6 +246,7 @@ def test_a_lease_that_cannot_be_renewed_is_trusted_until_two_renewals_before_its
         require_held(61.0)  # nobody has taken it
 
 
+@pytest.mark.slow("0.4")
 @pytest.mark.parametrize("ahead", [-0.4, 0.4, *(pytest.param(by, marks=pytest.mark.long) for by in (-10, -0.15, 0.15))])
 def test_clocks_that_differ_a_little_do_not_matter(tmp_path: Path, ahead: float) -> None:
     place = Storage(tmp_path)

@@ -19,6 +19,7 @@ def private_mib() -> int:
     return int(found[1]) >> 10
 
 
+@pytest.mark.slow("return_freed_bytes-67108864")
 @pytest.mark.skipif(not STATUS.exists(), reason="reads the memory of a process from /proc")
 @pytest.mark.parametrize(("function", "many"), [(return_freed_memory, 1_000_000), (return_freed_bytes, 64 << 20)])
 def test_memory_between_arrays_that_stay_is_returned(function, many):

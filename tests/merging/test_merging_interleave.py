@@ -44,6 +44,7 @@ def rows_of(numbers: range, word: str, with_nulls: bool) -> pa.Table:
     )
 
 
+@pytest.mark.slow("False")
 @pytest.mark.parametrize("with_nulls", [False, True])
 @given(data=st.data(), count=st.integers(1, 120), share=st.sampled_from([1, 5, 40]))
 def test_rows_are_replaced_and_removed(with_nulls, data, count, share):

@@ -107,7 +107,7 @@ def test_columns_that_come_later_join_the_definition(tmp_path: Path) -> None:
     assert "more" in scan(metadata_at(tmp_path / "t"), "column_stats")["column_name"].to_pylist()
 
 
-@pytest.mark.slow("COPY_ON_WRITE-8", "MERGE_ON_READ-9")
+@pytest.mark.slow(but="COPY_ON_WRITE-9")
 @pytest.mark.parametrize("version", ["9", "8", "6"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_partitions_are_built_from_what_the_table_holds(version: str, kind: str, tmp_path: Path) -> None:
@@ -137,6 +137,7 @@ def test_partitions_are_built_from_what_the_table_holds(version: str, kind: str,
             assert stat.path.endswith(f"_{instant.requested}.hfile")
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_files_that_their_commit_does_not_name_are_left_out(version: str, tmp_path: Path) -> None:
     """A task attempt that goes on after its write has completed leaves a copy of a file under another name."""

@@ -67,6 +67,7 @@ def test_every_operation_keeps_it_true(kind: str, version: str, tmp_path: Path) 
     assert_tidy(path)
 
 
+@pytest.mark.slow("part")
 @pytest.mark.parametrize("partition", ["part", ""])
 def test_an_empty_commit_is_recorded(partition: str, tmp_path: Path) -> None:
     settings = options(partition=partition)
@@ -79,6 +80,7 @@ def test_an_empty_commit_is_recorded(partition: str, tmp_path: Path) -> None:
     assert data <= {one.requested for one in table.timeline.writes()}
 
 
+@pytest.mark.slow("8")
 @pytest.mark.parametrize("version", ["9", "8"])
 def test_its_commits_complete_before_those_of_the_table(version: str, tmp_path: Path) -> None:
     for turn in range(3):

@@ -116,6 +116,7 @@ class Watched(LocalEngine):
         return outcome
 
 
+@pytest.mark.slow("parquet")
 @pytest.mark.parametrize("form", ["avro", "parquet"])
 def test_writers_note_the_ranges_that_their_files_have(form: str, tmp_path: Path) -> None:
     settings = OPTIONS | {"hoodie.logfile.data.block.format": form}

@@ -125,7 +125,7 @@ class MorMachine(TableMachine):
 
 SPARK_SCHEMA = "id string, part string, ts long, v int, _hoodie_is_deleted boolean"
 
-TestMorTable = pytest.mark.smoke(MorMachine.TestCase)
+TestMorTable = pytest.mark.slow(MorMachine.TestCase)
 TestMorTable.settings = settings(
     max_examples=examples(20), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

@@ -297,7 +297,7 @@ class TableMachine(RuleBasedStateMachine):
         assert differences == []
 
 
-TestTable = pytest.mark.smoke(TableMachine.TestCase)
+TestTable = pytest.mark.slow(TableMachine.TestCase)
 TestTable.settings = settings(
     max_examples=examples(30), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

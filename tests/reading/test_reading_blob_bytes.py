@@ -38,6 +38,7 @@ def rows(blobs: dict[int, dict[str, Any] | None], ts: int) -> pa.Table:
     return table.append_column(field, pa.array(list(blobs.values()), BLOB))
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_blobs_are_kept_and_read(kind: str, tmp_path: Path) -> None:
     file, path = tmp_path / "payload.bin", tmp_path / "t"

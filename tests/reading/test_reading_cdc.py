@@ -114,7 +114,7 @@ def life(path: Path, given: dict[str, Any]) -> Model:
     return model
 
 
-@pytest.mark.slow("MERGE_ON_READ-DATA_BEFORE_AFTER-6", "MERGE_ON_READ-DATA_BEFORE_AFTER-9")
+@pytest.mark.slow(but="MERGE_ON_READ-OP_KEY_ONLY-9")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize(("kind", "mode"), [(COW, mode) for mode in MODES] + [(MOR, MODES[0]), (MOR, MODES[2])])
 def test_changes_are_those_that_were_made(kind: str, mode: str, version: str, tmp_path: Path) -> None:
@@ -142,6 +142,7 @@ def assert_parts_are_those_of_the_whole(table: hf.HudiTable) -> None:
             )
 
 
+@pytest.mark.slow(but="MERGE_ON_READ-DATA_BEFORE_AFTER")
 @pytest.mark.parametrize(("kind", "mode"), [*((COW, mode) for mode in MODES), (MOR, MODES[0])])
 def test_images_that_nobody_asks_for_are_not_made(
     kind: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,6 +156,7 @@ def test_images_that_nobody_asks_for_are_not_made(
     assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, whole.select(["op", "ts_ms"]).to_pylist()))
 
 
+@pytest.mark.slow("DATA_BEFORE")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_column_that_came_later_is_null_in_older_changes(mode: str, tmp_path: Path) -> None:
     given = cdc_options(COW, mode)
@@ -172,6 +174,7 @@ def test_a_column_that_came_later_is_null_in_older_changes(mode: str, tmp_path: 
         assert '"more": null' in updates["after"][0].as_py()
 
 
+@pytest.mark.slow(but="DATA_BEFORE_AFTER")
 @pytest.mark.parametrize("mode", MODES)
 def test_older_changes_are_told_in_the_names_of_today(mode: str, tmp_path: Path) -> None:
     given = cdc_options(COW, mode)

@@ -68,6 +68,7 @@ def watched(table):
     return Watched(table.scan()._state, None, None, table.scan()._query)
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_columns_and_filters_reach_the_scan(watched):
     trips = watched
     assert duckdb.sql("select fare from trips where id = 3").fetchall() == [(-3.0,)]
@@ -78,6 +79,7 @@ def test_columns_and_filters_reach_the_scan(watched):
     assert trips.asked[1] == "(id == 3)"
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_anything_that_takes_arrow_takes_a_scan(table):
     scan = table.scan(["id", "fare"], pc.field("fare") < 0)
     rows = {"id": [3, 4, 40], "fare": [-3.0, -4.0, -40.0]}
@@ -87,6 +89,7 @@ def test_anything_that_takes_arrow_takes_a_scan(table):
     assert scan.to_table().to_pandas().sort_values("id")["id"].to_list() == rows["id"]
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_a_scan_can_be_written_to_another_table(table, tmp_path):
     data = table.scan(["id", "part", "ts", "fare"], pc.field("part") == "a")
     assert hf.write(data, tmp_path / "other", options()).inserts == 21
@@ -110,11 +113,13 @@ def test_the_methods_of_a_dataset(table):
     assert sum(batch.num_rows for batch in scan.to_batches(columns=["id"], batch_size=7)) == 41
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_arrow_writes_its_rows(table, tmp_path):
     ds.write_dataset(table.scan(["id", "fare"]), tmp_path / "copy", format="parquet")
     assert dict(zip(*ds.dataset(tmp_path / "copy").to_table().to_pydict().values(), strict=True)) == TRUTH
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_it_stays_at_its_moment(table):
     before = table.scan(["id"])
     table.upsert(pa.table({"id": [99], "part": ["a"], "ts": [3], "fare": [1.0]}), {"hoodie.compact.inline": "false"})
@@ -124,16 +129,19 @@ def test_it_stays_at_its_moment(table):
     assert table.scan(as_of=first).count_rows() == 40
 
 
+@pytest.mark.slow("MERGE_ON_READ")
 def test_read_optimized_leaves_the_log_out(table):
     fares = table.scan(["fare"], query_type="read_optimized").to_table()["fare"].to_pylist()
     assert (-3.0 in fares) == (table.table_type == "COPY_ON_WRITE")
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 def test_it_travels_to_other_processes(table):
     again = pickle.loads(pickle.dumps(table.scan(["id"], pc.field("id") < 5)))
     assert again.to_table().sort_by("id")["id"].to_pylist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow("MERGE_ON_READ")
 def test_what_arrow_would_do_by_itself_is_refused_and_not_answered_wrongly(table):
     scan = table.scan()
     with pytest.raises(UnsupportedFeatureError, match=r"the scan's own to_table\(\)"):
@@ -153,6 +161,7 @@ def test_unknown_columns_are_named(table):
         table.scan().filter(pc.field("nope") == 1)
 
 
+@pytest.mark.slow("duckdb")
 @pytest.mark.parametrize("make", ["polars", "duckdb", "pandas"])
 def test_frames_of_others_are_written_as_they_are(make, tmp_path):
     rows = pa.table({"id": [1, 2], "part": ["a", "b"], "ts": [1, 1], "name": ["Åse", None]})

@@ -145,6 +145,7 @@ def test_a_new_column_is_null_in_the_rows_before(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow(but="2024-01-02-2024-01-01-from the earlier time to the later one")
 @pytest.mark.parametrize(
     ("begin", "end", "said"),
     [

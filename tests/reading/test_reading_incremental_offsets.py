@@ -22,6 +22,7 @@ def table_of(path, commits, **changes):
     return state, [one.completion if by_completion else one.requested for one in state.timeline.writes()]
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_without_limits_a_batch_ends_with_the_newest_commit(tmp_path, version):
     state, times = table_of(tmp_path / "t", 3, table_version=version)
@@ -30,6 +31,7 @@ def test_without_limits_a_batch_ends_with_the_newest_commit(tmp_path, version):
     assert next_offset(state, times[-1], BatchLimits()) == times[-1]
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_batch_takes_as_many_commits_as_it_may(tmp_path, version):
     state, times = table_of(tmp_path / "t", 5, table_version=version)

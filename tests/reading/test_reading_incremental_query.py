@@ -75,6 +75,7 @@ def between(first: str, second: str) -> str:
     return first + "0"
 
 
+@pytest.mark.slow(but="MOR-9")
 @pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.long), "9"])
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_a_range_holds_what_its_commits_wrote_and_left(kind: str, version: str, tmp_path: Path) -> None:
@@ -91,6 +92,7 @@ def test_a_range_holds_what_its_commits_wrote_and_left(kind: str, version: str, 
     assert rows_of(table.incremental("earliest")) == rows_of(table.to_arrow())
 
 
+@pytest.mark.slow("MOR")
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_columns_and_filter_are_as_for_a_snapshot(kind: str, tmp_path: Path) -> None:
     times = life(tmp_path, settings(kind, "9"))
@@ -172,6 +174,7 @@ def test_missing_files_are_named_with_the_option_that_goes_without(tmp_path: Pat
     assert keys(table.incremental(first, second, options={FALLBACK: "true"})) == named(2, 3)
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_archived_commits_count(version: str, tmp_path: Path) -> None:
     given = settings("COW", version)
@@ -196,6 +199,7 @@ def test_archived_commits_count(version: str, tmp_path: Path) -> None:
     assert keys(table.incremental("000")) == named(*range(8))
 
 
+@pytest.mark.slow("8")
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_an_archived_commit_counts_that_was_requested_hours_before_the_begin(version: str, tmp_path: Path) -> None:
     given = settings("COW", version)
@@ -266,6 +270,7 @@ def test_partitions_are_chosen_by_a_pattern_of_paths(tmp_path: Path) -> None:
             table.incremental(times[0], options={GLOB: pattern})
 
 
+@pytest.mark.slow("COW")
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_rows_are_chosen_by_conditions_in_sql(kind: str, tmp_path: Path) -> None:
     times = life(tmp_path, settings(kind, "9"))

@@ -55,6 +55,7 @@ def test_changes_are_read_with_columns_and_filters(tmp_path) -> None:
             hf.read(path, changes, **asked)
 
 
+@pytest.mark.slow(but="mor")
 @pytest.mark.parametrize("more", [{}, HIVE, MOR | HIVE], ids=["plain", "hive", "mor"])
 def test_a_folder_of_partitions_is_read_alone(tmp_path, more) -> None:
     path = tmp_path / "t"
@@ -81,6 +82,7 @@ def test_a_folder_is_a_whole_part_of_the_path(tmp_path) -> None:
     assert hf.read(tmp_path / "t" / "1" / "5")["id"].to_pylist() == ["c"]
 
 
+@pytest.mark.slow("cow")
 @pytest.mark.parametrize("more", [{}, MOR], ids=["cow", "mor"])
 def test_partition_columns_are_read_from_paths(tmp_path, more) -> None:
     """With a global index a row may stay in its folder when its partition column changes; the folder then counts."""

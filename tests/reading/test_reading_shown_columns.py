@@ -113,6 +113,7 @@ DOORS = {
 }
 
 
+@pytest.mark.slow("COPY_ON_WRITE-to_arrow")
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_every_read_takes_names_in_any_case_and_fields_of_structs(door, table) -> None:
     found = door(table)
@@ -120,6 +121,7 @@ def test_every_read_takes_names_in_any_case_and_fields_of_structs(door, table) -
     assert sorted(found.to_pylist(), key=lambda row: row["ID"]) == ROWS
 
 
+@pytest.mark.slow("MERGE_ON_READ")
 def test_a_scan_with_names_of_its_own_is_filtered_by_them_or_by_those_of_the_table(table) -> None:
     scan = table.scan(ASKED)
     assert scan.to_table(["Z"], pc.field("X") == 7).to_pylist() == [{"Z": "deep"}]

@@ -269,6 +269,7 @@ def test_a_row_that_its_log_changed_is_found_by_what_it_is_now(tmp_path: Path) -
     assert ids_of(plan(tmp_path, pc.field("number") == 4, ScanQuery(read_optimized=True))) == [4]
 
 
+@pytest.mark.slow("8")
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_partition_with_a_pending_compaction_is_kept_whatever_its_ranges(version: str, tmp_path: Path) -> None:
     """The ranges of Apache Hudi then are those of later log files alone."""
@@ -287,6 +288,7 @@ def test_a_partition_with_a_pending_compaction_is_kept_whatever_its_ranges(versi
         assert ids_of(plan(tmp_path, filter_)) == wanted
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_bloom_filters_say_nothing_of_keys_that_a_log_alone_holds(version: str, tmp_path: Path) -> None:
     more = {f"{M}index.bloom.filter.enable": "true", "hoodie.bucket.index.num.buckets": "1"}

@@ -15,6 +15,7 @@ from hudi_fast.reading.prune import matching_row_groups
 COUNTS = {"little": 10, "large": 20_000}
 
 
+@pytest.mark.slow("copy_on_write")
 @pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read"])
 def test_only_files_with_much_to_skip_are_asked_for_bounds(
     kind: Literal["copy_on_write", "merge_on_read"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import OPTIONS, options, plain_rows
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_cleaned_times_are_refused_unless_a_savepoint_keeps_them(version: str, tmp_path: Path) -> None:
     path = tmp_path / "t"

@@ -94,6 +94,7 @@ def test_vectors_stay_vectors(kind: str, form: str, tmp_path: Path) -> None:
     assert [stored.field(name).type for name in FIELDS] == [pa.binary(20), pa.binary(40), pa.binary(5)]
 
 
+@pytest.mark.slow("single-l2", "single-dot_product", "double-cosine", "double-l2")
 @pytest.mark.parametrize("metric", ["cosine", "l2", "dot_product"])
 @pytest.mark.parametrize("column", FIELDS)
 def test_the_closest_rows_are_found(column: str, metric: str, tmp_path: Path) -> None:
@@ -110,6 +111,7 @@ def test_the_closest_rows_are_found(column: str, metric: str, tmp_path: Path) ->
     assert some.column_names == ["id", "_hudi_distance"]
 
 
+@pytest.mark.slow(but="small-cosine")
 @pytest.mark.parametrize("metric", ["cosine", "l2", "dot_product"])
 @pytest.mark.parametrize("column", FIELDS)
 def test_each_query_of_a_table_finds_what_it_finds_alone(column: str, metric: str, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def made(tmp_path: Path, given: dict[str, Any], *changes: Any) -> hf.HudiTable:
 # ---- reading and writing
 
 
-@pytest.mark.slow("MERGE_ON_READ-9")
+@pytest.mark.slow(but="COPY_ON_WRITE-9")
 @BOTH
 def test_old_rows_are_read_and_rewritten_in_the_columns_of_today(kind: str, version: int, tmp_path: Path) -> None:
     given = options(kind, version)

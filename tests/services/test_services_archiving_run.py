@@ -177,6 +177,7 @@ def test_slices_of_the_metadata_table_go_although_archiving_leaves_few_commits(t
     assert max(sizes[20:]) <= max(sizes[:16])
 
 
+@pytest.mark.slow("6")
 @LAYOUTS
 def test_nothing_is_archived_before_the_metadata_table_has_been_compacted(tmp_path, version):
     settings = {**writes(version), **KEEP, "hoodie.metadata.compact.max.delta.commits": "100"}
@@ -186,6 +187,7 @@ def test_nothing_is_archived_before_the_metadata_table_has_been_compacted(tmp_pa
     assert done.blocked_by.startswith("the metadata table has not been compacted")
 
 
+@pytest.mark.slow("6")
 @LAYOUTS
 def test_a_replace_commit_stays_until_its_files_are_gone(tmp_path, version):
     settings = {**writes(version, metadata=False), **KEEP}
@@ -227,6 +229,7 @@ def test_a_replaced_file_that_no_clean_deleted_holds_its_replace_commit(tmp_path
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow("6")
 @LAYOUTS
 def test_markers_that_an_archived_write_left_go(tmp_path, version):
     settings = {**writes(version, metadata=False), **KEEP}
@@ -237,6 +240,7 @@ def test_markers_that_an_archived_write_left_go(tmp_path, version):
     assert not list((tmp_path / ".hoodie/.temp").iterdir())
 
 
+@pytest.mark.slow("6")
 @LAYOUTS
 def test_cleans_and_their_plans_are_archived(tmp_path, version):
     settings = {**writes(version, metadata=False), **KEEP}
@@ -391,6 +395,7 @@ def test_a_compaction_takes_in_what_an_archived_write_logged_after_the_last_one_
     assert {one.partition_path for one in again.plan.operations} == {"p0", "p1"}
 
 
+@pytest.mark.slow("8")
 @pytest.mark.parametrize("version", ["6", "8"])
 def test_at_each_moment_of_an_archive_the_timeline_has_its_newest_instants_whole(tmp_path, version):
     """A missing instant after one that is there would hide its files; a pending one alone would be rolled back."""

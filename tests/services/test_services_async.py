@@ -175,6 +175,7 @@ def test_a_log_compaction_that_was_killed_goes_and_another_is_planned(tmp_path: 
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow(but="clean")
 @pytest.mark.parametrize("name", CASES)
 def test_of_two_at_once_one_does_it(name: str, tmp_path: Path) -> None:
     case = CASES[name]

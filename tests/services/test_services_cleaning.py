@@ -60,6 +60,7 @@ def test_commits_that_are_retained_stay_readable_and_older_files_go(
     assert bool(assert_metadata_true(tmp_path)) == metadata
 
 
+@pytest.mark.slow(but="9-False")
 @pytest.mark.parametrize(("version", "metadata"), KINDS)
 def test_file_versions_are_kept_by_number_and_times_that_saw_others_are_refused(
     version: str, metadata: bool, tmp_path: Path
@@ -100,7 +101,7 @@ def test_a_savepoint_keeps_its_files_until_it_is_deleted(version: str, tmp_path:
     assert_metadata_true(tmp_path)
 
 
-@pytest.mark.slow("9-True")
+@pytest.mark.slow(but="9-False")
 @pytest.mark.parametrize(("version", "metadata"), KINDS)
 def test_replaced_groups_go_and_so_does_a_partition_that_is_left_empty(
     version: str, metadata: bool, tmp_path: Path
@@ -204,6 +205,7 @@ def test_a_plan_whose_files_became_the_newest_again_is_refused(tmp_path: Path) -
     assert table_rows(tmp_path) == rows
 
 
+@pytest.mark.slow("outside", "other partition")
 @pytest.mark.parametrize("damage", ["outside", "no data file", "other partition", "the table itself"])
 def test_a_plan_that_names_what_is_no_data_file_of_the_table_deletes_nothing(damage: str, tmp_path: Path) -> None:
     settings = writes()

@@ -94,6 +94,7 @@ def test_a_write_cleans_by_default_once_ten_commits_are_there(tmp_path: Path) ->
     assert len(data_files(tmp_path)["p0"]) == 11
 
 
+@pytest.mark.slow("policy1")
 @pytest.mark.parametrize("policy", [{COMMITS: "1"}, {VERSIONS: "1"}])
 def test_the_trigger_counts_commits_since_the_last_clean(policy: dict[str, str], tmp_path: Path) -> None:
     settings = {**writes(metadata=False), **policy, "hoodie.clean.max.commits": "3"}
@@ -171,6 +172,7 @@ def test_retaining_more_than_before_brings_nothing_back_and_says_so(tmp_path: Pa
 # ---- where
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_table_without_partitions_is_one_partition_that_stays(version: str, tmp_path: Path) -> None:
     settings = {**writes(version, partition=None), COMMITS: "1"}
@@ -234,6 +236,7 @@ def test_an_empty_clean_moves_on_where_the_next_one_begins(tmp_path: Path) -> No
     assert_metadata_true(tmp_path)
 
 
+@pytest.mark.slow("only0")
 @pytest.mark.parametrize(
     "only", [{"hoodie.clean.partition.filter.regex": "p1"}, {"hoodie.clean.partition.filter.selected": "p1, p7"}]
 )
@@ -264,6 +267,7 @@ def test_archived_history_means_that_all_partitions_are_listed(tmp_path: Path) -
     assert {"", "p0", "p1"} <= {call.path for call in storage.calls if call.name == "list_dir"}
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_a_write_that_is_pending_keeps_what_it_may_read(version: str, tmp_path: Path) -> None:
     settings = {**writes(version, metadata=False), COMMITS: "1", "hoodie.clean.failed.writes.policy": "NEVER"}
@@ -298,6 +302,7 @@ class LateEngine(LocalEngine):
         return super().execute(plan)
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["9", "6"])
 def test_the_folder_of_an_empty_partition_stays_while_a_write_is_pending(version: str, tmp_path: Path) -> None:
     settings = {**writes(version), **SEVERAL_WRITERS}
@@ -337,7 +342,7 @@ def test_partitions_below_an_empty_one_stay(tmp_path: Path) -> None:
 # ---- files that cannot be deleted
 
 
-@pytest.mark.slow("9-True")
+@pytest.mark.slow(but="9-False")
 @pytest.mark.parametrize(("version", "metadata"), [("9", True), ("9", False), ("6", True)])
 def test_what_cannot_be_deleted_is_recorded_and_tried_again(version: str, metadata: bool, tmp_path: Path) -> None:
     settings = {**writes(version, metadata), COMMITS: "1"}
@@ -438,6 +443,7 @@ def rows_of_any(path: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (str(row["_hoodie_record_key"]), str(row["_hoodie_partition_path"])))
 
 
+@pytest.mark.slow(but="9-mor-requested")
 @pytest.mark.parametrize("left", ["requested", "inflight"])
 @pytest.mark.parametrize("mor", [False, True], ids=["cow", "mor"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])

@@ -142,6 +142,7 @@ def test_parameters_of_how_it_is_to_be_done_go_into_the_plan(tmp_path: Path) -> 
 # ---- when
 
 
+@pytest.mark.slow(but="hoodie.clustering.async.enabled-hoodie.clustering.async.max.commits")
 @pytest.mark.parametrize(
     ("mode", "limit"),
     [

@@ -108,7 +108,7 @@ def run(work: GroupedWork, copies: bool = True) -> list[WriteStat]:
 # ---- what is written
 
 
-@pytest.mark.slow("1-False")
+@pytest.mark.slow(but="1-True")
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_rows_keep_their_order_and_all_but_the_file_name(copies: bool, outputs: int, tmp_path: Path) -> None:
@@ -125,6 +125,7 @@ def test_rows_keep_their_order_and_all_but_the_file_name(copies: bool, outputs: 
     assert {stat.decoded_because for stat in stats} == {""}
 
 
+@pytest.mark.slow("False-50-counts0")
 @pytest.mark.parametrize(("copies", "limit", "counts"), [(False, 50, [50, 50, 20]), (True, 80, [80, 40])])
 def test_new_files_have_the_maximum_of_rows(copies: bool, limit: int, counts: list[int], tmp_path: Path) -> None:
     settings = make(tmp_path, files=3)
@@ -156,6 +157,7 @@ def test_stats_are_those_of_new_file_groups(tmp_path: Path) -> None:
     assert marked_files(Storage(tmp_path), INSTANT) == {stat.path: "CREATE" for stat in stats}
 
 
+@pytest.mark.slow("False")
 @pytest.mark.parametrize("copies", [False, True])
 def test_files_end_at_their_size(copies: bool, tmp_path: Path) -> None:
     settings = make(tmp_path, files=4, rows=400)
@@ -181,6 +183,7 @@ def test_partitions_and_groups_are_rewritten_one_by_one(tmp_path: Path) -> None:
     assert all(stat.path.startswith(f"{stat.partition_path}/") for stat in stats)
 
 
+@pytest.mark.slow(but="columns0-9")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("columns", [(), ("name",)])
 def test_logs_are_merged(version: str, columns: tuple[str, ...], tmp_path: Path) -> None:
@@ -197,6 +200,7 @@ def test_logs_are_merged(version: str, columns: tuple[str, ...], tmp_path: Path)
     }
 
 
+@pytest.mark.slow("columns1-1073741824-6")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("memory", [1, 1 << 30])
 @pytest.mark.parametrize("columns", [(), ("id",)])
@@ -326,6 +330,7 @@ def test_an_error_in_rows_that_are_made_ahead_is_raised() -> None:
 # ---- what the footer says of keys
 
 
+@pytest.mark.slow(but="True-1-SIMPLE")
 @pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
 @pytest.mark.parametrize(("copies", "outputs"), [(False, 1), (False, 2), (True, 1), (True, 2)])
 def test_filters_and_ranges_of_keys_cover_each_file(kind: str, copies: bool, outputs: int, tmp_path: Path) -> None:
@@ -372,6 +377,7 @@ def plain(value: Any) -> tuple[Any, ...]:
 SORTED = [("qty",), ("amount", "name"), ("name", "qty"), ("price",), ("place.y.z", "place.x"), ("ts",)]
 
 
+@pytest.mark.slow(but="columns1")
 @pytest.mark.parametrize("columns", SORTED)
 def test_rows_are_sorted_within_and_across_files(columns: tuple[str, ...], tmp_path: Path) -> None:
     settings = make(tmp_path, rows=60)
@@ -394,7 +400,7 @@ def test_rows_are_sorted_within_and_across_files(columns: tuple[str, ...], tmp_p
     assert [key(row) for row in rows] == sorted(key(row) for row in rows)
 
 
-@pytest.mark.slow("True-ordering1")
+@pytest.mark.slow(but="False-ordering4")
 @pytest.mark.parametrize(
     "ordering",
     [

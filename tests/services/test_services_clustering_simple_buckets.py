@@ -74,6 +74,7 @@ def test_rows_are_sorted_within_their_buckets_and_found_there(version: str, mor:
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("SparkSizeBasedClustering")
 @pytest.mark.parametrize("strategy", ["SparkSingleFileSort", "SparkSizeBasedClustering"])
 def test_strategies_make_one_group_of_each_bucket(strategy: str, tmp_path: Path) -> None:
     make(tmp_path)
@@ -128,6 +129,7 @@ def test_a_bucket_that_is_emptied_is_made_again(tmp_path: Path) -> None:
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("given1")
 @pytest.mark.parametrize("given", [{}, BUCKETS])
 def test_without_sort_columns_it_is_refused_with_the_way_out(given: dict[str, str], tmp_path: Path) -> None:
     make(tmp_path)

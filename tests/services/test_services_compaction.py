@@ -84,6 +84,7 @@ def test_writes_find_the_keys_of_compacted_files(version: str, tmp_path: Path) -
     assert table_rows(tmp_path) == {**rows, **rows_of(change)}
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_bloom_filters_hold_the_keys_that_came_from_the_log_alone(version: str, tmp_path: Path) -> None:
     """With a bucket index new keys are logged, too."""
@@ -98,6 +99,7 @@ def test_bloom_filters_hold_the_keys_that_came_from_the_log_alone(version: str, 
     assert skipped["bloom_filters"] == (2, 1)
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_file_groups_of_a_pending_clustering_are_left_out(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -169,6 +171,7 @@ def test_what_waits_is_carried_out_first_and_then_what_came_since(tmp_path: Path
     assert [one.log_files for one in slices(tmp_path)] == [(), ()]
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slice_that_no_row_is_left_of_becomes_an_empty_base_file(version: str, tmp_path: Path) -> None:
     settings = mor_options(table_version=version)
@@ -184,7 +187,7 @@ def test_a_slice_that_no_row_is_left_of_becomes_an_empty_base_file(version: str,
     assert_tidy(tmp_path)
 
 
-@pytest.mark.slow("9")
+@pytest.mark.slow(but="6")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_columns_that_came_after_the_base_file_are_in_the_compacted_one(version: str, tmp_path: Path) -> None:
     settings = mor_options(table_version=version)
@@ -228,6 +231,7 @@ def test_a_merger_of_the_user_merges(tmp_path: Path) -> None:
     assert rows_of(table.to_arrow(query_type="read_optimized"))["k00001"] == ("p1", 2, "a1+b1")
 
 
+@pytest.mark.slow(but="6")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slice_of_logs_alone_gets_its_first_base_file(version: str, tmp_path: Path) -> None:
     # No metadata table: base files are taken away behind its back.
@@ -358,6 +362,7 @@ def test_a_plan_that_is_no_longer_pending_is_refused(tmp_path: Path) -> None:
         services(tmp_path).compact(plan=ScheduledCompaction("20200101000000000", planned.plan))
 
 
+@pytest.mark.slow("schedule_compact")
 @pytest.mark.parametrize("call", ["compact", "schedule_compact"])
 def test_an_unknown_strategy_is_refused_before_anything_is_written(call: str, tmp_path: Path) -> None:
     make(tmp_path, "9")

@@ -145,6 +145,7 @@ def test_with_concurrent_writers_signs_of_this_machine_count_too(tmp_path: Path)
     assert not is_alive(storage, "1", shared)
 
 
+@pytest.mark.slow("OPTIMISTIC_CONCURRENCY_CONTROL")
 @pytest.mark.parametrize("mode", ["SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"])
 def test_a_clean_rolls_back_a_write_of_this_machine_only_where_it_cannot_be_running(mode: str, tmp_path: Path) -> None:
     lock = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
@@ -160,6 +161,7 @@ def test_a_clean_rolls_back_a_write_of_this_machine_only_where_it_cannot_be_runn
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("compact_logs")
 @pytest.mark.parametrize("service", ["compact", "compact_logs"])
 def test_the_option_says_how_long_a_service_of_others_is_left_alone(service: str, tmp_path: Path) -> None:
     settings = mor_options({"hoodie.log.compaction.blocks.threshold": "1"})
@@ -226,6 +228,7 @@ def test_policies_choose_among_pending_writes(tmp_path: Path) -> None:
     assert chosen("EAGER") == [newest_first] * 2
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_single_writer_leaves_a_live_write_of_another_program_alone(table_type: str, tmp_path: Path) -> None:
     settings = {**options(), "hoodie.datasource.write.table.type": table_type}

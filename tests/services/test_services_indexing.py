@@ -230,6 +230,7 @@ def test_a_table_without_metadata_table_gets_one(tmp_path: Path) -> None:
     assert_valid(tmp_path)
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_table_without_rows_has_indexes_without_records(version: str, tmp_path: Path) -> None:
     settings = {**options(table_version=version), **FILES_ONLY}
@@ -241,6 +242,7 @@ def test_a_table_without_rows_has_indexes_without_records(version: str, tmp_path
     assert_valid(tmp_path)
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_table_without_meta_columns_and_partitions(version: str, tmp_path: Path) -> None:
     settings = {**options(table_version=version, partition=None), **FILES_ONLY, "hoodie.populate.meta.fields": False}

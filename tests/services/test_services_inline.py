@@ -170,6 +170,7 @@ def test_a_write_cleans_and_archives_by_default_and_past_states_are_refused(vers
         hf.HudiTable.open(tmp_path).to_arrow(as_of="20240101000000000")
 
 
+@pytest.mark.slow(but="told2-both")
 @pytest.mark.parametrize(
     ("told", "missing"),
     [
@@ -226,7 +227,7 @@ def test_asynchronous_services_leave_the_table_to_other_writers(
     assert held == {name: name in kept for name in ("clean", "archive")}
 
 
-@pytest.mark.slow("told0")
+@pytest.mark.slow(but="told1")
 @pytest.mark.parametrize("told", [{}, LATER, {"hoodie.archive.async": "true"}])
 def test_asynchronous_services_have_the_effect_of_the_others(told: dict[str, str], tmp_path: Path) -> None:
     settings = {**options(), **SMALL, **told, "hoodie.metadata.enable": "false"}
@@ -238,6 +239,7 @@ def test_asynchronous_services_have_the_effect_of_the_others(told: dict[str, str
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("archive")
 @pytest.mark.parametrize("service", ["clean", "archive"])
 def test_an_asynchronous_service_that_is_switched_off_is_told(service: str, tmp_path: Path) -> None:
     settings = {
@@ -310,6 +312,7 @@ def test_clustering_after_a_write_or_only_its_plan(tmp_path: Path) -> None:
         write(tmp_path, {**options(), **only, "hoodie.clustering.inline": "true"}, 1)
 
 
+@pytest.mark.slow(but="NONE")
 @pytest.mark.parametrize("policy", ["NONE", "CLEAN", "ROLLBACK_FAILED_WRITES"])
 def test_before_a_write_what_the_policy_says(policy: str, tmp_path: Path) -> None:
     settings = {**options(), **SMALL, "hoodie.clean.failed.writes.policy": "LAZY", "hoodie.clean.automatic": "false"}

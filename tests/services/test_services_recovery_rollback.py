@@ -59,7 +59,7 @@ def make(path: Path, kind: str, version: str, indexes: bool = False) -> tuple[di
 # ---- the newest commit
 
 
-@pytest.mark.slow("COPY_ON_WRITE-6")
+@pytest.mark.slow(but="MERGE_ON_READ-9")
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_the_newest_commit_is_undone_with_all_that_its_indexes_say(kind: str, version: str, tmp_path: Path) -> None:
     settings, _ = make(tmp_path, kind, version, indexes=True)
@@ -135,6 +135,7 @@ def test_a_clustering_is_undone_and_the_file_groups_that_it_ended_count_again(
     assert services(tmp_path).cluster(options).instant
 
 
+@pytest.mark.slow("restore")
 @pytest.mark.parametrize("verb", ["rollback", "restore"])
 def test_buckets_that_were_split_are_as_before(verb: str, tmp_path: Path) -> None:
     buckets = {
@@ -415,6 +416,7 @@ def test_a_commit_whose_predecessor_was_cleaned_is_not_undone(carried_out: bool,
         services(tmp_path).rollback(commits[1])
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_the_last_commit_that_was_not_archived_is_not_undone(version: str, tmp_path: Path) -> None:
     """What is archived is known for complete by being older than the timeline's first write."""

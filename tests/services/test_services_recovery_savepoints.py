@@ -38,6 +38,7 @@ def body_of(path: Path, instant: str) -> dict[str, tuple[str, ...]]:
     return dict(read_savepoint(state_of(path), found).files)
 
 
+@pytest.mark.slow("COPY_ON_WRITE-9")
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_a_savepoint_names_the_files_of_its_commit(kind: str, version: str, tmp_path: Path) -> None:
     commits = make(tmp_path, kind, version)
@@ -57,6 +58,7 @@ def test_a_savepoint_names_the_files_of_its_commit(kind: str, version: str, tmp_
     assert len(table_rows(tmp_path)) == 8
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_savepoint_that_fails_leaves_nothing(version: str, tmp_path: Path) -> None:
     make(tmp_path / "base", COW, version)

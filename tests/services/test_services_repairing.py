@@ -76,6 +76,7 @@ def test_tables_of_real_hudi_have_no_findings(golden, name):
     assert findings(hf.HudiTable.open(golden(name).table)) == []
 
 
+@pytest.mark.slow("6-False")
 @pytest.mark.parametrize("mor", [False, True])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_healthy_table_has_no_findings_and_repairing_it_changes_nothing(tmp_path, version, mor):

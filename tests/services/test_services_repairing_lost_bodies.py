@@ -131,6 +131,7 @@ UNCERTAIN: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.slow("a file is gone", "a file is cut")
 @pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")  # the metadata table is not trusted
 @pytest.mark.parametrize("case", UNCERTAIN)
 def test_a_write_whose_files_are_not_certain_is_left_to_a_person(case: str, tmp_path: Path) -> None:
@@ -148,6 +149,7 @@ def test_a_write_whose_files_are_not_certain_is_left_to_a_person(case: str, tmp_
     assert lost.read_bytes() == b""
 
 
+@pytest.mark.slow(but="insert_overwrite-replaced")
 @pytest.mark.parametrize(
     ("operation", "why"),
     [("insert_overwrite", "replaced"), ("delete_partition", "replaced"), ("upsert", "which writes")],

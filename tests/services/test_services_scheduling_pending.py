@@ -54,6 +54,7 @@ def test_nothing_waits_on_a_table_that_is_at_rest(tmp_path: Path) -> None:
     assert services(tmp_path).run_pending() == []
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_plans_of_every_kind_are_told_and_carried_out_oldest_first(version: str, tmp_path: Path) -> None:
     settings = {**options(table_version=version), **MORE}

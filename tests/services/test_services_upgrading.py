@@ -169,7 +169,7 @@ def test_files_of_version_6_say_when_an_action_was_complete(golden: Unzip) -> No
         assert path.stat().st_mtime_ns == ms_from_instant(one.completion, "LOCAL") * 1_000_000
 
 
-@pytest.mark.slow("6-9")
+@pytest.mark.slow(but="9-9")
 @pytest.mark.parametrize("before", ["6", "8", "9"])
 @pytest.mark.parametrize("after", [6, 8, 9])
 def test_writes_go_on_in_the_new_version(before: str, after: int, tmp_path: Path) -> None:

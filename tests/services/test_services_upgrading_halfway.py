@@ -70,6 +70,7 @@ def test_commits_that_were_moved_away_are_put_back_by_an_upgrade(storage: Storag
     assert services.plan_upgrade(version).steps == ()
 
 
+@pytest.mark.slow("6")
 def test_a_whole_timeline_that_was_moved_is_put_back_on_the_way_to_another_version(storage: Storage) -> None:
     path = Path(storage.uri)
     rows, version = table_rows(path), load_state(storage).config.version

@@ -86,6 +86,7 @@ def test_filters_prune_partitions_by_the_values_of_the_rows(name: str, golden: U
         assert_same_rows(table.to_arrow(filter=wanted), rows.filter(wanted), ignore=())
 
 
+@pytest.mark.slow("old/h010_cow")
 @pytest.mark.parametrize("name", EACH)
 def test_rows_and_history_are_the_same_in_every_version(name: str, golden: Unzip) -> None:
     path = golden(name, own=True).table

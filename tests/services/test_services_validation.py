@@ -95,7 +95,7 @@ def test_tables_of_real_hudi_have_no_differences(name: str, golden: Callable[[st
     assert all(row["expected"] and row["note"] is None for row in result.summary.to_pylist())
 
 
-@pytest.mark.slow("9")
+@pytest.mark.slow(but="6")
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_tables_with_logs_of_ours_have_no_differences(version: str, tmp_path: Path) -> None:
     settings = {
@@ -192,6 +192,7 @@ def test_statistics_of_no_file_and_none_of_a_file(table: Path) -> None:
     ]
 
 
+@pytest.mark.slow("True")
 @pytest.mark.parametrize("tight", [True, False])
 def test_a_partition_whose_range_is_too_narrow(tight: bool, table: Path) -> None:
     key = partition_stats_key("text", "p1")

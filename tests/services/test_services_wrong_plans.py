@@ -23,6 +23,7 @@ def table(tmp_path):
     return hf.HudiTable.open(tmp_path / "t")
 
 
+@pytest.mark.slow("plan_cluster")
 @pytest.mark.parametrize("verb", ["plan_cluster", "schedule_cluster"])
 def test_a_clustering_by_a_column_that_is_not_there_is_not_planned(table, tmp_path, verb):
     before = listing(tmp_path)
@@ -44,6 +45,7 @@ def test_meta_columns_can_be_sorted_by(table):
     assert table.services.cluster({SORT: "_hoodie_record_key"}).file_groups == 2
 
 
+@pytest.mark.slow(but="index")
 @pytest.mark.parametrize("service", ["clean", "compact", "compact_logs", "cluster", "index"])
 def test_a_look_writes_nothing_and_cannot_be_executed(tmp_path, service):
     for ts in range(1, 7):
@@ -71,6 +73,14 @@ def test_a_look_writes_nothing_and_cannot_be_executed(tmp_path, service):
     assert services.pending().num_rows == 0
 
 
+@pytest.mark.slow(
+    but=(
+        "upgrade-arguments7-UpgradePlan",
+        "repair-arguments8-RepairPlan",
+        "index-arguments9-ScheduledIndex",
+        "clean-arguments0-ScheduledClean",
+    )
+)
 @pytest.mark.parametrize(
     ("verb", "arguments", "expected"),
     [
@@ -91,6 +101,7 @@ def test_a_plan_of_another_service_is_refused(table, verb, arguments, expected):
         getattr(table.services, verb)(*arguments, plan={})
 
 
+@pytest.mark.slow(but="compaction-rows2")
 @pytest.mark.parametrize(
     ("action", "rows"), [("clean", options()), ("clustering", options()), ("compaction", mor_options())]
 )

@@ -21,7 +21,6 @@ KINDS = [
 ]
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize(("kind", "plan"), KINDS)
 def test_spark_and_the_local_engine_change_the_same_rows(spark, kind, plan, tmp_path):
     compare_changes(spark, tmp_path, kind, plan)

@@ -76,7 +76,6 @@ def drawn(spark):
     return spark.range(0, 500, 1, 3).mapInArrow(draw, "id string, part string, ts long, text string")
 
 
-@pytest.mark.smoke("routed-GLOBAL_SIMPLE")
 @pytest.mark.parametrize(
     ("plan", "index"),
     [

@@ -90,7 +90,6 @@ def written(data: Any, path: Path, settings: dict[str, str], *more: Any) -> dict
     return counts(path)
 
 
-@pytest.mark.smoke("insert-routed")
 @pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
 @pytest.mark.parametrize("operation", ["insert", "upsert", "insert_overwrite"])
 def test_every_plan_makes_the_files_of_one_process(

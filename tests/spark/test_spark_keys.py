@@ -38,7 +38,6 @@ def test_indexes_of_a_partition(spark, tmp_path, plan, index):
     assert_same_writes(spark, tmp_path, plan, {**TABLE, "hoodie.index.type": index}, steps, given=1)
 
 
-@pytest.mark.smoke("GLOBAL_SIMPLE-true")
 @pytest.mark.parametrize(("index", "moves"), [("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "false")])
 def test_global_indexes(spark, tmp_path, index, moves):
     options = {

@@ -42,7 +42,7 @@ def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(record_index, "_READ_PER_ROW", 0)
 
 
-@pytest.mark.smoke("true-COPY_ON_WRITE")
+@pytest.mark.smoke("false-MERGE_ON_READ")
 @pytest.mark.parametrize(
     ("moves", "table_type"),
     [

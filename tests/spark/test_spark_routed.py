@@ -85,7 +85,6 @@ def test_the_number_of_files_depends_on_bytes_alone(spark, tmp_path, operation, 
     assert 1 < len(used) <= tasks
 
 
-@pytest.mark.smoke
 def test_inserts_fill_small_files_of_the_whole_partition_first(spark, tmp_path):
     settings = {**PARTITIONED, **SIZED, **ROUTED, "hoodie.upsert.shuffle.parallelism": "8"}
     hf.write(wide_rows(range(3_000)), tmp_path / "t", settings)
@@ -141,7 +140,6 @@ def test_a_partition_beyond_the_memory_of_a_task_is_shared(spark, tmp_path, monk
     assert "bytes in memory" in result.reason
 
 
-@pytest.mark.smoke("MERGE_ON_READ")
 @pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_uneven_batches_give_the_same_table(spark, tmp_path, kind):
     def moved(rows: pa.Table) -> pa.Table:

@@ -175,7 +175,7 @@ CHANGED = batch(
 NESTED = pa.array([[{"a": n, "b": "x" * (n % 7)}] * (n % 3) for n in range(CHANGED.num_rows)])
 
 
-@pytest.mark.slow("id-routed-upsert-changes0", "number,ts-fused-upsert-changes7")
+@pytest.mark.slow(but="number,ts-routed-upsert-changes2")
 @pytest.mark.parametrize(
     ("task", "operation", "changes"),
     [

@@ -59,6 +59,7 @@ def test_without_a_known_query_nothing_is_said_of_it():
     assert checkpoint_metadata("s", 3, None) == {CHECKPOINT_KEY: '{"s":"3"}'}
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_batch_is_found_behind_commits_of_others_and_of_services(tmp_path, version):
     path, given = tmp_path / "t", options(table_version=version)

@@ -35,7 +35,6 @@ STEPS = [
 ]
 
 
-@pytest.mark.smoke("routed-GLOBAL_SIMPLE-COPY_ON_WRITE-9")
 @pytest.mark.parametrize(
     ("plan", "index", "kind", "version"),
     [

@@ -79,7 +79,6 @@ def test_a_table_goes_to_version_6_and_back(hdfs: HdfsCluster) -> None:
     assert_tidy(path)
 
 
-@pytest.mark.smoke
 def test_a_killed_writer_leaves_a_table_between_two_of_its_commits(hdfs: HdfsCluster) -> None:
     path = hdfs.path("killed")
     hf.write(plain_rows(range(12), ts=0), path, options())

@@ -198,6 +198,7 @@ def test_a_forged_metadata_table_touches_nothing_outside(tmp_path: Path) -> None
     assert "names a file '../" in refused["read"]
 
 
+@pytest.mark.slow(but="p0/../../../outside")
 @pytest.mark.parametrize("line", ["../../outside", "/etc/outside", "p0/../../../outside"])
 def test_a_forged_marker_deletes_nothing_outside(line: str, tmp_path: Path) -> None:
     settings = {**options(), "hoodie.metadata.enable": "false"}
@@ -215,6 +216,7 @@ def test_a_forged_marker_deletes_nothing_outside(line: str, tmp_path: Path) -> N
     assert snapshot(tmp_path, path) == before
 
 
+@pytest.mark.slow(but="../victim")
 @pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")
 @pytest.mark.parametrize("named", ["../victim", "p0/../../victim", "/{outer}/victim", "file:/{outer}/victim"])
 def test_a_forged_clean_plan_deletes_nothing_outside(named: str, tmp_path: Path) -> None:
@@ -233,6 +235,7 @@ def test_a_forged_clean_plan_deletes_nothing_outside(named: str, tmp_path: Path)
     assert victim.read_text() == "as it was"
 
 
+@pytest.mark.slow("hoodie.timeline.history.path")
 @pytest.mark.parametrize("key", ["hoodie.timeline.path", "hoodie.timeline.history.path"])
 def test_forged_properties_name_no_folder_outside(key: str, tmp_path: Path) -> None:
     path = folder_with_table(tmp_path, "COPY_ON_WRITE", "9")

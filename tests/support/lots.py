@@ -6,7 +6,7 @@
 
 A module is dealt as a whole, so that its fixtures are made once. A process that has started real Hudi or a Spark
 session takes more modules that need it; modules without a need fill the rest of the time, and a process takes over
-modules of another kind when nothing else is left.
+modules of another kind when nothing else is left, unless the process that has them soon ends, too.
 
 ``pytest --write-durations FILE`` writes the file; ``make durations`` does so for all tests.
 """
@@ -28,6 +28,8 @@ OTHERS = 0.04
 """Seconds of a test that is not in the file."""
 COSTLY = ("peer", "spark", "cluster")
 """Needs that take many seconds to start, the most costly first."""
+WORTH_A_START = 60.0
+"""Seconds of tests from which on a second process starts what they need: a JVM with real Hudi takes half of that."""
 PLAIN = ""
 
 
@@ -95,8 +97,8 @@ def lots_of(tests: Iterable[str], measured: Mapping[str, Measured]) -> list[Lot]
     return sorted(lots, key=lambda lot: -lot.seconds)
 
 
-def choose(lots: Sequence[Lot], mine: Sequence[str], others: Sequence[str]) -> Lot:
-    """The next lot of a process.
+def choose(lots: Sequence[Lot], mine: Sequence[str], others: Sequence[str]) -> Lot | None:
+    """The next lot of a process; None if it had better end, and leave the rest to others.
 
     Args:
         lots: those that are left, the longest first; at least one.
@@ -112,7 +114,9 @@ def choose(lots: Sequence[Lot], mine: Sequence[str], others: Sequence[str]) -> L
     for kind in COSTLY:  # those that have started nowhere
         if kind not in others and kind in by_kind:
             return by_kind[kind][0]
-    return by_kind[PLAIN][0] if PLAIN in by_kind else lots[0]
+    if PLAIN in by_kind:
+        return by_kind[PLAIN][0]
+    return lots[0] if not mine or sum(lot.seconds for lot in lots) >= WORTH_A_START else None
 
 
 def deal(config: Any, log: Any) -> Any:
@@ -136,6 +140,9 @@ def deal(config: Any, log: Any) -> Any:
             left = [lot for lot in self._lots if lot.name in self.workqueue]
             others = [kind for other, kinds in self._had.items() if other is not node for kind in kinds]
             lot = choose(left, self._had.setdefault(node, []), others)
+            if lot is None:
+                node.shutdown()
+                return
             self._had[node].append(lot.kind)
             self.workqueue.move_to_end(lot.name, last=False)
             super()._assign_work_unit(node)

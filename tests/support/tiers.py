@@ -82,10 +82,20 @@ PROFILES = {"check": "dev", "smoke": "dev", "test": "dev", "rest": "ci", "full":
 def marks_of(item: pytest.Item) -> set[str]:
     """Names of the marks of a test.
 
-    ``smoke`` and ``slow`` of a parametrised test may name the cases that they are for: ``@pytest.mark.smoke("cow-9")``.
+    ``smoke`` and ``slow`` of a parametrised test may name the cases that they are for, or those that they are not for:
+    ``@pytest.mark.smoke("cow-9")``, ``@pytest.mark.slow(but="cow-9")``.
     """
     case = getattr(getattr(item, "callspec", None), "id", None)
-    return {mark.name for mark in item.iter_markers() if mark.name not in OF_CASES or case in (mark.args or (case,))}
+    return {mark.name for mark in item.iter_markers() if mark.name not in OF_CASES or _is_for(mark, case)}
+
+
+def _is_for(mark: pytest.Mark, case: str | None) -> bool:
+    return case in mark.args if mark.args else case not in _but(mark)
+
+
+def _but(mark: pytest.Mark) -> tuple[str, ...]:
+    but = mark.kwargs.get("but", ())
+    return (but,) if isinstance(but, str) else tuple(but)
 
 
 def unknown_cases(items: Iterable[pytest.Item]) -> list[str]:
@@ -97,7 +107,7 @@ def unknown_cases(items: Iterable[pytest.Item]) -> list[str]:
         cases.setdefault(test, set()).add(case.removesuffix("]"))
         for mark in item.iter_markers():
             if mark.name in OF_CASES:
-                named.setdefault(test, set()).update(mark.args)
+                named.setdefault(test, set()).update(mark.args, _but(mark))
     return sorted(f"{test}[{case}]" for test, found in named.items() for case in found - cases[test])
 
 

@@ -53,7 +53,7 @@ def seen_at(path: Path, result: Any) -> str:
     return str(written.completion if state.config.version >= 8 else written.requested)
 
 
-@pytest.mark.slow("COPY_ON_WRITE-9-ORC", "COPY_ON_WRITE-9-LANCE", "MERGE_ON_READ-9-LANCE")
+@pytest.mark.slow(but="MERGE_ON_READ-9-ORC")
 @pytest.mark.parametrize("base", FORMATS)
 @pytest.mark.parametrize("version", ["9", "6"])
 @pytest.mark.parametrize("kind", KINDS)

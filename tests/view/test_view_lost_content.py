@@ -46,6 +46,7 @@ def first_instant(path: Path) -> str:
     return str(hf.HudiTable.open(path).history()["instant"][0].as_py())
 
 
+@pytest.mark.slow(but="c6")
 @kinds
 def test_a_write_without_a_body_is_no_empty_write(tmp_path: Path, version: str, kind: str) -> None:
     before = plain_rows(range(8))
@@ -72,6 +73,7 @@ def test_a_write_without_a_body_is_no_empty_write(tmp_path: Path, version: str, 
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow(but=("c6-a part-false", "c9-a part-false", "m6-a part-false"))
 @pytest.mark.parametrize(
     ("left", "metadata"), [("nothing", "true"), ("a part", "false"), ("all but the last byte", "true")]
 )

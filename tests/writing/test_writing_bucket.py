@@ -70,7 +70,7 @@ def expected(*writes: tuple[pa.Table, str]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.slow("cow-9", "mor-8")
+@pytest.mark.slow(but="mor-9")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("kind", "index"), KINDS, ids=KIND_NAMES)
 def test_every_key_is_once_in_the_table_and_in_its_bucket(kind, index, version, tmp_path):
@@ -104,6 +104,7 @@ def test_a_merge_on_read_bucket_begins_with_a_base_file_and_goes_on_in_logs(tmp_
     assert len(table_rows(tmp_path)) == 40
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_consistent_hashing_begins_with_logs_in_the_groups_of_its_ranges(version, tmp_path):
     settings = settings_of(MOR, CONSISTENT, version)
@@ -137,6 +138,7 @@ def test_inserts_are_not_looked_up(tmp_path):
     assert table_rows(tmp_path / "mor") == {"k00001": ("p1", 2, "a1")}
 
 
+@pytest.mark.slow("cow")
 @pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
 def test_inserts_of_stored_keys_can_be_dropped_or_refused(kind, tmp_path):
     settings = settings_of(kind, SIMPLE)
@@ -148,7 +150,7 @@ def test_inserts_of_stored_keys_can_be_dropped_or_refused(kind, tmp_path):
     assert table_rows(tmp_path) == expected((plain_rows([1, 2]), ""), (plain_rows([3], ts=2), ""))
 
 
-@pytest.mark.slow("cow-insert_overwrite_table")
+@pytest.mark.slow(but="mor-insert_overwrite_table")
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
 @pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
 def test_overwritten_buckets_get_new_file_groups(operation, kind, tmp_path):
@@ -174,6 +176,7 @@ def test_deletes_of_keys_whose_bucket_is_not_there_leave_no_file(tmp_path):
     assert list(table_rows(tmp_path)) == ["k00000"]
 
 
+@pytest.mark.slow(but="mor")
 @pytest.mark.parametrize(("kind", "index"), KINDS, ids=KIND_NAMES)
 def test_rows_that_delete_their_key(kind, index, tmp_path):
     settings = settings_of(kind, index)
@@ -201,6 +204,7 @@ def test_a_part_of_the_key_can_be_hashed(tmp_path):
         write(tmp_path, keys_of_two([1]), {**settings, "hoodie.bucket.index.hash.field": "id"})
 
 
+@pytest.mark.slow(but="1")
 @pytest.mark.parametrize("count", [1, 2, 4, 64])
 def test_another_number_of_buckets_than_the_table_s_is_refused(count, tmp_path):
     settings = settings_of(COW, SIMPLE)
@@ -211,6 +215,7 @@ def test_another_number_of_buckets_than_the_table_s_is_refused(count, tmp_path):
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("consistent")
 @pytest.mark.parametrize("index", [SIMPLE, CONSISTENT], ids=["simple", "consistent"])
 def test_a_table_of_another_index_is_refused(index, tmp_path):
     write(tmp_path, plain_rows(range(4)), settings_of(MOR, {}))
@@ -218,6 +223,7 @@ def test_a_table_of_another_index_is_refused(index, tmp_path):
         write(tmp_path, plain_rows([1]), settings_of(MOR, index))
 
 
+@pytest.mark.slow("simple")
 @pytest.mark.parametrize("index", [SIMPLE, CONSISTENT], ids=["simple", "consistent"])
 def test_buckets_are_not_written_to_by_another_index(index, tmp_path):
     settings = settings_of(MOR, index)
@@ -256,6 +262,7 @@ def ranges(path: Path, partition: str) -> set[str]:
     return {node.file_id for node in found.nodes}
 
 
+@pytest.mark.slow(but="insert_overwrite")
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table", "delete_partition"])
 def test_partitions_whose_rows_are_replaced_get_new_file_groups_for_their_ranges(operation, tmp_path):
     settings = settings_of(MOR, CONSISTENT)
@@ -308,6 +315,7 @@ def test_an_overwrite_of_ranges_that_fails_leaves_them_as_they_were(tmp_path, mo
     assert not list((tmp_path / ".hoodie/.bucket_index").rglob("2*.hashing_meta"))
 
 
+@pytest.mark.slow("cow")
 @pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
 def test_a_new_table_stores_its_bucket_counts(kind, tmp_path):
     sized = {**SIMPLE, "hoodie.bucket.index.partition.expressions": "p0$,40;x,1"}
@@ -372,6 +380,7 @@ def test_partitions_with_their_own_number_of_buckets(tmp_path):
     assert len(table_rows(tmp_path)) == 80
 
 
+@pytest.mark.slow("consistent")
 @pytest.mark.parametrize("index", [SIMPLE, CONSISTENT], ids=["simple", "consistent"])
 def test_partial_updates_need_stored_keys(index, tmp_path):
     settings = settings_of(MOR, index)

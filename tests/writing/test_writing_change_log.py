@@ -63,6 +63,7 @@ def seen(path: Path, instant: str) -> list[str]:
     return sorted(json.dumps(entry, sort_keys=True) for entry in logged(path, instant))
 
 
+@pytest.mark.slow(but="DATA_BEFORE-9")
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("mode", ["DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"])
 def test_entries_are_what_a_replay_of_the_writes_changes(tmp_path: Path, version: str, mode: str) -> None:
@@ -244,6 +245,7 @@ def test_log_appends_write_no_change_log_and_their_stats_name_the_slice(tmp_path
         assert stat.log_files == (*names[1:], change_log.rpartition("/")[2], names[0])
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_compaction_logs_the_difference_to_the_base_file(tmp_path: Path, version: str) -> None:
     more = {**MOR, **LOGS_ALONE}
@@ -288,6 +290,7 @@ def test_change_logs_are_listed_kept_and_cleaned_with_their_base_file(tmp_path: 
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_rollback_and_restore_take_change_logs_along(tmp_path: Path, version: str) -> None:
     write(tmp_path, plain_rows(range(3)), table_version=version)
@@ -304,6 +307,7 @@ def test_rollback_and_restore_take_change_logs_along(tmp_path: Path, version: st
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow("9")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_compaction_that_died_without_markers_is_rolled_back_with_its_change_log(
     tmp_path: Path, version: str

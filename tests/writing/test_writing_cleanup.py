@@ -77,6 +77,7 @@ def mark(path: Path, left: Path, by_server: bool) -> None:
         (folder / name).touch()
 
 
+@pytest.mark.slow(but=("6-server", "6-none"))
 @pytest.mark.parametrize("form", ["direct", "server", "none"])
 def test_a_write_that_died_is_undone_from_markers_or_by_listing(form: str, table: Path) -> None:
     begin_by_hand(table, State.INFLIGHT)
@@ -99,6 +100,7 @@ def test_a_write_that_died_is_undone_from_markers_or_by_listing(form: str, table
     assert [(each.partition_path, each.deleted) for each in done.partitions] == [("p0", (str(left),))]
 
 
+@pytest.mark.slow("9")
 def test_a_write_that_died_before_it_did_anything_is_undone(table: Path) -> None:
     begin_by_hand(table, State.REQUESTED)
     with pytest.raises(hf.ConfigError, match=f"must be earlier than the first incomplete .*{NOW}"):
@@ -108,6 +110,7 @@ def test_a_write_that_died_before_it_did_anything_is_undone(table: Path) -> None
     assert hf.HudiTable.open(table).to_arrow(as_of="20310101000000").num_rows == 10
 
 
+@pytest.mark.slow("6")
 def test_several_dead_writes_are_undone(table: Path) -> None:
     begin_by_hand(table, State.INFLIGHT)
     begin_by_hand(table, State.REQUESTED, "replacecommit", encode_requested_replace(RequestedReplace()))
@@ -116,6 +119,7 @@ def test_several_dead_writes_are_undone(table: Path) -> None:
     assert len(state_of(table).timeline.of_action("rollback")) == 2
 
 
+@pytest.mark.slow("9-file://-0", "9-file://-1", "9-file:-0", "9--1", "9--0")
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 @pytest.mark.parametrize("scheme", ["", "file://", "file:"])
 def test_a_rollback_that_died_is_finished_from_its_plan(state: State, scheme: str, table: Path) -> None:
@@ -159,6 +163,7 @@ def test_a_marker_that_names_files_outside_the_table_is_not_followed(table: Path
     assert outside.read_text() == "precious"
 
 
+@pytest.mark.slow("6")
 def test_no_write_begins_while_the_table_is_being_restored(table: Path) -> None:
     begin_by_hand(table, State.REQUESTED, "restore")
     with pytest.raises(hf.CommitConflictError, match="pending restore"):
@@ -184,6 +189,7 @@ def pending(path: Path) -> list[str]:
     return [instant.requested for instant in state_of(path).timeline.pending()]
 
 
+@pytest.mark.slow("6")
 def test_a_planned_clustering_stays_and_its_files_are_still_read(clustering: tuple[Path, str]) -> None:
     table, _ = clustering
     assert len(table_rows(table)) == 10
@@ -192,6 +198,7 @@ def test_a_planned_clustering_stays_and_its_files_are_still_read(clustering: tup
     assert hf.HudiTable.open(table).to_arrow(as_of="2040-01-01").num_rows == 10
 
 
+@pytest.mark.slow(but="9-delete")
 @pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite", "insert_overwrite_table"])
 def test_file_groups_that_are_to_be_clustered_are_left_alone(operation: str, clustering: tuple[Path, str]) -> None:
     table, group = clustering
@@ -201,6 +208,7 @@ def test_file_groups_that_are_to_be_clustered_are_left_alone(operation: str, clu
     assert len(table_rows(table)) == 10
 
 
+@pytest.mark.slow("6")
 def test_partitions_that_are_to_be_clustered_are_not_deleted(clustering: tuple[Path, str]) -> None:
     table, _ = clustering
     with pytest.raises(hf.CommitConflictError, match="pending clustering"):
@@ -209,6 +217,7 @@ def test_partitions_that_are_to_be_clustered_are_not_deleted(clustering: tuple[P
     assert len(table_rows(table)) == 5
 
 
+@pytest.mark.slow("6")
 def test_inserts_pass_a_small_file_over_that_is_to_be_clustered(clustering: tuple[Path, str]) -> None:
     table, group = clustering
     result = hf.write(plain_rows([20, 22]), table, OPTIONS)
@@ -219,6 +228,7 @@ def test_inserts_pass_a_small_file_over_that_is_to_be_clustered(clustering: tupl
     assert sorted(rows.values()) == [2, 5]
 
 
+@pytest.mark.slow("6")
 def test_a_table_of_other_columns_than_the_rows_is_told_apart_from_a_stale_one(table: Path) -> None:
     """Rows are checked before anything that died is cleaned up."""
     begin_by_hand(table, State.INFLIGHT)
@@ -244,6 +254,7 @@ class TwiceTriedEngine(LocalEngine):
         return super().execute(plan)
 
 
+@pytest.mark.slow("6")
 def test_files_of_lost_attempts_are_gone_when_the_write_is_visible(table: Path) -> None:
     engine = TwiceTriedEngine(plain_rows([2], ts=2))
     result = write_engine(engine, Storage(table), OPTIONS, "append")
@@ -253,6 +264,7 @@ def test_files_of_lost_attempts_are_gone_when_the_write_is_visible(table: Path) 
     assert_tidy(table)
 
 
+@pytest.mark.slow("6")
 def test_a_task_that_was_left_behind_must_not_write(table: Path) -> None:
     result = hf.write(plain_rows([2], ts=2), table, OPTIONS)
     with pytest.raises(hf.CommitError, match=f"The write {result.instant} .* has already ended"):
@@ -268,6 +280,7 @@ class FailingEngine(LocalEngine):
         raise ArithmeticError("the engine broke")
 
 
+@pytest.mark.slow("9")
 def test_a_write_whose_engine_fails_is_rolled_back_at_once(table: Path) -> None:
     before = {name for name in listing(table) if not name.startswith(".hoodie/")}
     with pytest.raises(ArithmeticError, match="the engine broke"):

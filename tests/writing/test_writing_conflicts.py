@@ -98,6 +98,7 @@ def test_pending_clusterings_count_unless_writers_are_preferred(requested: str, 
     assert not counted(table, one, "prefer_writer")
 
 
+@pytest.mark.slow("False-20300101000000600")
 @pytest.mark.parametrize("requested", [EARLIER, LATER])
 @pytest.mark.parametrize("clusters", [False, True])
 def test_pending_replace_commits_count_if_they_came_later_or_have_a_plan(

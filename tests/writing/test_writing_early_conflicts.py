@@ -257,6 +257,7 @@ class Waiting(LocalEngine):
         return outcome
 
 
+@pytest.mark.slow(but="MOR-9")
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 def test_of_two_writers_the_later_gives_way_before_it_has_written_anything(
     tmp_path: Path, kind: str, version: str

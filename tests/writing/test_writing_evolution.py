@@ -38,6 +38,7 @@ def base_types(path: Path, name: str) -> set[str]:
     return {str(pq.read_schema(file).field(name).type) for file in path.glob("*/*.parquet")}
 
 
+@pytest.mark.slow(but="9")
 def test_a_new_column_is_null_for_old_rows(table: Path) -> None:
     rows = later(range(4, 8)).append_column("extra", pa.array([1.5, None, 2.5, 3.5]))
     hf.write(rows, table, OPTIONS)
@@ -47,6 +48,7 @@ def test_a_new_column_is_null_for_old_rows(table: Path) -> None:
     assert_tidy(table)
 
 
+@pytest.mark.slow(but="9")
 def test_a_new_column_that_no_file_of_a_partition_has_is_null_there(table: Path) -> None:
     rows = later(range(1, 2)).append_column("extra", pa.array(["x"]))
     hf.write(rows, table, {**OPTIONS, **KEEP_FILES})
@@ -57,6 +59,7 @@ def test_a_new_column_that_no_file_of_a_partition_has_is_null_there(table: Path)
     assert opened.to_arrow(filter=pc.field("extra") == "x").num_rows == 1
 
 
+@pytest.mark.slow(but="9")
 def test_an_int_column_becomes_long_and_old_files_are_widened_as_they_are_read(table: Path) -> None:
     hf.write(later(range(1, 2), pa.int64()), table, {**OPTIONS, **KEEP_FILES})
     assert base_types(table, "n") == {"int32", "int64"}
@@ -90,6 +93,7 @@ def test_filters_on_a_widened_column_see_the_widened_values(
             assert sorted(found["id"].to_pylist()) == sorted(rows.filter(filter_)["id"].to_pylist()), str(filter_)
 
 
+@pytest.mark.slow(but="9")
 def test_narrower_values_are_widened_to_the_table(table: Path) -> None:
     hf.write(later(range(6, 8), pa.int64()), table, OPTIONS)
     hf.write(later(range(8, 10), pa.int16()), table, OPTIONS)
@@ -98,6 +102,7 @@ def test_narrower_values_are_widened_to_the_table(table: Path) -> None:
     assert column(table, "n")["k00009"] == 9
 
 
+@pytest.mark.slow(but="9")
 def test_a_missing_column_is_refused_unless_it_may_be_null(table: Path) -> None:
     rows = later(range(4, 8)).drop_columns(["text"])
     before = listing(table)
@@ -109,6 +114,7 @@ def test_a_missing_column_is_refused_unless_it_may_be_null(table: Path) -> None:
     assert [found[key] for key in ("k00003", "k00004", "k00006")] == ["a3", None, None]
 
 
+@pytest.mark.slow(but="9")
 def test_a_missing_column_may_leave_the_table(table: Path) -> None:
     hf.write(later(range(4, 8)).drop_columns(["text"]), table, {**OPTIONS, **DROP})
     opened = hf.HudiTable.open(table)
@@ -135,6 +141,7 @@ def test_structs_grow_too(tmp_path: Path) -> None:
     assert found["k00003"] == {"a": 2, "b": ["x"]}
 
 
+@pytest.mark.slow(but="9")
 def test_rows_that_were_read_can_be_written_back(table: Path) -> None:
     """Meta columns come with a read; a write leaves them out."""
     opened = hf.HudiTable.open(table)

@@ -37,7 +37,18 @@ def write_quietly(opened: hf.HudiTable, rows: pa.Table, operation: str) -> tuple
     return result, [str(each.message) for each in told]
 
 
-@pytest.mark.slow("hudi_rs/cow_v9_txns_simple_meta")
+@pytest.mark.slow(
+    but=(
+        "cow_v6_mixed",
+        "cow_v9_mixed",
+        "cow_v9_clustered",
+        "cow_v9_nometa",
+        "cow_v9_schema_evolved",
+        "h015_cow_record_index",
+        "hudi_rs/cow_v8_complexkeygen_hivestyle",
+        "hudi_rs/cow_v9_txns_nonpart_meta",
+    )
+)
 @pytest.mark.parametrize("name", [*COW, *HUDI_RS])
 def test_upserts_and_deletes_continue_a_table_of_apache_hudi(name: str, golden: Unzip) -> None:
     table = golden(name)

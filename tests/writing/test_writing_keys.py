@@ -85,7 +85,7 @@ def merged(changes: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in {**options(), **changes}.items() if value is not None}
 
 
-@pytest.mark.slow("complex-9")
+@pytest.mark.slow(but="timestamp-9")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("case", CASES)
 def test_rows_go_to_their_partitions_and_are_found_there_again(case: str, version: str, tmp_path: Path) -> None:
@@ -123,6 +123,7 @@ def test_filters_find_the_same_rows_whatever_the_layout(case: str, name: str, tm
             assert sorted(opened.to_arrow(columns=["id"], filter=filter_)["id"].to_pylist()) == wanted, str(filter_)
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_table_without_meta_columns_finds_keys_by_their_fields(version: str, tmp_path: Path) -> None:
     settings = merged(
@@ -153,6 +154,7 @@ def test_a_table_without_meta_columns_finds_keys_by_their_fields(version: str, t
         assert b"org.apache.hudi.bloomfilter" not in pq.read_metadata(file).metadata
 
 
+@pytest.mark.slow("true")
 @pytest.mark.parametrize("hive_style", ["true", "false"])
 def test_partition_columns_may_stay_out_of_the_files(hive_style: str, tmp_path: Path) -> None:
     settings = merged({"hoodie.datasource.write.drop.partition.columns": "true", HIVE: hive_style, ENCODE: "true"})

@@ -170,6 +170,7 @@ def test_a_write_after_a_failed_one_uses_no_state_of_it(tmp_path: Path, monkeypa
     assert hf.HudiTable.open(tmp_path).services.validate().ok
 
 
+@pytest.mark.slow("without completion times")
 @pytest.mark.parametrize(
     "settings",
     [{"hoodie.write.table.version": "6"}, {"hoodie.metadata.enable": "false"}],

@@ -90,6 +90,7 @@ def test_others_write_while_the_metadata_table_is_compacted(tmp_path: Path, kind
     assert_sound(tmp_path, table_rows(tmp_path))
 
 
+@pytest.mark.slow(but="version 6")
 @pytest.mark.parametrize("case", ["by default", "single writer", "version 6"])
 def test_otherwise_it_is_compacted_within_the_commit(tmp_path: Path, case: str) -> None:
     settings = {**table_before_compaction(tmp_path, "COW", "6" if case == "version 6" else "9")}

@@ -58,6 +58,7 @@ def test_without_a_metadata_table_the_property_goes_and_the_folder(table: Path) 
     assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats")
 
 
+@pytest.mark.slow(but="record.index.enable-false-left2")
 @pytest.mark.parametrize(
     ("key", "value", "left"),
     [
@@ -97,6 +98,7 @@ def test_a_secondary_index_goes_if_secondary_indexes_are_off(tmp_path: Path) -> 
     assert assert_metadata_true(path) == ("column_stats", "files", "partition_stats", "record_index")
 
 
+@pytest.mark.slow("True")
 @pytest.mark.parametrize("damaged", [False, True])
 def test_an_index_of_an_unknown_kind_is_dropped_only_if_an_option_says_so(damaged: bool, table: Path) -> None:
     storage = Storage(table)

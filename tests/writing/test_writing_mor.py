@@ -37,6 +37,7 @@ def make(path: Path, version: str, more: dict[str, Any] | None = None, **changes
     return settings
 
 
+@pytest.mark.slow(but=("avro-6", "parquet-6"))
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("form", ["avro", "parquet"])
 def test_updates_go_to_a_log_file_beside_the_base_file(version: str, form: str, tmp_path: Path) -> None:
@@ -71,6 +72,7 @@ def test_updates_go_to_a_log_file_beside_the_base_file(version: str, form: str, 
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_delta_commit_says_what_it_logged(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -100,6 +102,7 @@ def test_a_table_without_positions_when_they_are_not_wanted(version: str, tmp_pa
     assert set(block.headers) == {HeaderKey.INSTANT_TIME, HeaderKey.SCHEMA}
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_later_log_files_of_a_slice(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -119,6 +122,7 @@ def test_later_log_files_of_a_slice(version: str, tmp_path: Path) -> None:
     assert table_rows(tmp_path)["k00001"] == ("p1", 4, "a1")
 
 
+@pytest.mark.slow(but="6")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_deletes_by_key_are_one_block_without_ordering_values(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -137,6 +141,7 @@ def test_deletes_by_key_are_one_block_without_ordering_values(version: str, tmp_
     assert table_rows(tmp_path)["k00001"] == ("p1", 1, "again1")
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_marked_rows_are_deletes_with_their_ordering_value(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -168,6 +173,7 @@ ORDERING: dict[str, tuple[pa.Array, Any]] = {
 }
 
 
+@pytest.mark.slow(but="6-double")
 @pytest.mark.parametrize("kind", list(ORDERING))
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_ordering_values_of_deletes_of_every_type(kind: str, version: str, tmp_path: Path) -> None:
@@ -190,6 +196,7 @@ def two_orderings(first: list[int | None], second: list[str | None], flags: list
     return with_deletes(rows, flags)
 
 
+@pytest.mark.slow(but="6")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_deletes_with_two_ordering_values(version: str, tmp_path: Path) -> None:
     settings = mor_options(table_version=version, ordering="ts,seq")
@@ -257,6 +264,7 @@ def test_as_many_files_take_inserts_as_the_limit_says(tmp_path: Path) -> None:
     assert len(table_rows(tmp_path)) == 40
 
 
+@pytest.mark.slow(but=("insert-9", "insert-8"))
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
 def test_inserted_rows_go_to_base_files(operation: str, version: str, tmp_path: Path) -> None:
@@ -284,7 +292,7 @@ def test_overwriting_and_dropping_partitions_end_groups_with_their_logs(version:
     assert table_rows(tmp_path)["k00001"] == ("p1", 1, "new1")
 
 
-@pytest.mark.slow("avro-6")
+@pytest.mark.slow(but="parquet-9")
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("form", ["avro", "parquet"])
 def test_blocks_and_files_roll_over_by_size(form: str, version: str, tmp_path: Path) -> None:
@@ -315,7 +323,7 @@ def test_blocks_and_files_roll_over_by_size(form: str, version: str, tmp_path: P
     assert len(table_rows(tmp_path)) == 1800
 
 
-@pytest.mark.slow("8-GLOBAL_SIMPLE", "8-GLOBAL_BLOOM")
+@pytest.mark.slow(but="9-GLOBAL_BLOOM")
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_row_that_moves_is_deleted_in_the_log_of_the_partition_that_it_leaves(
@@ -347,6 +355,7 @@ def test_rows_without_meta_columns_are_logged_without_them(tmp_path: Path) -> No
     assert "k00003" not in table_rows(tmp_path)
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_write_that_changes_nothing_leaves_no_file(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)

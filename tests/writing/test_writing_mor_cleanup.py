@@ -68,6 +68,7 @@ def rollback_of(path: Path) -> tuple[RollbackPlan, RollbackMetadata]:
     return plan, decode_rollback_metadata((folder / str(rollback.file_name)).read_bytes())
 
 
+@pytest.mark.slow("8")
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_log_files_of_a_failed_write_are_deleted(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -149,6 +150,7 @@ def dead_write(path: Path, version: str, marked: bool) -> Path:
     return path / left
 
 
+@pytest.mark.slow(but="9-False")
 @pytest.mark.parametrize("marked", [True, False])
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_delta_commit_that_died_is_undone_from_markers_or_by_listing(
@@ -167,6 +169,7 @@ def test_a_delta_commit_that_died_is_undone_from_markers_or_by_listing(
     assert_tidy(tmp_path)
 
 
+@pytest.mark.slow(but="0-file://")
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 def test_a_rollback_of_apache_hudi_that_died_is_finished(state: State, scheme: str, tmp_path: Path) -> None:
@@ -204,6 +207,7 @@ def test_a_rollback_plan_that_leads_out_of_the_table_is_not_followed(tmp_path: P
     assert not (tmp_path / "p1").exists()
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_update_of_a_table_without_partitions_is_rolled_back(tmp_path: Path, version: str) -> None:
     settings = mor_options(table_version=version, partition=None)
@@ -226,6 +230,7 @@ class TwiceTriedEngine(LocalEngine):
         return super().execute(plan)
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_log_files_of_lost_attempts_are_gone_when_the_write_is_visible(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
@@ -258,6 +263,7 @@ def plan_compaction(path: Path, state: State) -> str:
     return time
 
 
+@pytest.mark.slow(but="9-1")
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_writes_log_beside_a_pending_compaction(version: str, state: State, tmp_path: Path) -> None:
@@ -281,6 +287,7 @@ def test_writes_log_beside_a_pending_compaction(version: str, state: State, tmp_
     assert [one.requested for one in state_of(tmp_path).timeline.pending_compactions] == [time]
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_group_that_is_to_be_compacted_takes_no_inserts(version: str, tmp_path: Path) -> None:
     settings = mor_options(table_version=version)
@@ -310,6 +317,7 @@ def test_a_writer_that_runs_compactions_does_so_before_it_deletes_their_partitio
     assert sorted(table_rows(tmp_path)) == [f"k{number:05d}" for number in (0, 2, 4, 6, 8)]
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_compaction_that_is_rolled_back_is_requested_again(version: str, tmp_path: Path) -> None:
     make(tmp_path, version)
@@ -328,6 +336,7 @@ def test_a_compaction_that_is_rolled_back_is_requested_again(version: str, tmp_p
     assert table_rows(tmp_path) == before
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_log_files_of_others_stay_when_a_compaction_that_left_no_markers_is_rolled_back(
     version: str, tmp_path: Path

@@ -92,6 +92,7 @@ def test_inserts_of_stored_keys_are_dropped_or_refused(policy: str, version: str
         assert (found["k00001"], found["k00000"], found["k00050"]) == ("log1", "a0", "again50")
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_key_that_only_the_log_has_deleted_is_logged_on(version: str, tmp_path: Path) -> None:
     settings = mor_options(table_version=version)

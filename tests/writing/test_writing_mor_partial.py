@@ -38,6 +38,7 @@ def seen(path: Path) -> dict[str, tuple[Any, ...]]:
     return {key: row[1:4] for key, row in table_rows(path).items()}
 
 
+@pytest.mark.slow(but="parquet-9")
 @pytest.mark.parametrize("version", ["8", "9"])
 @pytest.mark.parametrize("form", ["avro", "parquet"])
 def test_columns_that_are_not_brought_keep_what_they_have(version: str, form: str, tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_statistics_built_from_files_are_those_that_writers_noted(tmp_path: Path
     assert str(sorted(told(tmp_path).items())) == str(sorted(noted.items()))
 
 
+@pytest.mark.slow("True")
 @pytest.mark.parametrize("compacted", [False, True])
 def test_parquet_in_logs_and_compacted_files(compacted: bool, tmp_path: Path) -> None:
     settings = mor_options({"hoodie.logfile.data.block.format": "parquet", **STATS})

@@ -101,6 +101,7 @@ def test_two_ordering_fields_compare_one_after_the_other(tmp_path: Path) -> None
         assert hf.write(row(ts, second, "x"), tmp_path / "t", settings).updates == wins, (ts, second)
 
 
+@pytest.mark.slow(but="date32[day]")
 @pytest.mark.parametrize(
     "kind", [pa.string(), pa.float64(), pa.timestamp("us"), pa.date32(), pa.decimal128(12, 2)], ids=str
 )
@@ -162,6 +163,7 @@ def test_an_insert_without_small_file_limit_makes_new_files(table: Path) -> None
     assert len(hf.HudiTable.open(table).files()) == 3
 
 
+@pytest.mark.slow("false-3")
 @pytest.mark.parametrize(("combine", "expected"), [("true", 1), ("false", 3)])
 def test_inserts_are_combined_when_asked(combine: str, expected: int, tmp_path: Path) -> None:
     for number, operation in enumerate(("insert", "bulk_insert", "insert_overwrite")):
@@ -211,6 +213,7 @@ def test_inserts_fill_small_files_and_then_new_ones(tmp_path: Path) -> None:
     assert_tidy(path)
 
 
+@pytest.mark.slow(but="NONE")
 @pytest.mark.parametrize("mode", ["NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION"])
 def test_a_bulk_insert_sorts_as_asked_and_always_makes_new_files(mode: str, table: Path) -> None:
     rows = plain_rows([27, 21, 29, 23, 25, 24, 22])
@@ -345,6 +348,7 @@ def test_overwrite_makes_a_new_table_of_another_kind(table: Path) -> None:
 # ---- commits
 
 
+@pytest.mark.slow(but="upsert")
 @pytest.mark.parametrize("operation", ["upsert", "insert", "delete", "bulk_insert"])
 def test_a_write_without_rows_commits_unless_told_not_to(operation: str, table: Path) -> None:
     opened = hf.HudiTable.open(table)
@@ -421,6 +425,7 @@ def test_footers_hold_the_keys_of_their_files_after_every_kind_of_write(table: P
 # ---- indexes
 
 
+@pytest.mark.slow("BLOOM")
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
 def test_keys_are_unique_in_a_partition(index: str, table: Path) -> None:
     moved = plain_rows([1], ts=2).set_column(1, "part", pa.array(["p0"]))
@@ -428,6 +433,7 @@ def test_keys_are_unique_in_a_partition(index: str, table: Path) -> None:
     assert ids(table)["k00001"] == 2
 
 
+@pytest.mark.slow("GLOBAL_BLOOM")
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 def test_keys_are_unique_in_a_table_and_rows_move(index: str, table: Path) -> None:
     def moved(ts: int, part: str) -> pa.Table:
@@ -445,6 +451,7 @@ def test_keys_are_unique_in_a_table_and_rows_move(index: str, table: Path) -> No
     assert_tidy(table)
 
 
+@pytest.mark.slow(but="false-INMEMORY")
 @pytest.mark.parametrize("index", ["SIMPLE", "INMEMORY", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("ranges", ["true", "false"])
 def test_every_index_finds_every_key(index: str, ranges: str, tmp_path: Path) -> None:
@@ -487,6 +494,7 @@ def test_a_key_that_was_in_two_partitions_is_in_one_after_a_global_upsert(table:
     assert_tidy(table)
 
 
+@pytest.mark.slow("True")
 @pytest.mark.parametrize("mor", [False, True])
 def test_an_insert_is_merged_with_its_key_in_the_file_that_takes_it(mor: bool, tmp_path: Path) -> None:
     settings = mor_options() if mor else options()

@@ -114,6 +114,7 @@ def put(table: Path, names: Iterable[str]) -> None:
         (table / name).write_text(OTHERS[name])
 
 
+@pytest.mark.slow(but="sales_q1_2023.parquet")
 @pytest.mark.parametrize("name", list(OTHERS))
 def test_files_of_others_are_not_deleted_by_an_overwrite(table: Path, name: str) -> None:
     put(table, [name])
@@ -150,6 +151,7 @@ def test_files_of_others_stay_in_a_folder_that_becomes_a_table(tmp_path: Path) -
     assert {name: (tmp_path / "t" / name).read_text() for name in OTHERS} == OTHERS
 
 
+@pytest.mark.slow("True")
 @pytest.mark.parametrize("nested", [False, True])
 def test_an_overwrite_through_a_symbolic_link_replaces_the_table_that_it_leads_to(
     table: Path, tmp_path: Path, nested: bool

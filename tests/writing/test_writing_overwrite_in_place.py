@@ -61,6 +61,7 @@ def test_one_commit_replaces_the_rows_and_the_history_stays(table: Path) -> None
     assert properties(table) == before
 
 
+@pytest.mark.slow("bulk_insert")
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert"])
 def test_rows_are_written_as_the_operation_writes_them_to_a_new_table(table: Path, operation: str) -> None:
     twice = pa.concat_tables([NEW, plain_rows([5], ts=9, text="newest")])

@@ -51,6 +51,7 @@ def stored(path: Path) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in hf.HudiTable.open(path).to_arrow().to_pylist()}
 
 
+@pytest.mark.slow(but="PartialUpdateAvroPayload-9")
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("payload", PARTIAL)
 def test_upserts_fill_gaps_as_record_by_record(tmp_path: Path, payload: str, version: str) -> None:
@@ -128,6 +129,7 @@ def custom(**more: Any) -> dict[str, Any]:
     return options() | strategy | more
 
 
+@pytest.mark.slow("8")
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_function_of_the_user_merges_rows(tmp_path: Path, version: str) -> None:
     settings = custom(**{"hudi_fast.merger": add_up, "hoodie.write.table.version": version})

@@ -62,6 +62,7 @@ def test_an_upsert_stays_in_the_partitions_that_sql_wrote(
     assert table.to_arrow()["id"].to_pylist() == ["c"]
 
 
+@pytest.mark.slow("true")
 @pytest.mark.parametrize("first", ["true", "false"])
 def test_another_form_than_that_of_the_table_is_refused_before_anything_is_written(tmp_path: Path, first: str) -> None:
     made, other = settings({CONSISTENT: first}), settings({CONSISTENT: "false" if first == "true" else "true"})

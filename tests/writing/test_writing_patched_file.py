@@ -280,6 +280,7 @@ def test_keys_of_row_groups_with_deleted_rows_are_encoded_again(tmp_path):
     assert copied == [False] + [True] * (len(sizes) - 1)
 
 
+@pytest.mark.slow("change log")
 @pytest.mark.usefixtures("copies_keys")
 @pytest.mark.parametrize(
     "more",
@@ -313,6 +314,7 @@ def test_a_compaction_copies_the_keys(tmp_path):
     assert_sound(table, by_key(typed_rows(range(ROWS))) | by_key(changed))
 
 
+@pytest.mark.slow(but="date")
 @pytest.mark.usefixtures("copies_keys")
 @pytest.mark.parametrize(
     ("key", "copied"),

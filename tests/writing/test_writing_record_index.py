@@ -228,6 +228,7 @@ def test_a_row_stays_in_its_partition_or_moves_as_it_is_told(tmp_path: Path, tab
         assert_index_is_right(path)
 
 
+@pytest.mark.slow("COPY_ON_WRITE")
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_key_may_be_in_several_partitions_where_the_index_is_by_partition(tmp_path: Path, table_type: str) -> None:
     settings = settings_of(table_type, "9", BY_PARTITION)
@@ -241,6 +242,7 @@ def test_a_key_may_be_in_several_partitions_where_the_index_is_by_partition(tmp_
     assert_index_is_right(tmp_path)
 
 
+@pytest.mark.slow(but="9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_deleted_key_that_another_index_writes_again_is_found(version: str, tmp_path: Path) -> None:
     """The base file still holds the key: a log file hides its row, and a later one brings it back."""
@@ -284,6 +286,7 @@ def test_a_group_that_takes_up_inserts_is_rewritten_with_its_updates(tmp_path: P
     assert_index_is_right(tmp_path)
 
 
+@pytest.mark.slow("GLOBAL_RECORD_LEVEL_INDEX-kept0")
 @pytest.mark.parametrize(("index", "kept"), [(GLOBAL, ["a1"]), (BY_PARTITION, ["a1", "b1"])])
 def test_inserts_of_stored_keys_are_dropped_wherever_the_key_is(tmp_path: Path, index: str, kept: list[str]) -> None:
     settings = settings_of("COPY_ON_WRITE", "9", index)

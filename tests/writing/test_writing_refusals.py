@@ -165,6 +165,7 @@ def call(rows: Any, path: Path, settings: dict[str, Any], mode: str = "append") 
         hf.write(rows, path, settings, mode=mode)
 
 
+@pytest.mark.slow(but="other name")
 @pytest.mark.parametrize("case", DATA)
 def test_a_bad_write_to_a_table_changes_nothing(case: str, table: Path) -> None:
     rows, more, error, text = DATA[case]
@@ -272,6 +273,7 @@ MODES: dict[str, tuple[str, str, type[Exception], str]] = {
 }
 
 
+@pytest.mark.slow("errorifexists", "bad rows with overwrite")
 @pytest.mark.parametrize("case", MODES)
 def test_a_save_mode_that_forbids_the_write_changes_nothing(case: str, table: Path) -> None:
     operation, mode, error, text = MODES[case]
@@ -330,7 +332,7 @@ def newest_base_file(table: Path) -> Path:
     return max(table.glob("*/*.parquet"), key=lambda path: path.name.rpartition("_")[2])
 
 
-@pytest.mark.slow("properties without name", "properties of another table", "no properties")
+@pytest.mark.slow(but=("commit cut short", "base file cut short"))
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_damaged_table_is_named_with_its_file_and_not_written(case: str, table: Path) -> None:
     break_it, text = BROKEN[case]
@@ -343,7 +345,7 @@ def test_a_damaged_table_is_named_with_its_file_and_not_written(case: str, table
     assert {name: size for name, size in listing(table).items() if not name.startswith(".hoodie/")} == before
 
 
-@pytest.mark.slow("properties of another table")
+@pytest.mark.slow(but="commit cut short")
 @pytest.mark.parametrize("case", ["properties of another table", "commit cut short", "base file cut short"])
 def test_a_damaged_table_can_be_overwritten(case: str, table: Path) -> None:
     BROKEN[case][0](table)
@@ -377,6 +379,7 @@ QUERIES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 }
 
 
+@pytest.mark.slow(but="unknown column")
 @pytest.mark.parametrize("case", QUERIES)
 def test_a_bad_query_is_refused(case: str, table: Path) -> None:
     arguments, error, text = QUERIES[case]

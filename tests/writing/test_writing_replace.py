@@ -31,6 +31,7 @@ def replaced(path: Path, operation: str, written: list[str], **more: str) -> lis
     return sorted(found)
 
 
+@pytest.mark.slow("insert_overwrite-written1-expected1")
 @pytest.mark.parametrize(
     ("operation", "written", "expected"),
     [

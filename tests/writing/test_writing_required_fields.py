@@ -97,6 +97,7 @@ def _with_nulls(value: dict) -> dict:
     return dict.fromkeys(value)
 
 
+@pytest.mark.slow("True-mapped")
 @pytest.mark.parametrize("name", ["s", "inner", "partial", "held", "mapped"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_value_without_a_required_part_is_refused_before_anything_is_written(tmp_path, name, streamed) -> None:

@@ -64,6 +64,7 @@ def counting(name: str, counts: Counter[str]) -> Any:
     return counted
 
 
+@pytest.mark.slow("9-true-MERGE_ON_READ", "6-true-COPY_ON_WRITE", "9-true-COPY_ON_WRITE", "6-true-MERGE_ON_READ")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("metadata", ["true", "false"])
 @pytest.mark.parametrize("version", ["9", "6"])

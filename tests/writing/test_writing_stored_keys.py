@@ -39,6 +39,7 @@ def with_value(found, value):
     return found.set_column(found.column_names.index("v"), "v", pa.array([value] * found.num_rows, pa.int64()))
 
 
+@pytest.mark.slow(but="('MERGE_ON_READ', 'part')")
 def test_rows_that_were_read_are_updated_where_they_lie(table):
     before = {one["id"]: one["_hoodie_record_key"] for one in table.to_arrow().to_pylist()}
     done = hf.write(with_value(stored(table, "b"), 20), table.path, NAME)
@@ -47,6 +48,7 @@ def test_rows_that_were_read_are_updated_where_they_lie(table):
     assert {one["id"]: one["_hoodie_record_key"] for one in table.to_arrow().to_pylist()} == before
 
 
+@pytest.mark.slow(but="('COPY_ON_WRITE', 'part')")
 def test_a_row_stays_in_its_partition_and_shows_it_whatever_its_columns_say(table):
     found = stored(table, "a")
     moved = found.set_column(found.column_names.index("part"), "part", pa.array(["elsewhere"]))
@@ -56,6 +58,7 @@ def test_a_row_stays_in_its_partition_and_shows_it_whatever_its_columns_say(tabl
     assert (now["_hoodie_partition_path"], now["part"]) == (folder, folder or "elsewhere")
 
 
+@pytest.mark.slow(but="('MERGE_ON_READ', 'part')")
 def test_rows_that_were_read_are_deleted(table):
     done = hf.write(
         stored(table, "a", "c").select(META), table.path, {**NAME, "hoodie.datasource.write.operation": "delete"}
@@ -64,6 +67,7 @@ def test_rows_that_were_read_are_deleted(table):
     assert values(table) == {"b": 1, "d": 1}
 
 
+@pytest.mark.slow(but="('MERGE_ON_READ', 'part')")
 def test_an_insert_makes_new_keys_for_rows_that_were_read(table):
     done = hf.write(stored(table, "a"), table.path, {**NAME, "hoodie.datasource.write.operation": "insert"})
     assert done.inserts == 1
@@ -71,11 +75,13 @@ def test_an_insert_makes_new_keys_for_rows_that_were_read(table):
     assert len(keys) == len(set(keys)) == 5
 
 
+@pytest.mark.slow("('COPY_ON_WRITE', 'part')")
 def test_rows_without_keys_are_added(table):
     assert hf.write(rows("x"), table.path, NAME).operation == "bulk_insert"
     assert set(values(table)) == {"a", "b", "c", "d", "x"}
 
 
+@pytest.mark.slow("('COPY_ON_WRITE', 'part')")
 def test_a_row_among_them_without_key_is_refused(table):
     mixed = pa.concat_tables([stored(table, "a"), rows("x")], promote_options="default")
     with pytest.raises(hf.InvalidDataError, match="'_hoodie_record_key' cannot be null or empty: 1 of 2 rows"):
@@ -89,6 +95,7 @@ def test_an_upsert_or_delete_with_nothing_to_go_by_says_what_would_do(table):
             hf.write(rows("a"), table.path, {**NAME, "hoodie.datasource.write.operation": operation})
 
 
+@pytest.mark.slow("('MERGE_ON_READ', 'part')")
 def test_keys_without_partition_paths_are_refused_by_name(table):
     if table.config.partition_fields:
         with pytest.raises(hf.InvalidDataError, match=r"\['_hoodie_partition_path'\] of table t are not among"):

@@ -19,7 +19,7 @@ from tests.writing.plans import drafted
 MIB = 1 << 20
 
 
-@pytest.mark.slow("weights1-2")
+@pytest.mark.slow("weights1-2", "weights0-8")
 @pytest.mark.parametrize(
     ("weights", "expected"), [([1000.0] * 20, 8), ([31.0 * MIB] * 20, 2), ([1000.0] * 5, 5), ([1000.0], 1)]
 )

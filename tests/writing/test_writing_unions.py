@@ -33,6 +33,7 @@ def union_type(schema: str) -> Any:
     return [each["type"] if isinstance(each, dict) else each for each in field["type"]]
 
 
+@pytest.mark.slow("6")
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_unions_are_merged_compacted_and_read(version: str, tmp_path: Path) -> None:
     settings = mor_options(table_version=version)

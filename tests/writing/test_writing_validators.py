@@ -47,6 +47,7 @@ def test_queries_see_the_table_before_and_after_the_write(kind: str, version: st
     assert len(table_rows(tmp_path)) == 6
 
 
+@pytest.mark.slow("select text from <TABLE_NAME> where id = 'k00001' and text is null-x-0 rows")
 @pytest.mark.parametrize(
     ("query", "expected", "found"),
     [
@@ -63,6 +64,7 @@ def test_one_value_is_compared_as_text(query: str, expected: str, found: str, tm
         hf.HudiTable.open(tmp_path)
 
 
+@pytest.mark.slow("select max(ts) = 1 from <TABLE_NAME>-true")
 @pytest.mark.parametrize(
     ("query", "value"),
     [

@@ -59,7 +59,7 @@ def seen(path: Path) -> dict[int, tuple[Any, ...]]:
     return {int(key[1:]): row[:4] for key, row in table_rows(path).items()}
 
 
-@pytest.mark.slow("SIMPLE-MERGE_ON_READ-6")
+@pytest.mark.slow(but="SIMPLE-COPY_ON_WRITE-9")
 @pytest.mark.parametrize(("kind", "version"), KINDS)
 @pytest.mark.parametrize("index", INDEXES)
 def test_columns_that_are_not_sent_keep_their_values(index: str, kind: str, version: str, tmp_path: Path) -> None:
