@@ -64,7 +64,7 @@ def test_a_table_has_the_rows_that_follow_after_each_write_and_service(name: str
     result = table.services.validate()
     assert result.ok, result.differences.to_pylist()
     rows = table.to_arrow()
-    # For half of the columns and in turn of each kind; tests.reading.test_reading_foreign asks all of the table as it came.
+    # For half of the columns, of each kind in turn; tests.reading.test_reading_foreign asks all of a table as it came.
     for filter_ in islice(filters_of_values(rows), None, None, 7):
         assert_same_rows(table.to_arrow(filter=filter_), rows.filter(filter_), ignore=())
 

@@ -34,7 +34,7 @@ def test_every_query_has_the_rows_that_apache_hudi_answers(name: str, tmp_path: 
 @pytest.mark.filterwarnings("ignore:.*whole_seconds_v6.*is not used, folders are listed")  # it was taken away
 @pytest.mark.parametrize("name", NAMES)
 def test_a_filter_finds_the_rows_that_match_it(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """Whatever the folders and the metadata table say. Half of the columns have one filter, of another kind in each table."""
+    """Whatever folders and metadata table say. Half of the columns have one filter, of another kind in each table."""
     table = hf.HudiTable.open(unzip_foreign(name, tmp_path).table)
     rows = table.to_arrow()
     first, step = (0, 1) if is_long(pytestconfig) else (NAMES.index(name) % (2 * KINDS), 2 * KINDS + 1)
