@@ -134,8 +134,8 @@ lint: $(VENV)/.made-dev
 check: lint
 	$(BIN)/python $(PYTEST) $(CHECK_PROCESSES) --tier check
 
-# Real Hudi and the servers are fetched while the tests run that need neither.
-test: $(VENV)/.made-dev
+# Environments are made side by side; real Hudi and the servers are fetched while the tests run that need neither.
+test:
 	@$(MAKE) --jobs=2 --no-print-directory check peers
 	$(BIN)/python $(PYTEST) $(PROCESSES) --tier smoke
 
