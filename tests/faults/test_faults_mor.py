@@ -53,6 +53,7 @@ def check_after(path: Path, error: BaseException | None, old: dict, new: dict, s
     assert_tidy(path)
 
 
+@pytest.mark.long("delete-6")
 @pytest.mark.slow
 @pytest.mark.smoke("upsert-6")
 @pytest.mark.parametrize(("operation", "version"), CASES)

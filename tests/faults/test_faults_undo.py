@@ -126,6 +126,7 @@ def test_a_rollback_is_whole_or_not_begun_for_every_reader(case: Case, tmp_path:
     assert False in outcomes
 
 
+@pytest.mark.long("COPY_ON_WRITE-v9", "MERGE_ON_READ-v6")
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_restore_goes_back_commit_by_commit_and_is_gone_on_with(case: Case, tmp_path: Path) -> None:
@@ -227,6 +228,7 @@ def dies(path: Path, call: StorageCall, kind: str, commit: str, twice: Twice) ->
         run(FaultyStorage(path, at=call.number, kind=kind, die=True), "restore", commit, twice.case)
 
 
+@pytest.mark.long("COPY_ON_WRITE-v9-metadata-rebuilds-one", "COPY_ON_WRITE-v6-metadata-rebuilds-all")
 @pytest.mark.slow
 @pytest.mark.parametrize("twice", TWICE, ids=str)
 def test_a_restore_that_died_twice_is_finished(twice: Twice, tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -114,6 +114,7 @@ def assert_no_leftovers(path: Path, version: int, where: str) -> None:
         assert services.validate().differences.to_pylist() == [], where
 
 
+@pytest.mark.long("6-9-False", "9-6-False")
 @pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "kept_metadata"), [*PLAIN, *WITH_METADATA])
 def test_any_failing_call_leaves_one_version_or_the_other(

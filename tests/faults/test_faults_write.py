@@ -77,6 +77,7 @@ def check_after(path: Path, error: BaseException | None, old: dict, new: dict, s
     assert_tidy(path)
 
 
+@pytest.mark.long("delete-v6", "insert_overwrite-v9")
 @pytest.mark.slow
 @pytest.mark.smoke("upsert-v9")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.operation}-v{case.version}")

@@ -129,6 +129,7 @@ def catalogs(request: pytest.FixtureRequest, hive_metastore: Any, client: HiveCl
     return of
 
 
+@pytest.mark.long("MERGE_ON_READ-hudi_015-6")
 @pytest.mark.smoke("COPY_ON_WRITE-hudi_12-9")
 @pytest.mark.parametrize(
     ("kind", "peer", "version"), every_other([("COPY_ON_WRITE",), ("MERGE_ON_READ",)]), ids=lambda one: str(one)
@@ -158,6 +159,14 @@ def test_either_side_goes_on(catalogs: Any, peer: str, version: int) -> None:
     assert len(both.sync_and_agree()["trips"]["partitions"]) == 4
 
 
+@pytest.mark.long(
+    "create_managed_table-hudi_015-6",
+    "omit_metadata_fields-schema_string_length_thresh-hudi_12-9",
+    "skip_ro_suffix-table_properties-serde_properties-hudi_015-6",
+    "sync_as_datasource-hudi_12-9",
+    "table__strategy-support_timestamp-hudi_015-6",
+    "table__strategy-sync_comment-hudi_12-9",
+)
 @pytest.mark.parametrize(
     ("more", "peer", "version"),
     every_other(

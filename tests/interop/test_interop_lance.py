@@ -52,6 +52,7 @@ def sides_of(hudi: RealHudi, path: Path, kind: str = "COPY_ON_WRITE", **more: An
     return LanceSides(hudi, path, {**trip_options(9, **more), **table})
 
 
+@pytest.mark.long("COPY_ON_WRITE")
 @pytest.mark.parametrize("kind", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_both_write_a_lance_table_in_turns(kind: str, hudi: RealHudi, tmp_path: Path) -> None:
     sides = sides_of(hudi, tmp_path / "t", kind)

@@ -72,6 +72,7 @@ TURNS = {
 MORE = ("record and secondary, v9", "record and secondary, v8", "bloom, 0.15", "consistent, v9")
 
 
+@pytest.mark.long("bloom, v9")
 @pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.long if one in MORE else ()) for one in TURNS])
 def test_turns_of_both_sides(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     release, version, kind, index, there = TURNS[name]

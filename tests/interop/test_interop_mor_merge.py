@@ -54,6 +54,7 @@ def new_process(hudi_12: RealHudi) -> None:
         hudi_12.close()
 
 
+@pytest.mark.long("0.15_event_time")
 @pytest.mark.parametrize(
     "rule", [one if one in BY_DEFAULT else pytest.param(one, marks=pytest.mark.long) for one in RULES]
 )

@@ -253,6 +253,7 @@ def theirs(hudi: RealHudi, statement: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in rows), key=str)
 
 
+@pytest.mark.long("first_day", "mor")
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "script",

@@ -114,6 +114,7 @@ def hudi_goes_on(sides: Sides, rows: pa.Table, indexes: tuple[str, ...]) -> pa.T
     return after_delete(rows, gone)
 
 
+@pytest.mark.long("hudi_015-v6")
 @of_writers("hudi_015", 6)
 def test_we_write_on_a_table_that_hudi_created_by_every_operation_of_its_own(sides: Sides) -> None:
     rows = trips(range(60))

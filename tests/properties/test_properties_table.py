@@ -299,5 +299,5 @@ class TableMachine(RuleBasedStateMachine):
 
 TestTable = pytest.mark.slow(TableMachine.TestCase)
 TestTable.settings = settings(
-    max_examples=examples(30), stateful_step_count=14, suppress_health_check=list(HealthCheck)
+    max_examples=examples(20), stateful_step_count=14, suppress_health_check=list(HealthCheck)
 )

@@ -43,6 +43,7 @@ def merge_of(spark: Any, path: Path, source: Any, options: dict[str, str]) -> An
     return merge.when_matched_update({"ts": "source.ts"}).when_not_matched_insert().execute()
 
 
+@pytest.mark.long("COPY_ON_WRITE-7")
 @pytest.mark.parametrize(
     ("kind", "tasks"),
     [("MERGE_ON_READ", 16), *(pytest.param("COPY_ON_WRITE", tasks, marks=pytest.mark.long) for tasks in (3, 7))],

@@ -30,6 +30,7 @@ def with_token(server: S3Server, watched: Faults, token: str) -> Mapping[str, st
     return {**server.options_at(watched.url), "session_token": token}
 
 
+@pytest.mark.long("0.3", "0.55")
 @pytest.mark.filterwarnings("ignore:The lock of .* could not be released")
 @pytest.mark.parametrize("share", [0.8, *(pytest.param(share, marks=pytest.mark.long) for share in (0.0, 0.3, 0.55))])
 def test_a_write_whose_token_expires_says_so_and_the_next_writer_goes_on(

@@ -69,7 +69,7 @@ RUNS: dict[str, tuple[Tier, ...]] = {
 COLLECTED = pytest.StashKey[dict[str, tuple[Tier, frozenset[str]]]]()
 """In the stash of pytest's configuration: tier and needs of each test, of those too that a run leaves out."""
 
-OF_CASES = {"smoke", "slow"}
+OF_CASES = {"smoke", "slow", "long"}
 """Marks that may be for some cases of a parametrised test."""
 
 MISNAMED = pytest.StashKey[list[str]]()
@@ -82,8 +82,8 @@ PROFILES = {"check": "dev", "smoke": "dev", "test": "dev", "rest": "ci", "full":
 def marks_of(item: pytest.Item) -> set[str]:
     """Names of the marks of a test.
 
-    ``smoke`` and ``slow`` of a parametrised test may name the cases that they are for, or those that they are not for:
-    ``@pytest.mark.smoke("cow-9")``, ``@pytest.mark.slow(but="cow-9")``.
+    Those of a parametrised test may name the cases that they are for, or those that they are not for:
+    ``@pytest.mark.smoke("cow-9")``, ``@pytest.mark.slow(but="cow-9")``. So may ``long``.
     """
     case = getattr(getattr(item, "callspec", None), "id", None)
     return {mark.name for mark in item.iter_markers() if mark.name not in OF_CASES or _is_for(mark, case)}

@@ -170,6 +170,7 @@ def test_no_acknowledged_write_is_lost_when_a_lease_ends_before_the_completed_fi
     assert provider.holders() == []
 
 
+@pytest.mark.long(but=("6-MERGE_ON_READ-file_system", "9-COPY_ON_WRITE-in_storage"))
 @on("file_system", "in_storage")
 @pytest.mark.parametrize("kind", [COW, MOR])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
