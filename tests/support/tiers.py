@@ -82,8 +82,8 @@ PROFILES = {"check": "dev", "smoke": "dev", "test": "dev", "rest": "ci", "full":
 def marks_of(item: pytest.Item) -> set[str]:
     """Names of the marks of a test.
 
-    Those of a parametrised test may name the cases that they are for, or those that they are not for:
-    ``@pytest.mark.smoke("cow-9")``, ``@pytest.mark.slow(but="cow-9")``. So may ``long``.
+    On a parametrised test, those of :data:`OF_CASES` may name the cases that they are for, or that they leave out:
+    ``@pytest.mark.smoke("cow-9")``, ``@pytest.mark.slow(but="cow-9")``.
     """
     case = getattr(getattr(item, "callspec", None), "id", None)
     return {mark.name for mark in item.iter_markers() if mark.name not in OF_CASES or _is_for(mark, case)}
