@@ -3,6 +3,7 @@
 ::
 
     open        find the table, or draft a new one from the options; the save mode may end the write here
+    guard       the caller may give the write up: the table has its rows already
     draft       options + state + incoming schema ─► WritePlan            refuses invalid options and schemas
     prepare     the engine checks its rows where it can                   refuses invalid rows
     ┌ lock
@@ -11,7 +12,8 @@
     └ begin     requested ─► inflight, with a heartbeat where others check for one
     execute     the engine: tag ─► assign ─► write file groups            ─► write statistics
     ┌ lock
-    │ check     no other writer changed these file groups, or the schema, since the state was pinned
+    │ check     ask the guard again; no other writer changed these file groups, or the schema, since the state was
+    │           pinned
     │ validate  the validators of the options, on the table before and after the write
     │ publish   statistics ─► commit metadata ─► metadata table ─► lock still held? ─► completed instant  visible
     └ maintain  compact the metadata table when that is due               a failure is a warning
@@ -275,6 +277,8 @@ def _write(
     options = session.settings.write
     with session.phase("write", "writing", level=logging.INFO) as step:
         with session.phase("prepare"):
+            if new is None:
+                session.ask_guard()
             plan = _draft(session, engine, new)
         drafted = session.state
         if new is not None:
@@ -342,6 +346,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
         session.next_time()  # later times are after all times of other writers
         refuse_while_restoring(state.storage, state.timeline, "no write may be published")
         require_not_undone(state, instant)
+        session.ask_guard()
         with session.phase("check_conflicts"):
             require_no_conflicts(instant, metadata, pinned.state, state, plan, options)
         if not plan.overwrites:

@@ -75,6 +75,9 @@ class TableSession:
         """Whether completed writes may lack their bodies: this call is about to undo them."""
         self.is_recovered = False
         """Whether failed writes were rolled back since the lock was acquired."""
+        self.guard: Callable[[TableState], None] | None = None
+        """Called with the table before a write evaluates its rows, and where several may write, again before its
+        commit, under the lock. It raises to give the write up."""
 
     # ---- state
 
@@ -150,6 +153,11 @@ class TableSession:
         other = TableSession(self.storage, replace(self.settings, write=options), self.backend)
         other._state = self._state
         return other
+
+    def ask_guard(self) -> None:
+        """Let :attr:`guard` give the write up."""
+        if self.guard is not None:
+            self.guard(self.state)
 
     # ---- events
 

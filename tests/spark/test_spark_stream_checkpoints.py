@@ -25,8 +25,9 @@ from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
 from hudi_fast.writing.threads import ThreadBackend
+from tests.support.interleaving import OCC, InterleavedEngine
 from tests.support.sessions import session_of
-from tests.support.small_tables import options, plain_rows, table_rows
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 
 def found(path, identifier="default_single_writer", after=None):
@@ -107,6 +108,26 @@ def test_a_batch_that_is_there_and_older_ones_are_not_written_again(tmp_path):
     assert table_rows(path) == rows
     assert put(path, range(4), 3) is not None
     assert len(table_rows(path)) == 4
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert"])
+def test_a_batch_that_two_processes_write_at_the_same_time_is_there_once(tmp_path, kind, version, operation):
+    path, batch = tmp_path / "t", Batch("default_single_writer", 1)
+    given = options(operation=operation, table_version=version) | OCC
+    given |= {"hoodie.datasource.write.table.type": kind}
+    put(path, range(3), 0, settings=given)
+
+    def write(engine):
+        session = TableSession(Storage(path), noting(Settings.from_options(given), batch), ThreadBackend(1))
+        return write_exactly_once(session, engine, "append", batch)
+
+    rows, others = plain_rows(range(3, 7), ts=1), []
+    assert write(InterleavedEngine(rows, lambda: others.append(write(LocalEngine(rows))))) is None
+    assert others[0].inserts == 4
+    assert sorted(table_rows(path)) == [f"k{n:05}" for n in range(7)]
+    assert_tidy(path)
 
 
 def test_a_batch_that_takes_the_place_of_the_table_does_so_once(tmp_path):

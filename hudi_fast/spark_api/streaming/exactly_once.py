@@ -2,31 +2,29 @@
 
 ::
 
-    engine ─► _ExactlyOnceEngine ─► run_write:  under the table's lock, before the write begins: is the batch stored?
-                                   the commit stores its number
+    session.guard ─► run_write:  before the rows are evaluated, and before the commit: does the table have the batch?
+                                 the commit stores its number
 
-The check uses the same lock as the commit. Another running writer of the same stream (a driver that lost its session
-but still runs) therefore checks before or after it, and one of the two finds the batch.
+The second check holds the lock of the commit. Of two running writers of one stream (a driver that lost its session may
+still run), the later one therefore finds the batch and gives its write up. A single writer holds the lock from the
+first check on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, TableNotFoundError
 from hudi_fast.spark_api.streaming.checkpoints import Checkpoint, checkpoint_metadata, find_checkpoint
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.settings import Settings
-from hudi_fast.writing.write_plan import WriteOutcome, WritePlan
 
 __all__ = ["Batch", "is_written", "noting", "write_exactly_once"]
 
@@ -71,10 +69,18 @@ def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: 
         raise ValueError(f"The commit would not store batch {batch.number}: open the session with noting(...).")
     if mode == "overwrite" and is_written(session.storage, batch):  # the new table has no history
         return None
+
+    def guard(state: TableState) -> None:
+        if _is_in(state.storage, state.config, state.timeline, batch):
+            raise _Written
+
+    session.guard = guard
     try:
-        return run_write(session, _ExactlyOnceEngine(engine, batch), mode)
+        return run_write(session, engine, mode)
     except _Written:
         return None
+    finally:
+        session.guard = None
 
 
 def noting(settings: Settings, batch: Batch) -> Settings:
@@ -95,35 +101,14 @@ def is_written(storage: Storage, batch: Batch) -> bool:
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
     except TableNotFoundError:
         return False
-    return _is_in(storage, config, batch)
+    return _is_in(storage, config, load_timeline(storage, config), batch)
 
 
 class _Written(Exception):
     """Raised when the table holds the batch."""
 
 
-class _ExactlyOnceEngine:
-    """An engine that checks for its batch before its rows are evaluated."""
-
-    def __init__(self, engine: Engine, batch: Batch) -> None:
-        self._engine = engine
-        self._batch = batch
-
-    def input_schema(self, state: TableState) -> pa.Schema:
-        return self._engine.input_schema(state)
-
-    def prepare(self, plan: WritePlan) -> None:
-        """Called under the table's lock; for a new table before its lock exists."""
-        if _is_in(plan.storage, plan.config, self._batch):
-            raise _Written
-        self._engine.prepare(plan)
-
-    def execute(self, plan: WritePlan) -> WriteOutcome:
-        return self._engine.execute(plan)
-
-
-def _is_in(storage: Storage, config: TableConfig, batch: Batch) -> bool:
-    timeline = load_timeline(storage, config)
+def _is_in(storage: Storage, config: TableConfig, timeline: Timeline, batch: Batch) -> bool:
     found = find_checkpoint(storage, config, timeline, batch.identifier, batch.after) or batch.known
     if found is None:
         return False
