@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         PostCommitError,
         SchemaMismatchError,
         ServiceTakenError,
+        SourceError,
         StorageAccessError,
         StorageFailedError,
         StorageUnreachableError,
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from hudi_fast.spark_api.source.entry import register_data_source
     from hudi_fast.spark_api.streaming.changes import stream_changes
     from hudi_fast.spark_api.streaming.sink import sink
+    from hudi_fast.streamer.sources.source import Fetched
+    from hudi_fast.streamer.streamer import Streamer, Turn
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.alter import AlterResult
     from hudi_fast.writing.flow import WriteResult
@@ -88,6 +91,7 @@ __all__ = [
     "CorruptTableError",
     "DropColumn",
     "DuplicateKeyError",
+    "Fetched",
     "FileGoneError",
     "Finding",
     "HudiError",
@@ -111,12 +115,15 @@ __all__ = [
     "ServiceTakenError",
     "SetComment",
     "SetNullable",
+    "SourceError",
     "StorageAccessError",
     "StorageFailedError",
     "StorageUnreachableError",
+    "Streamer",
     "TableExistsError",
     "TableNotFoundError",
     "TableType",
+    "Turn",
     "UnsupportedFeatureError",
     "ValidationError",
     "WritePreview",
@@ -152,6 +159,7 @@ _MODULES = {
     "CheckResult": "hudi_fast.checking",
     "ClusteringResult": "hudi_fast.services.clustering.cluster_work",
     "CompactionResult": "hudi_fast.services.compaction.compact_work",
+    "Fetched": "hudi_fast.streamer.sources.source",
     "Finding": "hudi_fast.checking",
     "HudiTable": "hudi_fast.table",
     "RepairPlan": "hudi_fast.services.repairing.findings",
@@ -159,6 +167,8 @@ _MODULES = {
     "ScheduledClustering": "hudi_fast.services.clustering.cluster_plan",
     "ScheduledCompaction": "hudi_fast.services.compaction.compact_plan",
     "SchemaChange": "hudi_fast.schema.changes",
+    "Streamer": "hudi_fast.streamer.streamer",
+    "Turn": "hudi_fast.streamer.streamer",
     "WritePreview": "hudi_fast.writing.preview",
     "WriteResult": "hudi_fast.writing.flow",
     "accelerate": "hudi_fast.spark_api.dropin.accelerate",

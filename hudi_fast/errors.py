@@ -55,6 +55,7 @@ __all__ = [
     "PostCommitError",
     "SchemaMismatchError",
     "ServiceTakenError",
+    "SourceError",
     "StorageAccessError",
     "StorageFailedError",
     "StorageUnreachableError",
@@ -298,6 +299,12 @@ class StorageFailedError(HudiError, OSError):
     """
 
     advice = "mend what the message names, and run it again"
+
+
+class SourceError(HudiError, OSError):
+    """The source of a streamer does not answer, or it lost rows before they were read. The table is as before."""
+
+    advice = "fix what the message names; the stream continues from its position"
 
 
 class LockError(HudiError):

@@ -22,7 +22,10 @@ from tests.peer.client import PROJECT, RealHudi
 from tests.servers.dynamodb import start_dynamodb
 from tests.servers.hdfs import EARLY_CLOSES, HdfsCluster, start_hdfs
 from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
+from tests.servers.kafka import KafkaBroker, start_kafka
+from tests.servers.postgres import PostgresServer, start_postgres
 from tests.servers.s3 import S3Server, ServerError, start_s3
+from tests.servers.schema_registry import start_schema_registry
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.examples import register_profiles
 from tests.support.golden import Golden, GoldenStore, unzip_golden
@@ -291,6 +294,37 @@ def hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCl
     try:
         with start_hdfs(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("hdfs")) as cluster:
             yield cluster
+    except ServerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A Kafka broker of this machine."""
+    try:
+        with start_kafka(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("kafka")) as broker:
+            yield broker
+    except ServerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this machine."""
+    try:
+        with start_postgres(PROJECT / "artifacts" / "test_servers") as server:
+            yield server
+    except ServerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def schema_registry(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a schema registry of this machine."""
+    try:
+        cache, folder = PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("schema_registry")
+        with start_schema_registry(cache, folder) as address:
+            yield address
     except ServerError as error:
         pytest.skip(str(error))
 

@@ -28,6 +28,7 @@ OUTSIDE = {
     "storage": {"pyarrow"},
     "locking": {"numpy", "kazoo"},
     "hive": {"thriftpy2"},
+    "streamer": {"pyarrow", "numpy", "fastavro"},
     "reading": {"pyarrow", "numpy", "pandas", "polars", "duckdb", "matplotlib"},
     "table": {"pyarrow", "pandas", "polars", "duckdb"},
     "expressions": {"pyarrow", "sqlglot"},

@@ -36,6 +36,12 @@ def made_at(path):
     return hf.HudiTable.open(path)
 
 
+def streamer(table, **arguments):
+    properties = {**OPTIONS, "hoodie.streamer.source.dfs.root": f"{table.path}/no/folder"}
+    given = {"source_class": "JsonDFSSource", "target_base_path": table.path, **arguments}
+    return hf.Streamer(properties, **given)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
@@ -150,6 +156,29 @@ def made_at(path):
             "For a new table give its record key",
         ),
         (lambda table: hf.HudiTable.open(f"{table.path}/.hoodie/hoodie.properties"), hf.TableNotFoundError, "No Hudi"),
+        (lambda table: hf.Streamer(["x"]), hf.ConfigError, "is a mapping of hoodie.* keys to values; got ['x']"),
+        (lambda table: hf.Streamer(), hf.ConfigError, "A streamer needs --target-base-path"),
+        (lambda table: streamer(table, sourceclass="x"), hf.ConfigError, "Did you mean --source-class?"),
+        (
+            lambda table: streamer(table, source_class="JdbcSource"),
+            hf.UnsupportedFeatureError,
+            "JdbcSource is not supp",
+        ),
+        (lambda table: streamer(table, commit_on_errors=True), hf.UnsupportedFeatureError, "a turn is written whole"),
+        (lambda table: streamer(table, source="x"), hf.ConfigError, "'x' lacks fetch"),
+        (
+            lambda table: streamer(table, transforms=["x"]),
+            hf.ConfigError,
+            "functions of a pyarrow.RecordBatch; got 'x'",
+        ),
+        (lambda table: streamer(table, continuous="maybe"), hf.ConfigError, "--continuous is true or false"),
+        (
+            lambda table: streamer(table, source_limit=-1).turn(),
+            hf.ConfigError,
+            "--source-limit is a number, 0 or more",
+        ),
+        (lambda table: streamer(table, op="merge"), hf.ConfigError, "operation='merge' is not valid"),
+        (lambda table: streamer(table).turn(), hf.ConfigError, "no/folder of the stream does not exist"),
     ],
 )
 def test_wrong_input_is_named_and_changes_nothing(kept_table, call, error, said):

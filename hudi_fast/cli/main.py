@@ -30,6 +30,7 @@ from hudi_fast.cli import (
     recovery,
     rows,
     schema,
+    stream,
 )
 from hudi_fast.cli.failures import noting_closed_pipes, print_note, reported
 from hudi_fast.cli.shared import Common, storage_option, traceback_option
@@ -39,7 +40,7 @@ __all__ = ["SECTIONS", "cli", "main", "program"]
 SECTIONS = {
     "Look at a table": ("info", "schema", "properties", "history", "files", "explain"),
     "Read rows": ("head", "read", "sql", "diff", "changes"),
-    "Write rows": ("write", "update", "delete"),
+    "Write rows": ("write", "update", "delete", "stream"),
     "Keep a table fast and small": ("compact", "cluster", "clean", "archive", "ttl", "index", "services"),
     "Undo, check and repair": ("rollback", "savepoint", "restore", "validate", "repair"),
     "Move and connect": ("check", "sync", "upgrade"),
@@ -145,6 +146,7 @@ _MODULES: tuple[ModuleType, ...] = (
     queries,
     incremental,
     rows,
+    stream,
     compaction,
     cleanup,
     recovery,

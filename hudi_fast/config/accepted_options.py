@@ -21,8 +21,8 @@ ACCEPTED_PREFIXES = (
     ("hoodie.errortable.", "Error tables are disabled."),
     ("hoodie.orc.", "Buffers of Apache ORC's writer."),
     ("hoodie.lance.", "Buffers of Lance's reader and writer in a JVM."),
-    ("hoodie.streamer.", "Options of Hudi Streamer."),
-    ("hoodie.deltastreamer.", "Options of Hudi Streamer."),
+    ("hoodie.streamer.", "Options of HoodieStreamer; `hudi-fast stream` reads them, writes do not."),
+    ("hoodie.deltastreamer.", "Options of HoodieStreamer; `hudi-fast stream` reads them, writes do not."),
     ("hoodie.aws.", "The storage layer finds the credentials."),
 )
 """(prefix, why its keys have no effect). A defined option takes precedence over its prefix."""

@@ -19,7 +19,7 @@ Source: ``DFSPropertiesConfiguration``, ``HoodieWriterUtils.parametersWithWriteD
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ __all__ = [
     "MachineDefaults",
     "machine_defaults",
     "name_source",
+    "read_settings",
     "with_defaults",
     "with_new_table",
     "with_table_defaults",
@@ -179,11 +180,16 @@ def _stamp(path: str) -> Stamp:
 def _read(places: tuple[str, ...]) -> MachineDefaults:
     values: dict[str, str] = {}
     stamps: list[Stamp] = []
-    for place in places:
-        if place == f"{_FOLDER}/{_FILE}" and _stamp(place)[1] == 0:
-            stamps.append(_stamp(place))
+    for place in map(Path, places):
+        if place == Path(_FOLDER) / _FILE and _stamp(str(place))[1] == 0:
+            stamps.append(_stamp(str(place)))
             continue
-        _add(Path(place), values, stamps, ())
+        values |= read_settings(
+            place,
+            "The options of this machine",
+            f"{_FOLDER_VARIABLE} names its folder",
+            lambda path: stamps.append(_stamp(str(path))),
+        )
     found: tuple[dict[str, str], dict[str, str]] = ({}, {})
     for key, value in values.items():
         option = find_option(key)
@@ -194,17 +200,42 @@ def _read(places: tuple[str, ...]) -> MachineDefaults:
     return MachineDefaults(*found, tuple(stamps))
 
 
-def _add(path: Path, values: dict[str, str], stamps: list[Stamp], within: tuple[Path, ...]) -> None:
-    """Add the settings of a file, and of the files that it includes."""
+def read_settings(
+    path: Path, what: str, asked: str, read: Callable[[Path], object] = lambda path: None
+) -> dict[str, str]:
+    """The settings of a file, and of the files that it includes.
+
+    Args:
+        path: the file.
+        what: what is in it, for messages.
+        asked: why it is read, for messages.
+        read: called with each file before it is read.
+
+    Raises:
+        ConfigError: a file cannot be read, or includes itself.
+    """
+    values: dict[str, str] = {}
+    _add(path, values, read, what, asked, ())
+    return values
+
+
+def _add(
+    path: Path,
+    values: dict[str, str],
+    read: Callable[[Path], object],
+    what: str,
+    asked: str,
+    within: tuple[Path, ...],
+) -> None:
     if path in within:
         raise ConfigError(f"{within[-1]} includes {path}, which includes it: a loop. Remove one of the two lines.")
-    stamps.append(_stamp(str(path)))
+    read(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        asked = f"{within[-1]} includes it" if within else f"{_FOLDER_VARIABLE} names its folder"
-        raise ConfigError(f"The options of this machine in {path} cannot be read: {reason} ({asked}).") from None
+        asked = f"{within[-1]} includes it" if within else asked
+        raise ConfigError(f"{what} in {path} cannot be read: {reason} ({asked}).") from None
     for line in lines:
         text = " ".join(line.split())
         if not text or text.startswith("#") or not ("=" in text or " " in text):
@@ -212,6 +243,6 @@ def _add(path: Path, values: dict[str, str], stamps: list[Stamp], within: tuple[
         key, _, value = text.partition("=" if "=" in text else " ")
         if key.strip() == "include":
             other = value.strip().removeprefix("file://")
-            _add(path.parent / other, values, stamps, (*within, path))
+            _add(path.parent / other, values, read, what, asked, (*within, path))
         else:
             values[key.strip()] = value.strip()

@@ -180,6 +180,11 @@ class RealHudi:
         """Sync a Hive metastore with ``HiveSyncTool``; the options name table, base path and metastore."""
         self._ask("sync", options=_texts(options))
 
+    def checkpoint(self, path: str | os.PathLike[str]) -> dict[str, str | None]:
+        """HoodieStreamer's ``position``, ``reset`` and ``ignored``, in the newest commit that has them."""
+        answer = self._ask("checkpoint", path=os.fspath(path))
+        return {name: answer[name] for name in ("position", "reset", "ignored")}
+
     def stream_in(
         self,
         source: str | os.PathLike[str],

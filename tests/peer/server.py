@@ -204,6 +204,29 @@ class Peer:
         jvm.org.apache.hudi.hive.HiveSyncTool(properties, configuration).syncHoodieTable()
         return {}
 
+    def checkpoint(self, path: str) -> dict:
+        """The position of HoodieStreamer in the newest commit that has one, as Hudi's own classes read it."""
+        common = self.spark._jvm.org.apache.hudi.common
+        builder = common.table.HoodieTableMetaClient.builder().setBasePath(path)
+        conf = self.spark._jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+            self.spark._jsc.hadoopConfiguration()
+        )
+        timeline = builder.setConf(conf).build().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        for instant in timeline.getReverseOrderedInstants().toArray():
+            metadata = common.table.timeline.TimelineUtils.getCommitMetadata(instant, timeline)
+            if release_of(self.version) < (1,):
+                names = {"position": "key", "reset": "reset_key", "ignored": "ignore_key"}
+                found = {name: metadata.getMetadata(f"deltastreamer.checkpoint.{key}") for name, key in names.items()}
+            elif any("streamer.checkpoint" in key for key in metadata.getExtraMetadata()):
+                read = common.table.checkpoint.CheckpointUtils.getCheckpoint(metadata)
+                parts = read.getCheckpointKey(), read.getCheckpointResetKey(), read.getCheckpointIgnoreKey()
+                found = dict(zip(("position", "reset", "ignored"), parts, strict=True))
+            else:
+                continue
+            if found["position"] or found["reset"]:
+                return found
+        return {"position": None, "reset": None, "ignored": None}
+
     def stream_in(self, source: str, columns: str, path: str, options: dict, checkpoint: str) -> dict:
         """Stream the Parquet files of a folder, one in a batch, into a table through Hudi's sink, up to the last."""
         files = self.spark.readStream.schema(columns).option("maxFilesPerTrigger", "1").parquet(source)
@@ -275,7 +298,7 @@ def serve(peer: Peer, answers: int) -> None:
         while data:
             data = data[os.write(answers, data) :]
 
-    names = ("info", "write", "read", "sql", "hfile", "memory", "sync", "stream_in", "stream_out")
+    names = ("info", "write", "read", "sql", "hfile", "memory", "sync", "checkpoint", "stream_in", "stream_out")
     operations = {name: getattr(peer, name) for name in names}
     answer({"ok": True, "result": peer.info()})
     for line in sys.stdin:

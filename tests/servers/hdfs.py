@@ -30,7 +30,10 @@ SETTINGS = {
     "dfs.namenode.fs-limits.min-block-size": "1024",
     "dfs.namenode.delegation.token.always-use": "true",
     "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
+    "dfs.namenode.servicerpc-address": "localhost:0",
 }
+"""DataNodes have a port of the NameNode for themselves, so that calls of clients can be counted."""
+
 JVM = ["-Xmx512m", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
 QUICK_START = "-XX:TieredStopAtLevel=1"
 """Without the second compiler: a short test is over sooner."""
@@ -100,7 +103,7 @@ class HdfsCluster:
         return self.jvm.org.apache.hadoop.fs.Path(name)
 
     def answered(self) -> int:
-        """Calls that the NameNode has answered so far, those of DataNodes included."""
+        """Calls of clients that the NameNode has answered so far."""
         return int(self.cluster.getNameNodeRpc().getClientRpcServer().getRpcMetrics().getProcessingSampleCount())
 
     @contextlib.contextmanager

@@ -44,7 +44,8 @@ def maven_jars(cache: Path, coordinates: Sequence[str], transitive: bool = False
 
     Args:
         cache: folder of what tests fetch.
-        coordinates: ``group:artifact:version``, or ``group:artifact:version:classifier``.
+        coordinates: ``group:artifact:version``, or ``group:artifact:version:classifier``; ``@tar.gz`` at the end of the
+            latter names another kind of file than a jar.
         transitive: with dependencies of compile and runtime.
 
     Raises:
@@ -73,7 +74,8 @@ def _resolve(coordinates: Sequence[str], transitive: bool) -> list[Path]:
         description, listed = Path(scratch, "ivy.xml"), Path(scratch, "jars")
         description.write_text(_description(coordinates, transitive))
         ivy = [java, "-cp", str(jars[0]), "org.apache.ivy.Main", "-ivy", str(description), "-confs", "default"]
-        ivy += ["-cache", os.path.expanduser("~/.ivy2/cache"), "-types", "jar", "bundle"]
+        kinds = {each.partition("@")[2] for each in coordinates} - {""}
+        ivy += ["-cache", os.path.expanduser("~/.ivy2/cache"), "-types", "jar", "bundle", *sorted(kinds)]
         done = subprocess.run(
             [*ivy, "-cachepath", str(listed)], capture_output=True, text=True, timeout=FETCH_SECONDS, check=False
         )
@@ -88,9 +90,13 @@ def _resolve(coordinates: Sequence[str], transitive: bool) -> list[Path]:
 def _description(coordinates: Sequence[str], transitive: bool) -> str:
     lines = []
     for each in coordinates:
-        group, artifact, version, *classifier = each.split(":")
+        name, _, kind = each.partition("@")
+        group, artifact, version, *classifier = name.split(":")
+        kind = kind or "jar"
         conf = "default->runtime,master(*)" if transitive else "default->master(*)"
-        file = f'<artifact name="{artifact}" type="jar" e:classifier="{classifier[0]}"/>' if classifier else ""
+        file = ""
+        if classifier:
+            file = f'<artifact name="{artifact}" type="{kind}" ext="{kind}" e:classifier="{classifier[0]}"/>'
         lines.append(f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="{conf}">{file}</dependency>')
     return (
         '<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra"><info organisation="tests" module="jars"/>'

@@ -20,12 +20,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.locking.jvm_lock import CACHE, hudi_aws_jars, hudi_bundle, peer_pyspark_jars
+from tests.servers.debezium import JARS as DEBEZIUM_JARS
 from tests.servers.dynamodb import start_dynamodb
 from tests.servers.hdfs import JARS
 from tests.servers.hive_metastore import start_hive_metastore
+from tests.servers.kafka import JARS as KAFKA_JARS
 from tests.servers.kerberos import KDC_JARS
 from tests.servers.maven_jars import PARQUET_TESTS, MavenError, maven_jars
 from tests.servers.programs import PROGRAMS, ServerError, build
+from tests.servers.schema_registry import registry_program
 from tests.support.shared_classes import make_archive
 
 
@@ -42,6 +45,9 @@ JARS_AND_DATABASES: dict[str, Callable[[Path], object]] = {
     "Parquet's tests": lambda folder: maven_jars(CACHE, [PARQUET_TESTS]),
     "HDFS": lambda folder: maven_jars(CACHE, JARS, transitive=True),
     "HDFS with Kerberos": lambda folder: maven_jars(CACHE, (*JARS, *KDC_JARS), transitive=True),
+    "Kafka": lambda folder: maven_jars(CACHE, KAFKA_JARS, transitive=True),
+    "Debezium": lambda folder: maven_jars(CACHE, DEBEZIUM_JARS, transitive=True),
+    "schema registry": lambda folder: registry_program(CACHE),
     "Amazon's lock client": lambda folder: hudi_aws_jars(),
     "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
     "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), CACHE, folder)),

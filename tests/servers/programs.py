@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -15,6 +16,8 @@ __all__ = ["PROGRAMS", "ServerError", "build", "is_built", "program"]
 
 BUILD_SECONDS = 900.0
 PUSH_GATEWAY = "prometheus-pushgateway"
+LIBRARIES = r"lib(pq5|icu\d|xml2|ldap|sasl2-2|lz4-1|zstd1|xslt)"
+"""Packages of libraries that PostgreSQL needs and few other programs."""
 
 
 class ServerError(Exception):
@@ -35,13 +38,31 @@ def _npm(package: str) -> Callable[[Path], None]:
     return install
 
 
-def _apt(package: str) -> Callable[[Path], None]:
+def _apt(*packages: str) -> Callable[[Path], None]:
     def install(place: Path) -> None:
-        _run(["apt-get", "download", package], place)
+        _run(["apt-get", "download", *packages], place)
         for file in place.glob("*.deb"):
             _run(["dpkg", "-x", str(file), "."], place)
 
     return install
+
+
+def _postgresql(place: Path) -> None:
+    """Debian's newest, with the libraries that a machine without a PostgreSQL may lack."""
+    versions = [name.rpartition("-")[2] for name in _packages("postgresql") if re.fullmatch(r"postgresql-\d+", name)]
+    if not versions:
+        raise FileNotFoundError("apt knows no PostgreSQL.")
+    version = max(versions, key=int)
+    server, client = f"postgresql-{version}", f"postgresql-client-{version}"
+    libraries = [name for name in _packages(server, client) if re.match(LIBRARIES, name)]
+    _apt(server, client, *libraries)(place)
+    (place / "bin").symlink_to(f"usr/lib/postgresql/{version}/bin")
+
+
+def _packages(*names: str) -> list[str]:
+    """What packages depend on, directly or not."""
+    told = _run(["apt-cache", "depends", "--recurse", "--important", *names], Path.cwd())
+    return sorted({line for line in told.splitlines() if re.match(r"\w", line)})
 
 
 PROGRAMS: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -49,6 +70,7 @@ PROGRAMS: dict[str, tuple[Callable[[Path], None], str]] = {
     "fake-gcs": (_go("github.com/fsouza/fake-gcs-server@v1.56.1"), "fake-gcs-server"),
     "azurite": (_npm("azurite@3.35.0"), "node_modules/.bin/azurite-blob"),
     "push-gateway": (_apt(PUSH_GATEWAY), f"usr/bin/{PUSH_GATEWAY}"),
+    "postgresql": (_postgresql, "bin/postgres"),
 }
 """How each program is made in a folder of its own, and its path below that folder."""
 
@@ -88,8 +110,11 @@ def build(cache: Path, name: str) -> None:
     program(cache, name)
 
 
-def _run(command: list[str], folder: Path, variables: dict[str, str] | None = None) -> None:
+def _run(command: list[str], folder: Path, variables: dict[str, str] | None = None) -> str:
     if shutil.which(command[0]) is None:
         raise FileNotFoundError(f"{command[0]} is not installed.")
     environment = {**os.environ, **(variables or {})}
-    subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=BUILD_SECONDS, check=True)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=True
+    )
+    return done.stdout

@@ -28,7 +28,7 @@ for turn in range(1, 100000):
     print(turn, flush=True)
 """
 CALLS = 100
-"""Of a small upsert into one partition, with its records of the metadata table: about 70, and those of DataNodes."""
+"""Of a small upsert into one partition, with its records of the metadata table: about 80."""
 
 
 @pytest.mark.smoke

@@ -1,0 +1,108 @@
+"""The command that feeds a table from a source: ``stream``."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import click
+
+from hudi_fast.cli.shared import json_option, options_of, show_answer, storage_options
+from hudi_fast.streamer.arguments import ARGUMENTS, OTHER_FLAGS, REFUSED, WITHOUT_EFFECT
+
+__all__ = ["COMMANDS"]
+
+
+def _arguments(command: Callable[..., Any]) -> Callable[..., Any]:
+    """HoodieStreamer's arguments, as options of the command; ``--help`` leaves out those that do nothing here."""
+    for name in sorted({*WITHOUT_EFFECT, *REFUSED}):
+        hidden: dict[str, Any] = {"is_flag": True, "default": None} if name in OTHER_FLAGS else {}
+        command = click.option(f"--{name}", name.replace("-", "_"), hidden=True, **hidden)(command)
+    for one in reversed(ARGUMENTS):
+        names = [f"--{name}" for name in (one.name, *one.others)]
+        kind: dict[str, Any] = {"is_flag": True, "default": None} if one.is_flag else {"metavar": "VALUE"}
+        command = click.option(*names, one.name.replace("-", "_"), help=one.text, **kind)(command)
+    return command
+
+
+@click.command(short_help="Feed a table from Kafka, a folder or another table.")
+@click.argument("config", required=False)
+@click.option("--props", help="The same as CONFIG, as HoodieStreamer takes it.")
+@click.option("--hoodie-conf", "pairs", multiple=True, metavar="KEY=VALUE", help="A further property; repeatable.")
+@_arguments
+@click.option(
+    "--check", is_flag=True, help="Tell what the settings do and where the stream begins. Nothing is written."
+)
+@click.option("--health-port", type=int, metavar="PORT", help="Serve /health, /ready and /metrics at this port.")
+@json_option
+def stream(
+    config: str | None,
+    props: str | None,
+    pairs: tuple[str, ...],
+    check: bool,
+    health_port: int | None,
+    as_json: bool,
+    **arguments: Any,
+) -> None:
+    """Feed a table with the new rows of a source: once, or with --continuous until the process is stopped.
+
+    CONFIG is a property file of Apache Hudi's HoodieStreamer. Its arguments may stand in the file, too, as
+    hudi_fast.streamer.NAME. SIGTERM and Ctrl-C end the command after the turn that is under way; a second Ctrl-C ends
+    it at once, and the next start repeats that turn.
+    """
+    from hudi_fast.streamer.streamer import Streamer, properties_of
+
+    if config and props:
+        raise click.UsageError("Give the property file once: CONFIG or --props.")
+    file = config or props
+    given = {**(properties_of(file) if file else {}), **options_of(pairs, "--hoodie-conf")}
+    streamer = Streamer(given, storage_options=storage_options(), **arguments)
+
+    if check:
+        with closing(streamer):
+            show_answer("Checked", "Checked", "", streamer.check(), as_json)
+        return
+    with _stopping(streamer.stop), closing(streamer), _health(streamer.path, health_port) as turned:
+        for turn in streamer.run():
+            turned(turn)
+            if turn.instant or not streamer.is_continuous:
+                names = ("inserts", "updates", "deletes", "position", "lag", "seconds")
+                values = {name: getattr(turn, name) for name in names}
+                if not as_json:
+                    values["lag"] = sum(turn.lag.values())
+                show_answer("Committed", "Nothing is new", turn.instant, values, as_json)
+
+
+@contextmanager
+def _health(path: str, port: int | None) -> Iterator[Callable[[Any], None]]:
+    """What notes turns; their state is served during the block if there is a port."""
+    if port is None:
+        yield lambda turn: None
+        return
+    from hudi_fast.streamer.health import Health
+
+    health = Health(path)
+    with health.served(port):
+        yield health.turned
+
+
+@contextmanager
+def _stopping(stop: Callable[[], None]) -> Iterator[None]:
+    """Call a function at the first SIGTERM or SIGINT during the block; the second one ends the process."""
+
+    def first(number: int, _frame: Any) -> None:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        stop()
+
+    before = {number: signal.signal(number, first) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+COMMANDS = (stream,)
+"""The commands of this module."""

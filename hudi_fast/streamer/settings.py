@@ -1,0 +1,228 @@
+"""The settings of a streamer: HoodieStreamer's property file and arguments.
+
+::
+
+    properties ─┬─ hoodie.streamer.*, hoodie.deltastreamer.* ──► of the streamer and its source
+                ├─ other hoodie.* and hudi_fast.* ─────────────► of the write
+                └─ all others ─────────────────────────────────► of the source's client, such as bootstrap.servers
+    arguments ──── --source-limit 1000, or the property hudi_fast.streamer.source-limit=1000
+
+Sources: ``HoodieStreamer.Config`` and the classes ``*SourceConfig`` of hudi-utilities (1.2.0).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_fast.config.options import find_option
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.events import warn
+from hudi_fast.streamer.arguments import ARGUMENTS, REFUSED, WITHOUT_EFFECT
+
+__all__ = ["STREAM_KEYS", "StreamSettings"]
+
+_PREFIX, _OLD_PREFIX = "hoodie.streamer.", "hoodie.deltastreamer."
+_OWN_PREFIX = "hudi_fast.streamer."
+_W = "hoodie.datasource.write."
+_OPERATION = f"{_W}operation"
+
+STREAM_KEYS = frozenset(
+    """
+    source.dfs.root source.kafka.topic source.kafka.checkpoint.type source.kafka.enable.commit.offset
+    source.kafka.enable.failOnDataLoss source.kafka.append.offsets kafka.source.maxEvents
+    source.kafka.value.deserializer.class source.kafka.minPartitions
+    source.hoodieincr.path source.hoodieincr.num_instants source.hoodieincr.read_latest_on_missing_ckpt
+    source.hoodieincr.missing.checkpoint.strategy source.hoodieincr.drop.all.meta.fields.from.source
+    schemaprovider.source.schema.file schemaprovider.target.schema.file schemaprovider.registry.url
+    transformer.sql transformer.sql.file checkpoint.force.skip source.json.skip.invalid.records
+    """.split()
+)
+"""Keys after ``hoodie.streamer.`` that are honoured; and those of ``csv.`` and of transformers with a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """What a streamer does.
+
+    Attributes:
+        path: of the table.
+        source_class: name of the source's class, without its package.
+        options: of the write.
+        stream: keys after ``hoodie.streamer.``, and their values.
+        client: keys of the source's client.
+        arguments: values of :data:`ARGUMENTS` that were given, by name.
+        without_effect: names of given arguments about Spark, and of others that change nothing here.
+    """
+
+    path: str
+    source_class: str
+    options: Mapping[str, str]
+    stream: Mapping[str, str]
+    client: Mapping[str, str]
+    arguments: Mapping[str, str]
+    without_effect: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Any], arguments: Mapping[str, Any] | None = None) -> StreamSettings:
+        """The settings of a property file and of arguments.
+
+        Args:
+            properties: of the file, and of ``--hoodie-conf``.
+            arguments: by name, with dashes or underscores; they win over properties.
+
+        Raises:
+            ConfigError: an argument or a property is unknown, wrong or missing, or two of them contradict each other.
+            UnsupportedFeatureError: an argument is refused.
+
+        Warns:
+            HudiWarning: an unknown key of the streamer.
+        """
+        own = {key.removeprefix(_OWN_PREFIX): value for key, value in properties.items() if key.startswith(_OWN_PREFIX)}
+        given = {**_checked_arguments(own), **_checked_arguments(arguments or {})}
+        stream, options, client = dict[str, str](), dict[str, str](), dict[str, str]()
+        for key, raw in properties.items():
+            text = str(raw)
+            if raw is None or key.startswith(_OWN_PREFIX):
+                continue
+            if find_option(key) is not None or not key.startswith((_PREFIX, _OLD_PREFIX)):
+                (options if key.startswith(("hoodie.", "hudi_fast.")) else client)[key] = text
+                continue
+            name = key.removeprefix(_PREFIX).removeprefix(_OLD_PREFIX)
+            if stream.setdefault(name, text) != text:
+                raise ConfigError(f"{_PREFIX}{name} and {_OLD_PREFIX}{name} have different values; give one of them.")
+        _warn_of_unknown(stream)
+        for name, option in _OPTION_OF.items():
+            if name in given:
+                options[option] = given[name]
+        if "enable-hive-sync" in given:
+            options["hoodie.datasource.hive_sync.enable"] = given["enable-hive-sync"]
+        if given.get("filter-dupes") == "true":
+            options[f"{_W}insert.drop.duplicates"] = "true"
+        if given.get("disable-compaction") == "true":
+            options["hoodie.compact.inline"] = "false"
+        _set_operation(options, given)
+        for name in ("target-base-path", "source-class"):
+            if not given.get(name):
+                raise ConfigError(f"A streamer needs --{name}, or the property {_OWN_PREFIX}{name}.")
+        names = {name.replace("_", "-") for name, value in {**own, **(arguments or {})}.items() if value is not None}
+        idle = tuple(sorted(names & WITHOUT_EFFECT))
+        return cls(given["target-base-path"], _short(given["source-class"]), options, stream, client, given, idle)
+
+    @property
+    def checkpoint(self) -> str | None:
+        """Position where the stream begins."""
+        return self.arguments.get("checkpoint") or None
+
+    @property
+    def ignored(self) -> str | None:
+        """Why the position of the table is ignored."""
+        return self.arguments.get("ignore-checkpoint") or None
+
+    @property
+    def name(self) -> str | None:
+        """Name of the stream, where several feed a table; None for HoodieStreamer's only one."""
+        return self.arguments.get("name") or None
+
+    def number(self, name: str) -> float | None:
+        """An argument as a number; None without it.
+
+        Raises:
+            ConfigError: it is none, or negative.
+        """
+        text = self.arguments.get(name, _DEFAULTS.get(name, ""))
+        if not text:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < math.inf:
+            raise ConfigError(f"--{name} is a number, 0 or more; got {text!r}.")
+        return number
+
+    def is_set(self, name: str) -> bool:
+        """Whether an argument that stands alone was given."""
+        return self.arguments.get(name) == "true"
+
+    def required(self, name: str) -> str:
+        """The value of a key after ``hoodie.streamer.``.
+
+        Raises:
+            ConfigError: it is not given.
+        """
+        value = self.stream.get(name)
+        if not value:
+            raise ConfigError(f"{self.source_class} needs the property {_PREFIX}{name}.")
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """The truth value of a key after ``hoodie.streamer.``.
+
+        Raises:
+            ConfigError: it is neither true nor false.
+        """
+        text = self.stream.get(name, str(default)).strip().lower()
+        if text not in ("true", "false"):
+            raise ConfigError(f"{_PREFIX}{name} is true or false; got {text!r}.")
+        return text == "true"
+
+
+_OPTION_OF = {one.name: one.option for one in ARGUMENTS if one.option}
+_DEFAULTS = {one.name: one.default for one in ARGUMENTS}
+_NAMES = {name: one for one in ARGUMENTS for name in (one.name, *one.others)}
+
+
+def _short(name: str) -> str:
+    """The name of a class without its package."""
+    return name.strip().rpartition(".")[2]
+
+
+def _set_operation(options: dict[str, str], given: Mapping[str, str]) -> None:
+    """Set the operation; like HoodieStreamer, ignore the option of that name."""
+    operation = given.get("op", "UPSERT").lower()
+    for key, value in options.items():
+        option = find_option(key)
+        if option is not None and option.key == _OPERATION and "op" not in given and value.lower() != operation:
+            warn(
+                f"{key}={value} has no effect on a streamer, whose operation is UPSERT unless --op names another one. "
+                f"Give --op {value.upper()}, or remove the option."
+            )
+    if operation == "upsert" and given.get("filter-dupes") == "true":
+        raise ConfigError("--filter-dupes with --op UPSERT would drop updates. Give --op INSERT, or leave it out.")
+    options[_OPERATION] = operation
+
+
+def _checked_arguments(given: Mapping[str, Any]) -> dict[str, str]:
+    checked: dict[str, str] = {}
+    for written, value in given.items():
+        name = written.replace("_", "-")
+        if value is None or name in WITHOUT_EFFECT:
+            continue
+        if name in REFUSED:
+            if str(value).lower() == "false":
+                continue
+            raise UnsupportedFeatureError(f"--{name} is not supported: {REFUSED[name]}.")
+        known = _NAMES.get(name)
+        if known is None:
+            close = difflib.get_close_matches(name, _NAMES, 1)
+            raise ConfigError(f"Unknown argument --{name}." + (f" Did you mean --{close[0]}?" if close else ""))
+        text = str(value).strip()
+        text = text.lower() if known.is_flag or isinstance(value, bool) else text
+        if known.is_flag and text not in ("true", "false"):
+            raise ConfigError(f"--{name} is true or false; got {value!r}.")
+        if checked.setdefault(known.name, text) != text:
+            raise ConfigError(f"--{known.name} is given twice, with different values.")
+    return checked
+
+
+def _warn_of_unknown(stream: Mapping[str, str]) -> None:
+    for name in stream:
+        if name in STREAM_KEYS or name.startswith(("csv.", "transformer.sql.")):
+            continue
+        close = difflib.get_close_matches(name, STREAM_KEYS, 1, 0.75)
+        hint = f" Did you mean {_PREFIX}{close[0]}?" if close else ""
+        warn(f"The streamer ignores the unknown option {_PREFIX}{name}.{hint}")

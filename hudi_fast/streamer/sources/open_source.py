@@ -1,0 +1,171 @@
+"""What class names of Apache Hudi stand for: sources, transformers, and options that a source needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.storage.base import Storage
+from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload
+from hudi_fast.streamer.messages import AvroMessages, Decoder, JsonMessages
+from hudi_fast.streamer.settings import StreamSettings
+from hudi_fast.streamer.sources.source import Source
+from hudi_fast.streamer.transform import Transform, flattened, of_schema, of_sql, with_operation
+
+__all__ = ["open_source", "open_transforms", "options_for"]
+
+_FOLDERS = {
+    "ParquetDFSSource": "parquet",
+    "JsonDFSSource": "json",
+    "CsvDFSSource": "csv",
+    "AvroDFSSource": "avro",
+    "ORCDFSSource": "orc",
+}
+_CHANGES = {"PostgresDebeziumSource": POSTGRES, "MysqlDebeziumSource": MYSQL}
+_TOPICS = ("JsonKafkaSource", "AvroKafkaSource", *_CHANGES)
+_TABLE = "HoodieIncrSource"
+_FILE_KEY, _TARGET_KEY = "schemaprovider.source.schema.file", "schemaprovider.target.schema.file"
+_PLAIN = {"FlatteningTransformer": flattened, "AWSDmsTransformer": with_operation}
+_TEXT_DESERIALIZERS = ("StringDeserializer", "KafkaJsonSchemaDeserializer")
+_MISSING_KEY = "hoodie.write.set.null.for.missing.columns"
+
+
+def open_source(settings: StreamSettings, version: int, storage_options: Mapping[str, Any] | None) -> Source:
+    """The source of a streamer.
+
+    Args:
+        settings: of the streamer.
+        version: of the table that it feeds.
+        storage_options: how to reach its folders and tables.
+
+    Raises:
+        ConfigError: a property that the source needs is missing or wrong.
+        UnsupportedFeatureError: the class is another one.
+    """
+    name = settings.source_class
+    if name in _FOLDERS:
+        from hudi_fast.streamer.sources.folder import FolderSource
+
+        root = Storage(settings.required("source.dfs.root"), storage_options)
+        csv = {key.removeprefix("csv."): value for key, value in settings.stream.items() if key.startswith("csv.")}
+        skips = settings.flag("source.json.skip.invalid.records")
+        return FolderSource(root, _FOLDERS[name], _schema(settings, storage_options), csv, skips=skips)
+    if name == _TABLE:
+        from hudi_fast.streamer.sources.hudi_table import HudiTableSource
+
+        return HudiTableSource(settings, version, storage_options)
+    if name in _TOPICS:
+        from hudi_fast.streamer.sources.kafka import KafkaSource
+
+        return KafkaSource(settings, _decoder(settings, storage_options))
+    known = ", ".join((*_FOLDERS, *_TOPICS, _TABLE))
+    raise UnsupportedFeatureError(
+        f"The source class {name} is not supported; supported are {known}. A source of your own is an object with the "
+        "methods of hudi_fast.streamer.sources.source.Source: hf.Streamer(..., source=it)."
+    )
+
+
+def _decoder(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> Decoder:
+    """Makes rows of the messages of a topic."""
+    topic, tells = settings.required("source.kafka.topic"), settings.flag("source.kafka.append.offsets")
+    schema, skips = _schema(settings, storage_options), settings.flag("source.json.skip.invalid.records")
+    if _is_json(settings):
+        return JsonMessages(topic, schema, skips, tells)
+    from hudi_fast.streamer.sources.registry import Registry
+
+    registry = Registry(settings)
+    newest = partial(registry.newest, topic) if schema is None else lambda: schema
+    return AvroMessages(topic, newest, registry.schema_of, False, tells)
+
+
+def _is_json(settings: StreamSettings) -> bool:
+    """Whether the values of a topic, or of the files of a folder, are JSON."""
+    name = settings.source_class
+    if name in _CHANGES:
+        deserializer = settings.stream.get("source.kafka.value.deserializer.class", "").rpartition(".")[2]
+        return deserializer in _TEXT_DESERIALIZERS
+    return name in ("JsonKafkaSource", "JsonDFSSource")
+
+
+def options_for(settings: StreamSettings, version: int) -> dict[str, str]:
+    """The options of the write: those of the settings, and what the source needs.
+
+    Args:
+        settings: of the streamer.
+        version: of the table that it feeds.
+    """
+    options = dict(settings.options)
+    options.setdefault("hoodie.table.name", settings.path.rstrip("/").rpartition("/")[2])
+    if settings.source_class in _CHANGES:
+        options = with_payload(options, _CHANGES[settings.source_class], version)
+    if _is_json(settings) and _FILE_KEY not in settings.stream:  # a turn has the fields of its own messages only
+        options.setdefault(_MISSING_KEY, "true")
+    return options
+
+
+def open_transforms(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> tuple[Transform, ...]:
+    """The transformers of a streamer, in their order.
+
+    Raises:
+        ConfigError: a property that one needs is missing, or an SQL text is wrong.
+        UnsupportedFeatureError: a class is another one.
+    """
+    names = [one.strip() for one in settings.arguments.get("transformer-class", "").split(",") if one.strip()]
+    transforms = [_transform(one, settings, storage_options) for one in names]
+    if settings.source_class in _CHANGES:
+        transforms.insert(0, of_changes(_CHANGES[settings.source_class]))
+    if _TARGET_KEY in settings.stream:
+        transforms.append(of_schema(_columns_of(settings.stream[_TARGET_KEY], storage_options)))
+    return tuple(transforms)
+
+
+def _transform(given: str, settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> Transform:
+    label, _, path = given.rpartition(":")
+    name, suffix = path.rpartition(".")[2], f".{label}" if label else ""
+    if name == "SqlQueryBasedTransformer":
+        return of_sql(settings.required(f"transformer.sql{suffix}"))
+    if name == "SqlFileBasedTransformer":
+        file = Storage(settings.required(f"transformer.sql.file{suffix}"), storage_options)
+        return of_sql(_text_of(file))
+    if name in _PLAIN:
+        return _PLAIN[name]
+    raise UnsupportedFeatureError(
+        f"The transformer class {name} is not supported; supported are SqlQueryBasedTransformer, "
+        f"SqlFileBasedTransformer, {', '.join(_PLAIN)}. hf.Streamer(..., transforms=[...]) takes functions."
+    )
+
+
+def _schema(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> pa.Schema | None:
+    """The schema of the rows, from the provider that the settings name; None without one."""
+    provider = settings.arguments.get("schemaprovider-class", "").rpartition(".")[2]
+    if provider == "SchemaRegistryProvider":
+        from hudi_fast.streamer.sources.registry import Registry
+
+        return Registry(settings).provided()
+    if provider not in ("", "FilebasedSchemaProvider"):
+        raise UnsupportedFeatureError(
+            f"The schema provider {provider} is not supported; supported are FilebasedSchemaProvider and "
+            "SchemaRegistryProvider."
+        )
+    if _FILE_KEY not in settings.stream:
+        if provider:
+            settings.required(_FILE_KEY)
+        return None
+    return _columns_of(settings.stream[_FILE_KEY], storage_options)
+
+
+def _columns_of(file: str, storage_options: Mapping[str, Any] | None) -> pa.Schema:
+    """The columns that an Avro schema in a file describes."""
+    return avro_to_arrow(_text_of(Storage(file, storage_options)), file)
+
+
+def _text_of(file: Storage) -> str:
+    try:
+        return file.read_bytes("").decode()
+    except FileNotFoundError as error:
+        raise ConfigError(f"The file {file.uri} does not exist.") from error
