@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.streamer.transform import Transform
 
-__all__ = ["MYSQL", "POSTGRES", "of_changes", "with_payload"]
+__all__ = ["MYSQL", "POSTGRES", "of_changes", "with_payload", "without_untyped"]
 
 _OPERATION = "_change_operation_type"
 _DELETE = "d"
@@ -90,6 +90,18 @@ def of_changes(columns: Columns) -> Transform:
         return pa.RecordBatchReader.from_batches(first.schema, _with_first(first, batches))
 
     return transform
+
+
+def without_untyped(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The rows without columns of Arrow's null type, which JSON has for a column that is null in each row of a turn.
+
+    Debezium sends all columns with each change, so the table gets such a column with its first value.
+    """
+    kept = [each.name for each in rows.schema if not pa.types.is_null(each.type)]
+    if len(kept) == len(rows.schema):
+        return rows
+    schema = pa.schema([rows.schema.field(name) for name in kept])
+    return pa.RecordBatchReader.from_batches(schema, (batch.select(kept) for batch in rows))
 
 
 def _with_first(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

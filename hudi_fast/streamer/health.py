@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Health"]
 
+_POLL_SECONDS = 0.05
 _KINDS = ("inserts", "updates", "deletes")
 
 
@@ -112,7 +114,8 @@ class Health:
                 """Requests are not logged."""
 
         server = ThreadingHTTPServer((host, port), Handler)
-        threading.Thread(target=server.serve_forever, name="hudi_fast-health", daemon=True).start()
+        serve = partial(server.serve_forever, poll_interval=_POLL_SECONDS)
+        threading.Thread(target=serve, name="hudi_fast-health", daemon=True).start()
         try:
             yield server.server_address[1]
         finally:

@@ -37,6 +37,8 @@ STREAM_KEYS = frozenset(
     source.kafka.value.deserializer.class source.kafka.minPartitions
     source.hoodieincr.path source.hoodieincr.num_instants source.hoodieincr.read_latest_on_missing_ckpt
     source.hoodieincr.missing.checkpoint.strategy source.hoodieincr.drop.all.meta.fields.from.source
+    jdbc.url jdbc.user jdbc.password jdbc.password.file jdbc.driver.class jdbc.table.name jdbc.incr.pull
+    jdbc.table.incr.column.name
     schemaprovider.source.schema.file schemaprovider.target.schema.file schemaprovider.registry.url
     transformer.sql transformer.sql.file checkpoint.force.skip source.json.skip.invalid.records
     """.split()

@@ -111,7 +111,7 @@ def histories(draw):
     ("kind", "version", "database"),
     [
         ("MERGE_ON_READ", "9", "postgres"),
-        ("COPY_ON_WRITE", "9", "mysql"),
+        pytest.param("COPY_ON_WRITE", "9", "mysql", marks=pytest.mark.slow),
         pytest.param("COPY_ON_WRITE", "9", "postgres", marks=pytest.mark.slow),
         pytest.param("MERGE_ON_READ", "9", "mysql", marks=pytest.mark.slow),
     ],

@@ -62,6 +62,7 @@ def keys(count):
     return [f"k{number:05}" for number in range(count)]
 
 
+@pytest.mark.slow(but="9-MERGE_ON_READ")
 @KINDS
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_turns_continue_where_the_last_one_ended(tmp_path, kind, version):
@@ -184,6 +185,7 @@ def test_a_source_that_fails_is_asked_again_if_the_settings_say_so(tmp_path):
 # ---- several streamers
 
 
+@pytest.mark.slow(but="side by side-9-MERGE_ON_READ")
 @KINDS
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("shared", [False, True], ids=["one at a time", "side by side"])
@@ -227,6 +229,7 @@ def test_streams_with_names_feed_one_table_side_by_side(tmp_path):
     assert ids(path) == [f"k{number:05}" for number in (*range(5), *range(100, 105))]
 
 
+@pytest.mark.slow
 def test_two_processes_that_race_write_each_row_once(tmp_path):
     path, failed = tmp_path / "t", []
     list(streamer(path, Numbers(1), OCC).run())

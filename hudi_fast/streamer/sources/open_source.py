@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.storage.base import Storage
-from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload
+from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload, without_untyped
 from hudi_fast.streamer.messages import AvroMessages, Decoder, JsonMessages
 from hudi_fast.streamer.settings import StreamSettings
 from hudi_fast.streamer.sources.source import Source
@@ -28,7 +28,7 @@ _FOLDERS = {
 }
 _CHANGES = {"PostgresDebeziumSource": POSTGRES, "MysqlDebeziumSource": MYSQL}
 _TOPICS = ("JsonKafkaSource", "AvroKafkaSource", *_CHANGES)
-_TABLE = "HoodieIncrSource"
+_TABLE, _DATABASE = "HoodieIncrSource", "JdbcSource"
 _FILE_KEY, _TARGET_KEY = "schemaprovider.source.schema.file", "schemaprovider.target.schema.file"
 _PLAIN = {"FlatteningTransformer": flattened, "AWSDmsTransformer": with_operation}
 _TEXT_DESERIALIZERS = ("StringDeserializer", "KafkaJsonSchemaDeserializer")
@@ -63,7 +63,11 @@ def open_source(settings: StreamSettings, version: int, storage_options: Mapping
         from hudi_fast.streamer.sources.kafka import KafkaSource
 
         return KafkaSource(settings, _decoder(settings, storage_options))
-    known = ", ".join((*_FOLDERS, *_TOPICS, _TABLE))
+    if name == _DATABASE:
+        from hudi_fast.streamer.sources.database import DatabaseSource
+
+        return DatabaseSource(settings)
+    known = ", ".join((*_FOLDERS, *_TOPICS, _TABLE, _DATABASE))
     raise UnsupportedFeatureError(
         f"The source class {name} is not supported; supported are {known}. A source of your own is an object with the "
         "methods of hudi_fast.streamer.sources.source.Source: hf.Streamer(..., source=it)."
@@ -119,6 +123,8 @@ def open_transforms(settings: StreamSettings, storage_options: Mapping[str, Any]
     transforms = [_transform(one, settings, storage_options) for one in names]
     if settings.source_class in _CHANGES:
         transforms.insert(0, of_changes(_CHANGES[settings.source_class]))
+        if _is_json(settings):
+            transforms.append(without_untyped)
     if _TARGET_KEY in settings.stream:
         transforms.append(of_schema(_columns_of(settings.stream[_TARGET_KEY], storage_options)))
     return tuple(transforms)
