@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hudi_fast.cli.shared import json_option, options_of, show_answer, storage_options
 from hudi_fast.streamer.arguments import ARGUMENTS, OTHER_FLAGS, REFUSED, WITHOUT_EFFECT
+
+if TYPE_CHECKING:
+    from hudi_fast.streamer.streamer import Streamer, Turn
 
 __all__ = ["COMMANDS"]
 
@@ -36,6 +39,8 @@ def _arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     "--check", is_flag=True, help="Tell what the settings do and where the stream begins. Nothing is written."
 )
 @click.option("--health-port", type=int, metavar="PORT", help="Serve /health, /ready and /metrics at this port.")
+@click.option("--base-path-prefix", metavar="PATH", help="Folder of several tables: PATH/DATABASE/TABLE.")
+@click.option("--config-folder", metavar="PATH", help="Folder of the property files of several tables.")
 @json_option
 def stream(
     config: str | None,
@@ -43,6 +48,8 @@ def stream(
     pairs: tuple[str, ...],
     check: bool,
     health_port: int | None,
+    base_path_prefix: str | None,
+    config_folder: str | None,
     as_json: bool,
     **arguments: Any,
 ) -> None:
@@ -51,6 +58,9 @@ def stream(
     CONFIG is a property file of Apache Hudi's HoodieStreamer. Its arguments may stand in the file, too, as
     hudi_fast.streamer.NAME. SIGTERM and Ctrl-C end the command after the turn that is under way; a second Ctrl-C ends
     it at once, and the next start repeats that turn.
+
+    With --base-path-prefix or --config-folder, CONFIG lists several tables as that of HoodieMultiTableStreamer does,
+    and they have their turns one after the other.
     """
     from hudi_fast.streamer.streamer import Streamer, properties_of
 
@@ -58,8 +68,15 @@ def stream(
         raise click.UsageError("Give the property file once: CONFIG or --props.")
     file = config or props
     given = {**(properties_of(file) if file else {}), **options_of(pairs, "--hoodie-conf")}
-    streamer = Streamer(given, storage_options=storage_options(), **arguments)
+    if base_path_prefix is not None or config_folder is not None:
+        from hudi_fast.streamer.tables import table_streams
 
+        if health_port is not None:
+            raise click.UsageError("--health-port is for one table: start a process for each.")
+        tables = table_streams(given, base_path_prefix, config_folder, storage_options(), **arguments)
+        _run_tables([one.streamer for one in tables], check, as_json)
+        return
+    streamer = Streamer(given, storage_options=storage_options(), **arguments)
     if check:
         with closing(streamer):
             show_answer("Checked", "Checked", "", streamer.check(), as_json)
@@ -67,12 +84,38 @@ def stream(
     with _stopping(streamer.stop), closing(streamer), _health(streamer.path, health_port) as turned:
         for turn in streamer.run():
             turned(turn)
-            if turn.instant or not streamer.is_continuous:
-                names = ("inserts", "updates", "deletes", "position", "lag", "seconds")
-                values = {name: getattr(turn, name) for name in names}
-                if not as_json:
-                    values["lag"] = sum(turn.lag.values())
-                show_answer("Committed", "Nothing is new", turn.instant, values, as_json)
+            _show(turn, streamer, as_json, {})
+
+
+def _run_tables(streamers: Sequence[Streamer], check: bool, as_json: bool) -> None:
+    """Run the streams of several tables: each in turn, and all of them again with --continuous."""
+
+    def stop() -> None:
+        for one in streamers:
+            one.stop()
+
+    with ExitStack() as ends:
+        for one in streamers:
+            ends.enter_context(closing(one))
+        if check:
+            for one in streamers:
+                show_answer("Checked", "Checked", "", one.check(), as_json)
+            return
+        ends.enter_context(_stopping(stop))
+        from hudi_fast.streamer.tables import in_turn
+
+        for one, turn in in_turn(streamers):
+            _show(turn, one, as_json, {"table": one.path})
+
+
+def _show(turn: Turn, streamer: Streamer, as_json: bool, more: Mapping[str, Any]) -> None:
+    """Print a turn; one without rows only if the stream is not continuous."""
+    if turn.instant or not streamer.is_continuous:
+        names = ("inserts", "updates", "deletes", "position", "lag", "seconds")
+        values = {name: getattr(turn, name) for name in names}
+        if not as_json:
+            values["lag"] = sum(turn.lag.values())
+        show_answer("Committed", "Nothing is new", turn.instant, {**more, **values}, as_json)
 
 
 @contextmanager

@@ -136,3 +136,26 @@ def test_a_running_stream_answers_at_its_port(job):
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=30)[1] == ""
     assert process.returncode == 0
+
+
+def test_several_tables_have_their_turns_one_after_the_other(run, tmp_path):
+    (tmp_path / "conf").mkdir()
+    for number, name in enumerate(("orders", "customers"), 1):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.json").write_text("\n".join(f'{{"id": {key}}}' for key in range(number)))
+        (tmp_path / "conf" / f"shop_{name}_config.properties").write_text(
+            f"hoodie.streamer.source.dfs.root={tmp_path}/{name}\nhoodie.datasource.write.recordkey.field=id\n"
+        )
+    file = tmp_path / "all.properties"
+    file.write_text("hoodie.streamer.ingestion.tablesToBeIngested=shop.orders,shop.customers\n")
+    job = ["--props", file, "--base-path-prefix", tmp_path / "lake", "--config-folder", tmp_path / "conf"]
+    code, out, errors = run("stream", *job, "--source-class", "JsonDFSSource", "--json")
+    assert (code, errors) == (0, "")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [(one["table"], one["inserts"]) for one in told] == [
+        (f"{tmp_path}/lake/shop/orders", 1),
+        (f"{tmp_path}/lake/shop/customers", 2),
+    ]
+    code, out, _ = run("stream", *job, "--source-class", "JsonDFSSource", "--check", "--json")
+    assert [json.loads(line)["exists"] for line in out.splitlines()] == [True, True]
+    assert run("stream", *job, "--source-class", "JsonDFSSource", "--health-port", 8080)[0] == 2

@@ -129,6 +129,19 @@ class Debezium:
             time.sleep(0.05)
         return topic
 
+    def wait_for_offsets(self) -> None:
+        """Wait until it has stored how far it is; after a kill it continues there.
+
+        Raises:
+            ServerError: it stores nothing.
+        """
+        offsets, begun = self.folder / "offsets", time.time_ns()
+        deadline = time.monotonic() + START_SECONDS
+        while not offsets.exists() or offsets.stat().st_mtime_ns < begun:
+            if time.monotonic() > deadline:
+                raise ServerError(f"Debezium stores no offsets: {self._output()}")
+            time.sleep(0.05)
+
     def _ask(self, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         asked = Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"})
