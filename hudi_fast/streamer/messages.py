@@ -27,7 +27,17 @@ from hudi_fast.errors import CorruptTableError, InvalidDataError
 from hudi_fast.events import warn
 from hudi_fast.formats.avro.rows import AvroDecoder
 
-__all__ = ["AvroMessages", "Decoder", "JsonMessages", "Message", "json_rows", "readable"]
+__all__ = [
+    "AvroMessages",
+    "Decoder",
+    "JsonMessages",
+    "Message",
+    "Rejected",
+    "Take",
+    "json_rows",
+    "readable",
+    "warn_of_rejected",
+]
 
 _BLOCK = 1 << 20
 _HEADER = 5
@@ -80,6 +90,23 @@ class Message(NamedTuple):
     value: bytes
 
 
+class Rejected(NamedTuple):
+    """A message that cannot be read.
+
+    Attributes:
+        place: where it is.
+        reason: why it cannot be read.
+        value: its bytes.
+    """
+
+    place: str
+    reason: str
+    value: bytes
+
+
+Take = Callable[[Sequence[Rejected]], None]
+"""Takes messages that cannot be read; the others are rows."""
+
 Decoder = Callable[[Sequence[Message]], pa.Table]
 """Makes rows of messages, in their order."""
 
@@ -91,13 +118,13 @@ class JsonMessages:
     Attributes:
         topic: for errors.
         schema: of the rows; None: Arrow infers the types.
-        skips: whether messages that cannot be read are left out, with a warning.
+        takes: takes messages that cannot be read; None: they are errors.
         tells_offsets: whether rows tell which message they come from.
     """
 
     topic: str
     schema: pa.Schema | None = None
-    skips: bool = False
+    takes: Take | None = None
     tells_offsets: bool = False
 
     def __call__(self, messages: Sequence[Message]) -> pa.Table:
@@ -107,7 +134,7 @@ class JsonMessages:
             InvalidDataError: a message cannot be read.
         """
         filled = [one for one in messages if one.value.strip()]
-        return _decoded(filled, self._rows, self.topic, self.skips, self.tells_offsets)
+        return _decoded(filled, self._rows, self.topic, self.takes, self.tells_offsets)
 
     def _rows(self, messages: Sequence[Message]) -> pa.Table:
         return json_rows([one.value for one in messages], self.schema, lambda at: _place(self.topic, messages[at]))
@@ -121,14 +148,14 @@ class AvroMessages:
         topic: for errors.
         newest: the schema of the rows. It is asked for again when a message has a schema id that is new.
         schema_of: the Avro JSON text of a schema id.
-        skips: whether messages that cannot be read are left out, with a warning.
+        takes: takes messages that cannot be read; None: they are errors.
         tells_offsets: whether rows tell which message they come from.
     """
 
     topic: str
     newest: Callable[[], pa.Schema]
     schema_of: Callable[[int], str]
-    skips: bool = False
+    takes: Take | None = None
     tells_offsets: bool = False
     _writers: dict[int, str] = field(default_factory=dict, repr=False)
     _decoders: dict[int, AvroDecoder] = field(default_factory=dict, repr=False)
@@ -143,7 +170,7 @@ class AvroMessages:
             SourceError: the registry does not answer.
         """
         filled = [one for one in messages if one.value]
-        return _decoded(filled, self._rows, self.topic, self.skips, self.tells_offsets)
+        return _decoded(filled, self._rows, self.topic, self.takes, self.tells_offsets)
 
     def _rows(self, messages: Sequence[Message]) -> pa.Table:
         if not messages:
@@ -200,14 +227,21 @@ def _place(topic: str, one: Message) -> str:
     return f"Topic {topic}, partition {one.partition}, offset {one.offset}"
 
 
-def _decoded(messages: Sequence[Message], decode: Decoder, topic: str, skips: bool, tells_offsets: bool) -> pa.Table:
-    bad: list[Message] = []
-    rows = decode(messages) if not skips else readable(messages, decode, bad, f"Topic {topic}")
-    if bad:
-        warn(f"Left out messages that cannot be read: {len(bad)}; the first: {_place(topic, bad[0])}.")
+def warn_of_rejected(rejected: Sequence[Rejected]) -> None:
+    """Warn of messages that are left out."""
+    warn(f"Left out messages that cannot be read: {len(rejected)}; the first: {rejected[0].place}.")
+
+
+def _decoded(
+    messages: Sequence[Message], decode: Decoder, topic: str, takes: Take | None, tells_offsets: bool
+) -> pa.Table:
+    bad: list[tuple[Message, str]] = []
+    rows = decode(messages) if takes is None else readable(messages, decode, bad, f"Topic {topic}")
+    if takes is not None and bad:
+        takes([Rejected(_place(topic, one), reason, one.value) for one, reason in bad])
     if not tells_offsets:
         return rows
-    left_out = set(map(id, bad))
+    left_out = {id(one) for one, _ in bad}
     kept = [one for one in messages if id(one) not in left_out]
     for name, kind, value_of in _OFFSETS:
         rows = rows.append_column(name, pa.array(map(value_of, kept), kind))
@@ -215,14 +249,14 @@ def _decoded(messages: Sequence[Message], decode: Decoder, topic: str, skips: bo
 
 
 def readable(
-    messages: Sequence[One], decode: Callable[[Sequence[One]], pa.Table], bad: list[One], what: str
+    messages: Sequence[One], decode: Callable[[Sequence[One]], pa.Table], bad: list[tuple[One, str]], what: str
 ) -> pa.Table:
     """The rows of the messages that can be read.
 
     Args:
         messages: all of them.
         decode: makes rows of messages.
-        bad: takes the messages that cannot be read.
+        bad: gets the messages that cannot be read, and the reasons.
         what: where they come from, for errors.
 
     Raises:
@@ -230,9 +264,9 @@ def readable(
     """
     try:
         return decode(messages)
-    except InvalidDataError:
+    except InvalidDataError as error:
         if len(messages) == 1:
-            bad.append(messages[0])
+            bad.append((messages[0], str(error)))
             return decode([])
     middle = len(messages) // 2
     halves = [readable(part, decode, bad, what) for part in (messages[:middle], messages[middle:])]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_fast.config.options import find_option
@@ -27,6 +27,7 @@ __all__ = ["STREAM_KEYS", "StreamSettings"]
 
 _PREFIX, _OLD_PREFIX = "hoodie.streamer.", "hoodie.deltastreamer."
 _OWN_PREFIX = "hudi_fast.streamer."
+_ERRORS_PREFIX = "hoodie.errortable."
 _W = "hoodie.datasource.write."
 _OPERATION = f"{_W}operation"
 
@@ -57,6 +58,7 @@ class StreamSettings:
         stream: keys after ``hoodie.streamer.``, and their values.
         client: keys of the source's client.
         arguments: values of :data:`ARGUMENTS` that were given, by name.
+        errors: keys after ``hoodie.errortable.``, and their values.
         without_effect: names of given arguments about Spark, and of others that change nothing here.
     """
 
@@ -66,6 +68,7 @@ class StreamSettings:
     stream: Mapping[str, str]
     client: Mapping[str, str]
     arguments: Mapping[str, str]
+    errors: Mapping[str, str] = field(default_factory=dict)
     without_effect: tuple[str, ...] = ()
 
     @classmethod
@@ -85,10 +88,14 @@ class StreamSettings:
         """
         own = {key.removeprefix(_OWN_PREFIX): value for key, value in properties.items() if key.startswith(_OWN_PREFIX)}
         given = {**_checked_arguments(own), **_checked_arguments(arguments or {})}
-        stream, options, client = dict[str, str](), dict[str, str](), dict[str, str]()
+        stream, options = dict[str, str](), dict[str, str]()
+        client, errors = dict[str, str](), dict[str, str]()
         for key, raw in properties.items():
             text = str(raw)
             if raw is None or key.startswith(_OWN_PREFIX):
+                continue
+            if key.startswith(_ERRORS_PREFIX):
+                errors[key.removeprefix(_ERRORS_PREFIX)] = text
                 continue
             if find_option(key) is not None or not key.startswith((_PREFIX, _OLD_PREFIX)):
                 (options if key.startswith(("hoodie.", "hudi_fast.")) else client)[key] = text
@@ -112,7 +119,9 @@ class StreamSettings:
                 raise ConfigError(f"A streamer needs --{name}, or the property {_OWN_PREFIX}{name}.")
         names = {name.replace("_", "-") for name, value in {**own, **(arguments or {})}.items() if value is not None}
         idle = tuple(sorted(names & WITHOUT_EFFECT))
-        return cls(given["target-base-path"], _short(given["source-class"]), options, stream, client, given, idle)
+        return cls(
+            given["target-base-path"], _short(given["source-class"]), options, stream, client, given, errors, idle
+        )
 
     @property
     def checkpoint(self) -> str | None:

@@ -39,6 +39,7 @@ from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.inline import write_with_services
 from hudi_fast.sessions import open_session
 from hudi_fast.storage.base import Storage
+from hudi_fast.streamer.error_table import open_error_table
 from hudi_fast.streamer.position import Position, find_position, position_metadata, start_of
 from hudi_fast.streamer.settings import StreamSettings
 from hudi_fast.streamer.sources.open_source import open_source, open_transforms, options_for
@@ -138,7 +139,9 @@ class Streamer:
             *open_transforms(self._settings, storage_options),
             *(of_function(one) for one in transforms),
         )
-        self._source = source or open_source(self._settings, version, storage_options)
+        self._errors = open_error_table(self._settings, storage_options)
+        takes = None if self._errors is None else self._errors.add
+        self._source = source or open_source(self._settings, version, storage_options, takes)
         self._stopped = threading.Event()
         self._begun: str | None = None
         """Position as long as no table stores it: a stream that begins with the newest rows stays where it began."""
@@ -230,6 +233,8 @@ class Streamer:
         started, settings, uri = time.monotonic(), self._settings, self._storage.uri
         found, version = self._position()
         start = start_of(found, settings.checkpoint, settings.ignored, uri)
+        if self._errors is not None:
+            self._errors.begin()
         fetched = self._fetch(self._begun if found is None and start is None else start)
         known = None if found is None else found.text
         is_due = fetched.position != known or settings.is_set("allow-commit-on-no-checkpoint-change")
@@ -284,6 +289,9 @@ class Streamer:
         noted = replace(write, extra_metadata={**write.extra_metadata, **metadata})
         session = open_session(self._storage, replace(self._write, write=noted))
         session.guard = partial(_require_position, found, settings.name)
+        if self._errors is not None:
+            left_out = self._errors.write()
+            note("streaming", logging.INFO, "%d messages are in the error table", left_out, table=self._storage.uri)
         rows = _no_rows(self._storage) if fetched.rows is None else transformed(fetched.rows, self._transforms)
         if rows is None:
             return None

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from hudi_fast.errors import HudiWarning, InvalidDataError, SchemaMismatchError, SourceError
 from hudi_fast.formats.avro.schema import avro_to_arrow
-from hudi_fast.streamer.messages import AvroMessages, JsonMessages, Message, json_rows
+from hudi_fast.streamer.messages import AvroMessages, JsonMessages, Message, json_rows, warn_of_rejected
 from tests.support.examples import examples
 
 FIRST = 100
@@ -180,7 +180,7 @@ def test_a_message_without_a_required_field_cannot_be_read(bad):
     with pytest.raises(InvalidDataError, match=rf"offset {FIRST + 1}: .*'a' is required"):
         read('{"a": 1}', bad, schema=schema)
     with pytest.warns(HudiWarning, match=rf"Left out .*: 1; the first: .* offset {FIRST + 1}"):
-        assert read('{"a": 1}', bad, '{"a": 2}', schema=schema, skips=True)["a"].to_pylist() == [1, 2]
+        assert read('{"a": 1}', bad, '{"a": 2}', schema=schema, takes=warn_of_rejected)["a"].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("ms", "UTC")])
@@ -410,7 +410,7 @@ def test_bad_messages_at_any_place_are_named_or_left_out_and_the_others_are_read
             read(*values, schema=schema)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = read(*values, schema=schema, skips=True, tells_offsets=True)
+        made = read(*values, schema=schema, takes=warn_of_rejected, tells_offsets=True)
     told = [str(one.message) for one in caught]
     place = "" if not bad else f"{len(bad)}; the first: Topic t, partition 3, offset {FIRST + bad[0]}."
     assert told == ([f"Left out messages that cannot be read: {place}"] if bad else [])
@@ -420,10 +420,10 @@ def test_bad_messages_at_any_place_are_named_or_left_out_and_the_others_are_read
         assert made["s"].to_pylist() == ["2024-01-01"] * len(good)
 
 
-@pytest.mark.parametrize("skips", [True, False])
-def test_a_field_of_two_types_is_told_with_what_to_do(skips):
+@pytest.mark.parametrize("takes", [warn_of_rejected, None])
+def test_a_field_of_two_types_is_told_with_what_to_do(takes):
     with pytest.raises(InvalidDataError, match=r"types of a field differ .*Give a schema: hoodie\.streamer\."):
-        read('{"a": 1}', '{"a": "x"}', skips=skips)
+        read('{"a": 1}', '{"a": "x"}', takes=takes)
 
 
 def test_numbers_and_texts_of_one_time_column_are_told():
@@ -638,7 +638,7 @@ def test_bad_avro_messages_at_any_place_are_named_or_left_out_and_the_others_are
             avro_reader()(messages(values))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = avro_reader(skips=True, tells_offsets=True)(messages(values))
+        made = avro_reader(takes=warn_of_rejected, tells_offsets=True)(messages(values))
     assert [str(one.message).partition(";")[0] for one in caught] == (
         [f"Left out messages that cannot be read: {len(bad)}"] if bad else []
     )
@@ -652,12 +652,12 @@ def test_a_null_in_a_required_column_is_named():
     with pytest.raises(InvalidDataError, match=f"offset {FIRST + 1}: not a record of schema 1"):
         avro_reader(schema=schema)(messages(values))
     with pytest.warns(HudiWarning, match=f"1; the first: Topic t, partition 3, offset {FIRST + 1}"):
-        assert avro_reader(schema=schema, skips=True)(messages(values))["s"].to_pylist() == ["é", "é"]
+        assert avro_reader(schema=schema, takes=warn_of_rejected)(messages(values))["s"].to_pylist() == ["é", "é"]
 
 
 def test_a_schema_that_does_not_fit_the_rows_is_named_and_not_skipped():
     with pytest.raises(SchemaMismatchError, match="schema 1 of the registry"):
-        avro_reader(schema=pa.schema([("s", pa.int64())]), skips=True)(messages([numbered(1)]))
+        avro_reader(schema=pa.schema([("s", pa.int64())]), takes=warn_of_rejected)(messages([numbered(1)]))
 
 
 def test_an_error_of_the_registry_is_not_taken_for_a_bad_message():
@@ -665,4 +665,4 @@ def test_an_error_of_the_registry_is_not_taken_for_a_bad_message():
         raise SourceError(f"no schema {number}")
 
     with pytest.raises(SourceError, match="no schema 1"):
-        AvroMessages("t", lambda: WIDE, schema_of, skips=True)(messages([numbered(1)]))
+        AvroMessages("t", lambda: WIDE, schema_of, takes=warn_of_rejected)(messages([numbered(1)]))

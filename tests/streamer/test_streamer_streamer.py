@@ -329,7 +329,10 @@ def test_a_stream_that_is_killed_again_and_again_writes_each_row_once(tmp_path, 
     [
         ({}, r"needs --target-base-path"),
         ({"target_base_path": "t"}, r"needs --source-class"),
-        ({"target_base_path": "t", "source_class": "JdbcSource"}, r"JdbcSource is not supported; supported are Parq"),
+        (
+            {"target_base_path": "t", "source_class": "KinesisSource"},
+            r"KinesisSource is not supported; supported are Parq",
+        ),
         ({"target_base_path": "t", "source_clas": "JsonDFSSource"}, r"--source-clas\. Did you mean --source-class\?"),
         ({"target_base_path": "t", "source_class": "JsonDFSSource"}, r"JsonDFSSource needs the property .*dfs\.root"),
     ],

@@ -31,11 +31,10 @@ from hudi_fast.errors import (
     SourceError,
     UnsupportedFeatureError,
 )
-from hudi_fast.events import warn
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.streamer.messages import json_rows, readable
+from hudi_fast.streamer.messages import Rejected, Take, json_rows, readable
 from hudi_fast.streamer.sources.source import Fetched
 
 __all__ = ["FOLDER_FORMATS", "FolderSource"]
@@ -58,7 +57,7 @@ class FolderSource:
         schema: of the rows; None for that of the files.
         csv: options of Spark's CSV reader: ``sep``, ``header``, ``inferSchema``, ``quote``, ``nullValue``.
         settle_seconds: age at which a file counts as complete.
-        skips: whether JSON objects that cannot be read are left out, with a warning.
+        takes: takes JSON objects that cannot be read; None: they are errors.
     """
 
     storage: Storage
@@ -66,7 +65,7 @@ class FolderSource:
     schema: pa.Schema | None = None
     csv: Mapping[str, str] = field(default_factory=dict)
     settle_seconds: float = 1.0
-    skips: bool = False
+    takes: Take | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FOLDER_FORMATS:
@@ -228,10 +227,10 @@ def _json_file(source: FolderSource, path: str) -> tuple[pa.Schema, Callable[[],
         where = f"{storage.absolute(path)}, object"
         return json_rows([line for _, line in part], source.schema, lambda at: f"{where} {part[at][0]}")
 
-    numbered, bad = list(enumerate(lines, 1)), list[tuple[int, bytes]]()
-    rows = readable(numbered, decode, bad, storage.absolute(path)) if source.skips else decode(numbered)
-    if bad:
-        warn(f"Left out objects of {storage.absolute(path)} that cannot be read: {len(bad)}; the first: {bad[0][0]}.")
+    numbered, bad, place = list(enumerate(lines, 1)), list[tuple[tuple[int, bytes], str]](), storage.absolute(path)
+    rows = decode(numbered) if source.takes is None else readable(numbered, decode, bad, place)
+    if source.takes is not None and bad:
+        source.takes([Rejected(f"{place}, object {number}", reason, line) for (number, line), reason in bad])
     return rows.schema, lambda: iter(rows.to_batches())
 
 

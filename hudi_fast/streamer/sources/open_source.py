@@ -12,7 +12,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.storage.base import Storage
 from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload, without_untyped
-from hudi_fast.streamer.messages import AvroMessages, Decoder, JsonMessages
+from hudi_fast.streamer.messages import AvroMessages, Decoder, JsonMessages, Take, warn_of_rejected
 from hudi_fast.streamer.settings import StreamSettings
 from hudi_fast.streamer.sources.source import Source
 from hudi_fast.streamer.transform import Transform, flattened, of_schema, of_sql, with_operation
@@ -35,13 +35,16 @@ _TEXT_DESERIALIZERS = ("StringDeserializer", "KafkaJsonSchemaDeserializer")
 _MISSING_KEY = "hoodie.write.set.null.for.missing.columns"
 
 
-def open_source(settings: StreamSettings, version: int, storage_options: Mapping[str, Any] | None) -> Source:
+def open_source(
+    settings: StreamSettings, version: int, storage_options: Mapping[str, Any] | None, takes: Take | None = None
+) -> Source:
     """The source of a streamer.
 
     Args:
         settings: of the streamer.
         version: of the table that it feeds.
         storage_options: how to reach its folders and tables.
+        takes: takes messages that cannot be read; None: the settings say whether they are errors.
 
     Raises:
         ConfigError: a property that the source needs is missing or wrong.
@@ -53,8 +56,7 @@ def open_source(settings: StreamSettings, version: int, storage_options: Mapping
 
         root = Storage(settings.required("source.dfs.root"), storage_options)
         csv = {key.removeprefix("csv."): value for key, value in settings.stream.items() if key.startswith("csv.")}
-        skips = settings.flag("source.json.skip.invalid.records")
-        return FolderSource(root, _FOLDERS[name], _schema(settings, storage_options), csv, skips=skips)
+        return FolderSource(root, _FOLDERS[name], _schema(settings, storage_options), csv, takes=_take(settings, takes))
     if name == _TABLE:
         from hudi_fast.streamer.sources.hudi_table import HudiTableSource
 
@@ -62,7 +64,7 @@ def open_source(settings: StreamSettings, version: int, storage_options: Mapping
     if name in _TOPICS:
         from hudi_fast.streamer.sources.kafka import KafkaSource
 
-        return KafkaSource(settings, _decoder(settings, storage_options))
+        return KafkaSource(settings, _decoder(settings, storage_options, takes))
     if name == _DATABASE:
         from hudi_fast.streamer.sources.database import DatabaseSource
 
@@ -74,17 +76,23 @@ def open_source(settings: StreamSettings, version: int, storage_options: Mapping
     )
 
 
-def _decoder(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> Decoder:
+def _take(settings: StreamSettings, takes: Take | None) -> Take | None:
+    """What takes messages that cannot be read; None if they are errors."""
+    skips = takes is None and settings.flag("source.json.skip.invalid.records")
+    return warn_of_rejected if skips else takes
+
+
+def _decoder(settings: StreamSettings, storage_options: Mapping[str, Any] | None, takes: Take | None) -> Decoder:
     """Makes rows of the messages of a topic."""
     topic, tells = settings.required("source.kafka.topic"), settings.flag("source.kafka.append.offsets")
-    schema, skips = _schema(settings, storage_options), settings.flag("source.json.skip.invalid.records")
+    schema = _schema(settings, storage_options)
     if _is_json(settings):
-        return JsonMessages(topic, schema, skips, tells)
+        return JsonMessages(topic, schema, _take(settings, takes), tells)
     from hudi_fast.streamer.sources.registry import Registry
 
     registry = Registry(settings)
     newest = partial(registry.newest, topic) if schema is None else lambda: schema
-    return AvroMessages(topic, newest, registry.schema_of, False, tells)
+    return AvroMessages(topic, newest, registry.schema_of, takes, tells)
 
 
 def _is_json(settings: StreamSettings) -> bool:
