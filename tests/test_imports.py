@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,9 @@ PULLED_IN = {"pandas", "dateutil", "pytz", "six", "cython_runtime", "mypy_extens
 
 def loaded(program: str) -> list[str]:
     report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", f"{program}\n{report}"], capture_output=True, text=True, check=True)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
+    command = [sys.executable, "-c", f"{program}\n{report}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     found: list[str] = json.loads(done.stdout.splitlines()[-1])
     return found
 

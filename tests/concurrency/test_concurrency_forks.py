@@ -12,6 +12,10 @@ import hudi_fast as hf
 from tests.support.forks import in_children, started, wait_for
 from tests.support.small_tables import options, plain_rows, table_rows
 
+pytestmark = pytest.mark.skipif(
+    "COVERAGE_RUN" in os.environ, reason="Where coverage is measured, a child of fork may wait for its locks for ever."
+)
+
 TABLES, CHILDREN, KEYS = 3, 12, 100
 PATIENT = {**options(), "hoodie.write.lock.wait_time_ms": "60000", "hudi_fast.threads": "2"}
 HASTY = {**options(), "hoodie.write.lock.wait_time_ms": "1000"}
@@ -26,6 +30,7 @@ def test_children_that_are_forked_during_writes_keep_no_lock_and_write_too(tmp_p
     tables = [tmp_path / f"t{number}" for number in range(TABLES)]
     for table in tables:
         write(table, 0)
+        table_rows(table)  # a module that a thread imports while another one forks is locked in the child for ever
     ended, failures = threading.Event(), list[BaseException]()
 
     def keep_writing(table: Path) -> None:

@@ -26,6 +26,7 @@ JARS = (
     f"org.apache.kafka:connect-runtime:{KAFKA}",
     f"org.apache.kafka:connect-json:{KAFKA}",
     f"io.debezium:debezium-connector-postgres:{VERSION}",
+    "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final",
 )
 START_SECONDS = 60.0
 JVM = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -49,6 +50,13 @@ CONNECTOR = {
     "poll.interval.ms": "20",
     "topic.creation.default.replication.factor": "1",
     "topic.creation.default.partitions": "2",
+}
+AVRO = {
+    "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
+    "value.converter.apicurio.registry.auto-register": "true",
+    "value.converter.apicurio.registry.as-confluent": "true",
+    "value.converter.apicurio.registry.use-id": "contentId",
+    "value.converter.apicurio.registry.headers.enabled": "false",
 }
 LOGGING = """\
 log4j.rootLogger=WARN, stdout
@@ -99,11 +107,12 @@ class Debezium:
             self._process.wait()
             self._process = None
 
-    def follow(self, table: str, **settings: str) -> str:
+    def follow(self, table: str, registry: str | None = None, **settings: str) -> str:
         """Follow a table of the schema ``public``, which has rows, from a snapshot of them on until the server ends.
 
         Args:
             table: its name.
+            registry: address of a schema registry, for values in Avro; None for JSON.
             settings: of the connector, with underscores in place of dots.
 
         Returns:
@@ -116,6 +125,9 @@ class Debezium:
         given = CONNECTOR | {f"database.{key}": value for key, value in of_database.items()}
         given |= {"topic.prefix": f"of_{table}", "table.include.list": f"public.{table}"}
         given |= {"slot.name": f"slot_{table}", "publication.name": f"publication_{table}"}
+        if registry is not None:
+            address = registry.partition("/apis/")[0]  # Apicurio's converter needs its own interface
+            given |= {**AVRO, "value.converter.apicurio.registry.url": f"{address}/apis/registry/v2"}
         given |= {key.replace("_", "."): value for key, value in settings.items()}
         try:
             self._ask("/connectors", {"name": table, "config": given})
@@ -129,15 +141,19 @@ class Debezium:
             time.sleep(0.05)
         return topic
 
-    def wait_for_offsets(self) -> None:
-        """Wait until it has stored how far it is; after a kill it continues there.
+    def wait_until_stored(self, table: str, place: str) -> None:
+        """Wait until it has stored that it is behind a place of the database's log: there it continues after a kill.
+
+        Args:
+            table: that it follows.
+            place: of :meth:`PostgresServer.place`, with changes of the table behind it.
 
         Raises:
             ServerError: it stores nothing.
         """
-        offsets, begun = self.folder / "offsets", time.time_ns()
+        query = f"SELECT confirmed_flush_lsn > '{place}' FROM pg_replication_slots WHERE slot_name = 'slot_{table}'"
         deadline = time.monotonic() + START_SECONDS
-        while not offsets.exists() or offsets.stat().st_mtime_ns < begun:
+        while self._postgres.execute(query).strip() != "t":
             if time.monotonic() > deadline:
                 raise ServerError(f"Debezium stores no offsets: {self._output()}")
             time.sleep(0.05)

@@ -98,6 +98,10 @@ class PostgresServer:
         """The rows of a query, with the values that JSON has."""
         return list(json.loads(self.execute(f"SELECT coalesce(json_agg(found), '[]') FROM ({query}) AS found")))
 
+    def place(self) -> str:
+        """The end of its log, such as ``0/1544C98``."""
+        return self.execute("SELECT pg_current_wal_lsn()").strip()
+
     def _spawn(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         try:
             with open(self.folder / "output", "ab") as output:

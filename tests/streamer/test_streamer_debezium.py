@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_fast as hf
-from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload
+from hudi_fast.streamer.debezium import MYSQL, POSTGRES, of_changes, with_payload, without_untyped
 from hudi_fast.streamer.messages import json_rows
 from hudi_fast.streamer.sources.source import Fetched
 
@@ -55,6 +55,22 @@ def test_changes_of_mysql_have_one_text_for_their_place():
 def test_a_converter_may_wrap_events_with_their_schema():
     wrapped = {"schema": {"type": "struct"}, "payload": event("r", None, {"id": 3}, 1)}
     assert flat([wrapped])["id"].to_pylist() == [3]
+
+
+def test_a_column_may_be_null_in_all_rows_before_or_after():
+    changes = [event("d", {"id": 1, "name": "a", "tip": None}, None, 1), event("c", None, {"id": 2, "name": None}, 2)]
+    assert flat(changes)["name"].to_pylist() == ["a", None]
+    changes = [event("d", {"id": 1, "name": None}, None, 1), event("c", None, {"id": 2, "name": "b"}, 2)]
+    assert flat(changes)["name"].to_pylist() == [None, "b"]
+
+
+def test_columns_without_any_value_are_left_out():
+    rows = flat([event("c", None, {"id": 1, "name": None, "tip": None}, 1)])
+    assert rows.column_names[-3:] == ["id", "name", "tip"]
+    kept = without_untyped(rows.to_reader()).read_all()
+    assert kept.column_names == rows.column_names[:-2]
+    assert kept["id"].to_pylist() == [1]
+    assert without_untyped(kept.to_reader()).read_all().equals(kept)
 
 
 def test_messages_that_are_no_events_are_refused():
