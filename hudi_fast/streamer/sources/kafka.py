@@ -32,7 +32,9 @@ from hudi_fast.streamer.sources.source import Fetched
 __all__ = ["KafkaSource"]
 
 _MAX_MESSAGES = "5000000"
-_TURN_BYTES = 64 << 20
+_TURN_BYTES = 24 << 20
+_AHEAD = {"queued.max.messages.kbytes": 16_384, "fetch.queue.backoff.ms": 20}
+"""What the client fetches ahead, and its pause when that is full: by default four times as much, and a second."""
 _CHUNK = 10_000
 _SILENT_SECONDS = 60.0
 _POLL_SECONDS = 0.05
@@ -284,7 +286,7 @@ def _client_settings(given: Mapping[str, str], topic: str) -> dict[str, Any]:
     """The properties of the client; those of Java's are translated where they have another name."""
     if not given.get("bootstrap.servers"):
         raise ConfigError("A stream from Kafka needs the property bootstrap.servers, such as broker:9092.")
-    made: dict[str, Any] = {"group.id": f"hudi_fast-{topic}"}
+    made: dict[str, Any] = {"group.id": f"hudi_fast-{topic}", **_AHEAD}
     for key, value in given.items():
         if key in _OF_JAVA or key.startswith(("schema.registry.", "spark.")):
             continue
