@@ -136,10 +136,11 @@ def test_a_record_that_is_cut_off_is_named(topic, tmp_path):
         topic.feed(tmp_path / "t")
 
 
-def test_a_schema_or_registry_that_is_not_there_is_told(topic, tmp_path):
+def test_a_schema_or_registry_that_is_not_there_is_told(kafka, schema_registry, topic, tmp_path):
+    number = Topic(kafka, schema_registry).register(record())  # of another topic
+    topic.kafka.send(topic.name, [b"\0" + number.to_bytes(4, "big") + b"x"], 0)
     with pytest.raises(hf.SourceError, match=rf"The registry .* has no version latest of {topic.name}-value"):
         topic.feed(tmp_path / "t")
-    topic.register(record())
     topic.kafka.send(topic.name, [b"\0" + (9999).to_bytes(4, "big") + b"x"], 0)
     with pytest.raises(hf.SourceError, match=r"has no schema 9999"):
         topic.feed(tmp_path / "t")
