@@ -160,9 +160,9 @@ def streamer(table, **arguments):
         (lambda table: hf.Streamer(), hf.ConfigError, "A streamer needs --target-base-path"),
         (lambda table: streamer(table, sourceclass="x"), hf.ConfigError, "Did you mean --source-class?"),
         (
-            lambda table: streamer(table, source_class="JdbcSource"),
+            lambda table: streamer(table, source_class="KinesisSource"),
             hf.UnsupportedFeatureError,
-            "JdbcSource is not supp",
+            "KinesisSource is not supp",
         ),
         (lambda table: streamer(table, commit_on_errors=True), hf.UnsupportedFeatureError, "a turn is written whole"),
         (lambda table: streamer(table, source="x"), hf.ConfigError, "'x' lacks fetch"),
