@@ -2,9 +2,9 @@
 
 ::
 
-    jars of Apache Hudi, Hadoop, Amazon's clients ─┐
-    with --build: programs that Go, npm, apt bring ├─► the cache folder, and Ivy's cache below the home folder
-    each server, started and stopped once ─────────┘
+    jars of Apache Hudi, Hadoop, Kafka ... ────────────────┐
+    with --build: larger jars, programs of Go, npm and apt ├─► the cache folder, and Ivy's cache below the home folder
+    each server, started and stopped once ─────────────────┘
 
 What cannot be had is named and is no failure: the tests that need it are skipped, each with the reason.
 
@@ -46,19 +46,24 @@ JARS_AND_DATABASES: dict[str, Callable[[Path], object]] = {
     "HDFS": lambda folder: maven_jars(CACHE, JARS, transitive=True),
     "HDFS with Kerberos": lambda folder: maven_jars(CACHE, (*JARS, *KDC_JARS), transitive=True),
     "Kafka": lambda folder: maven_jars(CACHE, KAFKA_JARS, transitive=True),
-    "Debezium": lambda folder: maven_jars(CACHE, DEBEZIUM_JARS, transitive=True),
-    "schema registry": lambda folder: registry_program(CACHE),
     "Amazon's lock client": lambda folder: hudi_aws_jars(),
     "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
     "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), CACHE, folder)),
     "archive of Spark's classes": lambda folder: make_archive(),
 }
 
+OF_THE_REST: dict[str, Callable[[Path], object]] = {
+    "Debezium": lambda folder: maven_jars(CACHE, DEBEZIUM_JARS, transitive=True),
+    "schema registry": lambda folder: registry_program(CACHE),
+}
+"""Jars that no test of ``make test`` needs; they are large."""
+
 
 def main(with_builds: bool) -> None:
     """Name what cannot be had."""
     preparations = dict(JARS_AND_DATABASES)
     if with_builds:
+        preparations |= OF_THE_REST
         preparations |= {name: lambda folder, name=name: build(CACHE, name) for name in PROGRAMS}
     for name, prepare in preparations.items():
         with tempfile.TemporaryDirectory() as folder:
