@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -69,10 +70,12 @@ def open_source(
         from hudi_fast.streamer.sources.database import DatabaseSource
 
         return DatabaseSource(settings)
-    known = ", ".join((*_FOLDERS, *_TOPICS, _TABLE, _DATABASE))
+    known = *_FOLDERS, *_TOPICS, _TABLE, _DATABASE
+    close = difflib.get_close_matches(name, known, 1, 0.8)
     raise UnsupportedFeatureError(
-        f"The source class {name} is not supported; supported are {known}. A source of your own is an object with the "
-        "methods of hudi_fast.streamer.sources.source.Source: hf.Streamer(..., source=it)."
+        f"The source class {name} is not supported{f'; did you mean {close[0]}?' if close else '.'} Supported are "
+        f"{', '.join(known)}. A source of your own is an object with the methods of "
+        "hudi_fast.streamer.sources.source.Source: hf.Streamer(..., source=it)."
     )
 
 
