@@ -10,8 +10,9 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -247,24 +248,29 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
+_SERVERS = PROJECT / "artifacts" / "test_servers"
+_Server = TypeVar("_Server")
+
+
+def _or_skip(server: AbstractContextManager[_Server]) -> Iterator[_Server]:
+    """What a server of this machine gives to tests, which are skipped where it cannot be had."""
+    try:
+        with server as given:
+            yield given
+    except ServerError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server of this machine."""
-    try:
-        with start_s3(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("s3")) as server:
-            yield server
-    except ServerError as error:
-        pytest.skip(str(error))
+    yield from _or_skip(start_s3(_SERVERS, tmp_path_factory.mktemp("s3")))
 
 
 @pytest.fixture(scope="session")
 def dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a DynamoDB of this machine."""
-    try:
-        with start_dynamodb(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("dynamodb")) as url:
-            yield url
-    except ServerError as error:
-        pytest.skip(str(error))
+    yield from _or_skip(start_dynamodb(_SERVERS, tmp_path_factory.mktemp("dynamodb")))
 
 
 @pytest.fixture(scope="session")
@@ -281,8 +287,8 @@ def zookeeper(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Z
 def hive_metastore(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
     """A Hive metastore of this machine."""
     try:
-        cache, folder = PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("hive_metastore")
-        with start_hive_metastore(peer_pyspark_jars(), cache, folder) as server:
+        folder = tmp_path_factory.mktemp("hive_metastore")
+        with start_hive_metastore(peer_pyspark_jars(), _SERVERS, folder) as server:
             yield server
     except (FileNotFoundError, ServerError) as error:
         pytest.skip(str(error))
@@ -291,50 +297,29 @@ def hive_metastore(java: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture(scope="session")
 def hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     """A NameNode and two DataNodes on this machine."""
-    try:
-        with start_hdfs(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("hdfs")) as cluster:
-            yield cluster
-    except ServerError as error:
-        pytest.skip(str(error))
+    yield from _or_skip(start_hdfs(_SERVERS, tmp_path_factory.mktemp("hdfs")))
 
 
 @pytest.fixture(scope="session")
 def kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A Kafka broker of this machine."""
-    try:
-        with start_kafka(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("kafka")) as broker:
-            yield broker
-    except ServerError as error:
-        pytest.skip(str(error))
+    yield from _or_skip(start_kafka(_SERVERS, tmp_path_factory.mktemp("kafka")))
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server of this machine."""
-    try:
-        with start_postgres(PROJECT / "artifacts" / "test_servers") as server:
-            yield server
-    except ServerError as error:
-        pytest.skip(str(error))
+    yield from _or_skip(start_postgres(_SERVERS))
 
 
 @pytest.fixture(scope="session")
 def schema_registry(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a schema registry of this machine."""
-    try:
-        cache, folder = PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("schema_registry")
-        with start_schema_registry(cache, folder) as address:
-            yield address
-    except ServerError as error:
-        pytest.skip(str(error))
+    yield from _or_skip(start_schema_registry(_SERVERS, tmp_path_factory.mktemp("schema_registry")))
 
 
 @pytest.fixture(scope="session")
 def secured_hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     """HDFS whose callers need tickets of a Kerberos server, and whose files are closed early."""
     folder = tmp_path_factory.mktemp("secured_hdfs")
-    try:
-        with start_hdfs(PROJECT / "artifacts" / "test_servers", folder, EARLY_CLOSES, kerberos=True) as cluster:
-            yield cluster
-    except ServerError as error:
-        pytest.skip(str(error))
+    yield from _or_skip(start_hdfs(_SERVERS, folder, EARLY_CLOSES, kerberos=True))

@@ -14,7 +14,8 @@ arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,7 +88,7 @@ def of_changes(columns: Columns) -> Transform:
         first = next(batches, None)
         if first is None:
             return pa.RecordBatchReader.from_batches(_rows(_none(events.schema), columns).schema, [])
-        return pa.RecordBatchReader.from_batches(first.schema, _with_first(first, batches))
+        return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
 
     return transform
 
@@ -102,11 +103,6 @@ def without_untyped(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         return rows
     schema = pa.schema([rows.schema.field(name) for name in kept])
     return pa.RecordBatchReader.from_batches(schema, (batch.select(kept) for batch in rows))
-
-
-def _with_first(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from others
 
 
 def _none(schema: pa.Schema) -> pa.RecordBatch:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from hudi_fast.errors import ConfigError, SourceError, UnsupportedFeatureError
@@ -130,7 +131,7 @@ class KafkaSource:
     def _bounds(self) -> tuple[dict[int, int], dict[int, int]]:
         """The oldest offset of each partition, and the one after its newest message."""
         consumer = self._opened()
-        try:
+        with self._answering():
             found = consumer.list_topics(self._topic, timeout=self._seconds).topics.get(self._topic)
             if found is None or found.error is not None or not found.partitions:
                 raise ConfigError(f"The Kafka topic {self._topic!r} does not exist at {self._servers}.")
@@ -138,8 +139,6 @@ class KafkaSource:
                 one: consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, one), self._seconds)
                 for one in sorted(found.partitions)
             }
-        except self._kafka.KafkaException as error:
-            raise self._unreachable(error) from error
         return {one: low for one, (low, _) in pairs.items()}, {one: high for one, (_, high) in pairs.items()}
 
     def _first(self, position: str | None, oldest: dict[int, int], newest: dict[int, int]) -> dict[int, int]:
@@ -188,10 +187,9 @@ class KafkaSource:
         if self._reset == "latest":
             return newest
         asked = [self._kafka.TopicPartition(self._topic, one) for one in newest]
-        try:
-            stored = {one.partition: one.offset for one in self._opened().committed(asked, self._seconds)}
-        except self._kafka.KafkaException as error:
-            raise self._unreachable(error) from error
+        consumer = self._opened()
+        with self._answering():
+            stored = {one.partition: one.offset for one in consumer.committed(asked, self._seconds)}
         if any(offset < 0 for offset in stored.values()):
             warn(f"The group {self._client['group.id']} has no offsets of {self._topic}; it begins with the newest.")
             return newest
@@ -201,10 +199,9 @@ class KafkaSource:
         """The first messages at a time or later; the end of a partition that has none."""
         at = time_ * 1000 if time_ < 10**11 else time_
         asked = [self._kafka.TopicPartition(self._topic, one, at) for one in newest]
-        try:
-            found = {one.partition: one.offset for one in self._opened().offsets_for_times(asked, self._seconds)}
-        except self._kafka.KafkaException as error:
-            raise self._unreachable(error) from error
+        consumer = self._opened()
+        with self._answering():
+            found = {one.partition: one.offset for one in consumer.offsets_for_times(asked, self._seconds)}
         return {one: found[one] if found[one] >= 0 else newest[one] for one in newest}
 
     # ---- reading
@@ -256,6 +253,14 @@ class KafkaSource:
     @property
     def _servers(self) -> str:
         return str(self._client["bootstrap.servers"])
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """A call of the broker: its failures are errors of the source."""
+        try:
+            yield
+        except self._kafka.KafkaException as error:
+            raise self._unreachable(error) from error
 
     def _unreachable(self, error: Any) -> SourceError:
         return SourceError(
