@@ -35,11 +35,12 @@ TABLE = {
 @contextmanager
 def provider(name: str, folder: Path) -> Iterator[tuple[str, dict[str, str], Mapping[str, str]]]:
     """Yields path of the table, lock options without prefix, and storage options, while the server runs."""
-    from tests.locking.jvm_lock import CACHE, peer_pyspark_jars
+    from tests.locking.jvm_lock import peer_pyspark_jars
     from tests.servers.dynamodb import CREDENTIALS, start_dynamodb
     from tests.servers.hive_metastore import start_hive_metastore
     from tests.servers.s3 import start_s3
     from tests.servers.zookeeper import start_zookeeper
+    from tests.support.jvm import FETCHED
 
     table, transaction = str(folder / "table"), f"{PACKAGE}client.transaction.lock."
     with ExitStack() as servers:
@@ -50,7 +51,7 @@ def provider(name: str, folder: Path) -> Iterator[tuple[str, dict[str, str], Map
         elif name == "object":
             yield table, {"provider": f"{transaction}StorageBasedLockProvider"}, {}
         elif name == "s3":
-            server = servers.enter_context(start_s3(CACHE, folder))
+            server = servers.enter_context(start_s3(FETCHED, folder))
             yield server.path("table"), {"provider": f"{transaction}StorageBasedLockProvider"}, server.options
         elif name == "zookeeper":
             url = servers.enter_context(start_zookeeper(peer_pyspark_jars(), folder / name)).url
@@ -58,12 +59,12 @@ def provider(name: str, folder: Path) -> Iterator[tuple[str, dict[str, str], Map
             yield table, {"provider": f"{transaction}ZookeeperBasedLockProvider", **options}, {}
         elif name == "dynamodb":
             os.environ.update(CREDENTIALS)
-            url = servers.enter_context(start_dynamodb(CACHE, folder))
+            url = servers.enter_context(start_dynamodb(FETCHED, folder))
             options = {"dynamodb.endpoint_url": url, "dynamodb.table": "locks", "dynamodb.partition_key": "t"}
             options["dynamodb.region"] = CREDENTIALS["AWS_REGION"]
             yield table, {"provider": f"{PACKAGE}aws.transaction.lock.DynamoDBBasedLockProvider", **options}, {}
         else:
-            uri = servers.enter_context(start_hive_metastore(peer_pyspark_jars(), CACHE, folder / name)).uri
+            uri = servers.enter_context(start_hive_metastore(peer_pyspark_jars(), FETCHED, folder / name)).uri
             options = {"hivemetastore.uris": uri, "hivemetastore.database": "d", "hivemetastore.table": "t"}
             yield table, {"provider": f"{PACKAGE}hive.transaction.lock.HiveMetastoreBasedLockProvider", **options}, {}
 

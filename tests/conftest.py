@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from hudi_fast.storage import local_sync
 from tests.locking.jvm_lock import peer_pyspark_jars
-from tests.peer.client import PROJECT, RealHudi
+from tests.peer.client import RealHudi
 from tests.servers.dynamodb import start_dynamodb
 from tests.servers.hdfs import EARLY_CLOSES, HdfsCluster, start_hdfs
 from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
@@ -30,7 +30,7 @@ from tests.servers.schema_registry import start_schema_registry
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.examples import register_profiles
 from tests.support.golden import Golden, GoldenStore, unzip_golden
-from tests.support.jvm import java_command, java_options, pyspark_jars
+from tests.support.jvm import FETCHED, java_command, java_options, pyspark_jars
 from tests.support.lots import Measured, deal, write_durations
 from tests.support.memory import memory_folder
 from tests.support.tiers import (
@@ -248,7 +248,6 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
 
 
-_SERVERS = PROJECT / "artifacts" / "test_servers"
 _Server = TypeVar("_Server")
 
 
@@ -264,13 +263,13 @@ def _or_skip(server: AbstractContextManager[_Server]) -> Iterator[_Server]:
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server of this machine."""
-    yield from _or_skip(start_s3(_SERVERS, tmp_path_factory.mktemp("s3")))
+    yield from _or_skip(start_s3(FETCHED, tmp_path_factory.mktemp("s3")))
 
 
 @pytest.fixture(scope="session")
 def dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a DynamoDB of this machine."""
-    yield from _or_skip(start_dynamodb(_SERVERS, tmp_path_factory.mktemp("dynamodb")))
+    yield from _or_skip(start_dynamodb(FETCHED, tmp_path_factory.mktemp("dynamodb")))
 
 
 @pytest.fixture(scope="session")
@@ -288,7 +287,7 @@ def hive_metastore(java: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A Hive metastore of this machine."""
     try:
         folder = tmp_path_factory.mktemp("hive_metastore")
-        with start_hive_metastore(peer_pyspark_jars(), _SERVERS, folder) as server:
+        with start_hive_metastore(peer_pyspark_jars(), FETCHED, folder) as server:
             yield server
     except (FileNotFoundError, ServerError) as error:
         pytest.skip(str(error))
@@ -297,29 +296,29 @@ def hive_metastore(java: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture(scope="session")
 def hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     """A NameNode and two DataNodes on this machine."""
-    yield from _or_skip(start_hdfs(_SERVERS, tmp_path_factory.mktemp("hdfs")))
+    yield from _or_skip(start_hdfs(FETCHED, tmp_path_factory.mktemp("hdfs")))
 
 
 @pytest.fixture(scope="session")
 def kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A Kafka broker of this machine."""
-    yield from _or_skip(start_kafka(_SERVERS, tmp_path_factory.mktemp("kafka")))
+    yield from _or_skip(start_kafka(FETCHED, tmp_path_factory.mktemp("kafka")))
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server of this machine."""
-    yield from _or_skip(start_postgres(_SERVERS))
+    yield from _or_skip(start_postgres(FETCHED))
 
 
 @pytest.fixture(scope="session")
 def schema_registry(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a schema registry of this machine."""
-    yield from _or_skip(start_schema_registry(_SERVERS, tmp_path_factory.mktemp("schema_registry")))
+    yield from _or_skip(start_schema_registry(FETCHED, tmp_path_factory.mktemp("schema_registry")))
 
 
 @pytest.fixture(scope="session")
 def secured_hdfs(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     """HDFS whose callers need tickets of a Kerberos server, and whose files are closed early."""
     folder = tmp_path_factory.mktemp("secured_hdfs")
-    yield from _or_skip(start_hdfs(_SERVERS, folder, EARLY_CLOSES, kerberos=True))
+    yield from _or_skip(start_hdfs(FETCHED, folder, EARLY_CLOSES, kerberos=True))

@@ -30,8 +30,8 @@ import pyarrow as pa
 import hudi_fast as hf
 from benchmarks.against_hudi.data import make_data, read_rows
 from tests.servers.hdfs import EARLY_CLOSES, start_hdfs
+from tests.support.jvm import FETCHED
 
-_CACHE = Path(__file__).resolve().parents[2] / "artifacts" / "test_servers"
 _OPTIONS = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.recordkey.field": "uuid",
@@ -57,7 +57,7 @@ def main() -> None:
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="hdfs-") as name,
-        start_hdfs(_CACHE, Path(name), EARLY_CLOSES if given.early_closes else {}, quick_start=False) as cluster,
+        start_hdfs(FETCHED, Path(name), EARLY_CLOSES if given.early_closes else {}, quick_start=False) as cluster,
     ):
         folder = Path(name)
         data = make_data(folder, given.rows)

@@ -44,12 +44,12 @@ import numpy as np
 from benchmarks.scale.request_client import SETTINGS, rows
 from tests.servers.http_faults import Faults, Request, Weather, http_faults
 from tests.servers.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server, start_s3
+from tests.support.jvm import FETCHED
 from tests.support.small_tables import assert_tidy, rows_of, table_rows
 
 __all__ = ["fitted", "kind_of", "longest_chain", "main"]
 
 _PROJECT = Path(__file__).resolve().parents[2]
-_CACHE = _PROJECT / "artifacts" / "test_servers"
 _STEPS = (
     ("insert", "upsert", 1, 1),
     ("upsert", "upsert", 2, 2),
@@ -90,7 +90,7 @@ class Counted:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run and print."""
     given = _arguments(arguments)
-    with tempfile.TemporaryDirectory(prefix="requests-") as folder, start_s3(_CACHE, Path(folder)) as server:
+    with tempfile.TemporaryDirectory(prefix="requests-") as folder, start_s3(FETCHED, Path(folder)) as server:
         if server.kind != "versitygw":
             raise SystemExit("The rows are read behind the server's back, which needs versitygw: install Go.")
         for kind in given.kinds.split(","):

@@ -10,9 +10,9 @@ import pytest
 
 import hudi_fast as hf
 from tests.interop.sides import after_upsert, data_columns, trip_options, trips
-from tests.locking.jvm_lock import CACHE
 from tests.peer.client import RealHudi
 from tests.servers.maven_jars import PARQUET_TESTS, maven_jars
+from tests.support.jvm import FETCHED
 from tests.support.rows import assert_same_rows
 
 pytestmark = pytest.mark.peer
@@ -30,7 +30,7 @@ ENCRYPTION = {
 @pytest.fixture
 def hudi() -> Iterator[RealHudi]:
     """Apache Hudi in a session with these settings, and Parquet's tests on its class path."""
-    (jar,) = maven_jars(CACHE, [PARQUET_TESTS])
+    (jar,) = maven_jars(FETCHED, [PARQUET_TESTS])
     session = {f"spark.hadoop.{name}": value for name, value in ENCRYPTION.items()}
     with RealHudi("1.2.0", settings={"spark.jars": str(jar), **session}) as peer:
         yield peer

@@ -21,7 +21,6 @@ import hudi_fast as hf
 from tests.interop.sides import trip_options
 from tests.interop.test_interop_catalogs import HIVE, PASSED_ON, rows
 from tests.locking.jvm_lock import (
-    CACHE,
     LAST_AWS,
     escaped_property,
     hudi_bundle,
@@ -32,6 +31,7 @@ from tests.servers.glue import start_glue
 from tests.servers.hive_entries import differences
 from tests.servers.maven_jars import MavenError, maven_jars
 from tests.support.java_classes import compiled_classes, expanded_jars, java_program
+from tests.support.jvm import FETCHED
 
 SDK = [f"software.amazon.awssdk:{name}:2.18.40" for name in ("glue", "sts", "sqs", "cloudwatch")]
 VOLATILE = (
@@ -54,8 +54,8 @@ NUMBERS = itertools.count()
 @pytest.fixture(scope="module")
 def class_path(java: str) -> list[str]:
     try:
-        aws = maven_jars(CACHE, [f"org.apache.hudi:hudi-aws:{LAST_AWS}"])
-        jars = [*aws, *maven_jars(CACHE, SDK, transitive=True), hudi_bundle(LAST_AWS), f"{peer_pyspark_jars()}/*"]
+        aws = maven_jars(FETCHED, [f"org.apache.hudi:hudi-aws:{LAST_AWS}"])
+        jars = [*aws, *maven_jars(FETCHED, SDK, transitive=True), hudi_bundle(LAST_AWS), f"{peer_pyspark_jars()}/*"]
     except (MavenError, FileNotFoundError) as error:
         pytest.skip(str(error))
     found = expanded_jars(jars)

@@ -17,9 +17,9 @@ from tests.interop.all_types import all_types
 from tests.interop.format_turns import assert_valid_at_the_end, log_and_compact, take_turns
 from tests.interop.mor_sides import MorSides
 from tests.interop.sides import after_upsert, trip_options, trips
-from tests.locking.jvm_lock import CACHE
 from tests.peer.client import PeerError, RealHudi
 from tests.servers.maven_jars import LANCE, MavenError, maven_jars
+from tests.support.jvm import FETCHED
 
 pytestmark = pytest.mark.peer
 
@@ -33,7 +33,7 @@ MERGER = {"hoodie.write.record.merge.custom.implementation.classes": "org.apache
 def hudi() -> Iterator[RealHudi]:
     """Apache Hudi 1.2.0 with Lance's connector."""
     try:
-        jars = maven_jars(CACHE, LANCE)
+        jars = maven_jars(FETCHED, LANCE)
     except MavenError as error:
         pytest.skip(f"Lance's jars cannot be had: {error}")
     with RealHudi("1.2.0", settings={"spark.driver.extraClassPath": ":".join(map(str, jars))}) as peer:

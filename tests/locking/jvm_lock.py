@@ -25,9 +25,9 @@ from tests.locking.contention import LinePeer
 from tests.peer.client import PROJECT
 from tests.servers.maven_jars import MavenError, maven_jars
 from tests.support.java_classes import compiled_classes, expanded_jars, java_program
+from tests.support.jvm import FETCHED
 
 __all__ = [
-    "CACHE",
     "LAST_AWS",
     "escaped_property",
     "hudi_aws_jars",
@@ -39,7 +39,6 @@ __all__ = [
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 LAST_AWS = "0.15.0"
 """The last release of Apache Hudi whose AWS module is on Maven Central; it works through Amazon's lock client."""
-CACHE = PROJECT / "artifacts" / "test_servers"
 LOGGING = """\
 appender.file.type=File
 appender.file.name=file
@@ -61,13 +60,13 @@ def peer_pyspark_jars() -> Path:
 
 def hudi_bundle(version: str) -> Path:
     """The jar of a release of Apache Hudi; ``MavenError`` where it cannot be had."""
-    return maven_jars(CACHE, [f"{BUNDLE}:{version}"])[0]
+    return maven_jars(FETCHED, [f"{BUNDLE}:{version}"])[0]
 
 
 def hudi_aws_jars() -> list[Path]:
     """Apache Hudi's AWS module, and Amazon's lock client with all it needs; ``MavenError`` where they cannot be had."""
-    client = maven_jars(CACHE, ["com.amazonaws:dynamodb-lock-client:1.2.0"], transitive=True)
-    return [*maven_jars(CACHE, [f"org.apache.hudi:hudi-aws:{LAST_AWS}"]), *client]
+    client = maven_jars(FETCHED, ["com.amazonaws:dynamodb-lock-client:1.2.0"], transitive=True)
+    return [*maven_jars(FETCHED, [f"org.apache.hudi:hudi-aws:{LAST_AWS}"]), *client]
 
 
 @contextlib.contextmanager

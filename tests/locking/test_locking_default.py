@@ -29,9 +29,9 @@ from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.open_provider import provider_of
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
-from tests.peer.client import PROJECT
 from tests.servers.object_stores import start_azurite, start_fake_gcs
 from tests.servers.s3 import S3Server, ServerError
+from tests.support.jvm import FETCHED
 
 IN_PROCESS = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
 ZOOKEEPER = {
@@ -227,7 +227,7 @@ def emulated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp(request.param)
     start, uri = EMULATORS[request.param]
     try:
-        with start(PROJECT / "artifacts" / "test_servers", folder) as reach:
+        with start(FETCHED, folder) as reach:
             yield Storage(uri, reach)
     except ServerError as error:
         pytest.skip(str(error))

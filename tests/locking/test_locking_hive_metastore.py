@@ -19,9 +19,10 @@ from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
 from tests.locking.contention import contend, python_lock
-from tests.locking.jvm_lock import CACHE, jvm_lock, peer_pyspark_jars
+from tests.locking.jvm_lock import jvm_lock, peer_pyspark_jars
 from tests.servers.hive_metastore import start_hive_metastore
 from tests.servers.tcp_proxy import tcp_proxy
+from tests.support.jvm import FETCHED
 
 PROVIDER = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
 LOCK = "hoodie.write.lock."
@@ -233,7 +234,7 @@ def test_who_cannot_give_the_lock_up_says_so(hive_metastore):
 
 @pytest.mark.long
 def test_a_lock_outlives_a_restart_of_the_metastore(java, tmp_path):
-    with start_hive_metastore(peer_pyspark_jars(), CACHE, tmp_path / "server") as server:
+    with start_hive_metastore(peer_pyspark_jars(), FETCHED, tmp_path / "server") as server:
         settings = properties(server.uri, heartbeat_interval_ms="100")
         with held(settings) as provider:
             server.stop()

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from tests.locking.jvm_lock import CACHE
 from tests.servers.push_gateway import start_push_gateway
 from tests.servers.recorders import Recorded, recorded_lines
 from tests.servers.s3 import ServerError, free_port
+from tests.support.jvm import FETCHED
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options, plain_rows
 
@@ -103,7 +103,7 @@ def test_prometheus_scrapes_an_endpoint_of_the_process(tmp_path: Path) -> None:
 @pytest.mark.server
 def test_a_push_gateway_gets_metrics_and_loses_them_when_the_process_ends(tmp_path: Path) -> None:
     try:
-        with start_push_gateway(CACHE, tmp_path) as port:
+        with start_push_gateway(FETCHED, tmp_path) as port:
             for deletes in ("true", "false"):
                 program(tmp_path / deletes, port, deletes)
             found = scraped(port)

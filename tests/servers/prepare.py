@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tests.locking.jvm_lock import CACHE, hudi_aws_jars, hudi_bundle, peer_pyspark_jars
+from tests.locking.jvm_lock import hudi_aws_jars, hudi_bundle, peer_pyspark_jars
 from tests.servers.debezium import JARS as DEBEZIUM_JARS
 from tests.servers.dynamodb import start_dynamodb
 from tests.servers.hdfs import JARS
@@ -29,6 +29,7 @@ from tests.servers.kerberos import KDC_JARS
 from tests.servers.maven_jars import PARQUET_TESTS, MavenError, maven_jars
 from tests.servers.programs import PROGRAMS, ServerError, build
 from tests.servers.schema_registry import registry_program
+from tests.support.jvm import FETCHED
 from tests.support.shared_classes import make_archive
 
 
@@ -42,19 +43,19 @@ def once(server: AbstractContextManager[object]) -> None:
 JARS_AND_DATABASES: dict[str, Callable[[Path], object]] = {
     "Apache Hudi 1.2.0": lambda folder: hudi_bundle("1.2.0"),
     "Apache Hudi 0.15.0": lambda folder: hudi_bundle("0.15.0"),
-    "Parquet's tests": lambda folder: maven_jars(CACHE, [PARQUET_TESTS]),
-    "HDFS": lambda folder: maven_jars(CACHE, JARS, transitive=True),
-    "HDFS with Kerberos": lambda folder: maven_jars(CACHE, (*JARS, *KDC_JARS), transitive=True),
-    "Kafka": lambda folder: maven_jars(CACHE, KAFKA_JARS, transitive=True),
+    "Parquet's tests": lambda folder: maven_jars(FETCHED, [PARQUET_TESTS]),
+    "HDFS": lambda folder: maven_jars(FETCHED, JARS, transitive=True),
+    "HDFS with Kerberos": lambda folder: maven_jars(FETCHED, (*JARS, *KDC_JARS), transitive=True),
+    "Kafka": lambda folder: maven_jars(FETCHED, KAFKA_JARS, transitive=True),
     "Amazon's lock client": lambda folder: hudi_aws_jars(),
-    "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
-    "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), CACHE, folder)),
+    "DynamoDB": lambda folder: once(start_dynamodb(FETCHED, folder)),
+    "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), FETCHED, folder)),
     "archive of Spark's classes": lambda folder: make_archive(),
 }
 
 OF_THE_REST: dict[str, Callable[[Path], object]] = {
-    "Debezium": lambda folder: maven_jars(CACHE, DEBEZIUM_JARS, transitive=True),
-    "schema registry": lambda folder: registry_program(CACHE),
+    "Debezium": lambda folder: maven_jars(FETCHED, DEBEZIUM_JARS, transitive=True),
+    "schema registry": lambda folder: registry_program(FETCHED),
 }
 """Jars that no test of ``make test`` needs; they are large."""
 
@@ -64,7 +65,7 @@ def main(with_builds: bool) -> None:
     preparations = dict(JARS_AND_DATABASES)
     if with_builds:
         preparations |= OF_THE_REST
-        preparations |= {name: lambda folder, name=name: build(CACHE, name) for name in PROGRAMS}
+        preparations |= {name: lambda folder, name=name: build(FETCHED, name) for name in PROGRAMS}
     for name, prepare in preparations.items():
         with tempfile.TemporaryDirectory() as folder:
             try:

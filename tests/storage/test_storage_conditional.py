@@ -12,9 +12,9 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ConditionalStore
-from tests.peer.client import PROJECT
 from tests.servers.object_stores import start_azurite, start_fake_gcs
 from tests.servers.s3 import ServerError, start_s3
+from tests.support.jvm import FETCHED
 from tests.support.small_tables import options, plain_rows
 
 SERVER = pytest.mark.server
@@ -31,16 +31,15 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if request.param == "local":
         yield Storage(folder)
         return
-    cache = PROJECT / "artifacts" / "test_servers"
     try:
         if request.param == "gcs":
-            with start_fake_gcs(cache, folder) as reach:
+            with start_fake_gcs(FETCHED, folder) as reach:
                 yield Storage("gs://tables/conditional", reach)
         elif request.param == "azure":
-            with start_azurite(cache, folder) as reach:
+            with start_azurite(FETCHED, folder) as reach:
                 yield Storage("abfs://tables/conditional", reach)
         else:
-            with start_s3(cache, folder, request.param) as server:
+            with start_s3(FETCHED, folder, request.param) as server:
                 yield Storage(server.path("conditional"), server.options)
     except ServerError as error:
         pytest.skip(str(error))

@@ -13,13 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 
 import hudi_fast as hf
-from tests.peer.client import PROJECT
 from tests.servers.http_faults import http_faults
 from tests.servers.object_stores import start_azurite, start_fake_gcs
 from tests.servers.s3 import S3Server, ServerError
+from tests.support.jvm import FETCHED
 from tests.support.small_tables import options, plain_rows
 
-CACHE = PROJECT / "artifacts" / "test_servers"
 ACCOUNT = "devstoreaccount1"
 HOST = f"{ACCOUNT}.dfs.core.windows.net"
 
@@ -27,7 +26,7 @@ HOST = f"{ACCOUNT}.dfs.core.windows.net"
 @pytest.fixture(scope="module")
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
     try:
-        with start_azurite(CACHE, tmp_path_factory.mktemp("azure")) as reach:
+        with start_azurite(FETCHED, tmp_path_factory.mktemp("azure")) as reach:
             yield reach
     except ServerError as error:
         pytest.skip(str(error))
@@ -78,7 +77,7 @@ def test_a_table_on_azure_by_a_shared_access_signature(azure: Mapping[str, str])
 @pytest.mark.server
 def test_a_table_on_google_cloud_storage_without_credentials(tmp_path: Path) -> None:
     try:
-        with start_fake_gcs(CACHE, tmp_path) as reach:
+        with start_fake_gcs(FETCHED, tmp_path) as reach:
             settings = {"fs.gs.auth.type": "UNAUTHENTICATED", "fs.gs.storage.root.url": reach["endpoint_url"]}
             assert written_twice("gs://tables/plain", settings) == 7
     except ServerError as error:

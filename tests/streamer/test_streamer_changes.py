@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from tests.peer.client import PROJECT
 from tests.servers.debezium import Debezium, start_debezium
 from tests.servers.s3 import ServerError
+from tests.support.jvm import FETCHED
 
 SECONDS = 60.0
 TYPES = {
@@ -48,9 +48,9 @@ has those before them."""
 @pytest.fixture(scope="module")
 def debezium(kafka, postgres, tmp_path_factory) -> Iterator[Debezium]:
     """Debezium, which follows the tables that tests name."""
-    cache, folder = PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("debezium")
+    folder = tmp_path_factory.mktemp("debezium")
     try:
-        with start_debezium(cache, folder, kafka, postgres) as server:
+        with start_debezium(FETCHED, folder, kafka, postgres) as server:
             yield server
     except ServerError as error:
         pytest.skip(str(error))

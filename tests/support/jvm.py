@@ -8,9 +8,21 @@ import os
 import shutil
 from pathlib import Path
 
-__all__ = ["CLASSES", "HADOOP_CONF", "archive_of", "class_path_of", "java_command", "java_options", "pyspark_jars"]
+__all__ = [
+    "CLASSES",
+    "FETCHED",
+    "HADOOP_CONF",
+    "archive_of",
+    "class_path_of",
+    "java_command",
+    "java_options",
+    "pyspark_jars",
+]
 
-CLASSES = Path(__file__).parents[2] / "artifacts" / "test_servers" / "classes"
+FETCHED = Path(__file__).parents[2] / "artifacts" / "test_servers"
+"""The folder of what tests fetch from Maven Central, and of what they compile."""
+
+CLASSES = FETCHED / "classes"
 """Compiled classes, and archives of classes."""
 
 HADOOP_CONF = Path(__file__).with_name("hadoop_conf")

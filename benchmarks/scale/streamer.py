@@ -2,7 +2,7 @@
 
 ::
 
-    python -m benchmarks.streamer [--messages 2000000] [--turns 10000] [--folder FOLDER] [--only json,avro,...]
+    python -m benchmarks.scale.streamer [--messages 2000000] [--turns 10000] [--folder FOLDER] [--only json,avro,...]
 
     json, avro   a topic of four partitions with messages of 300 bytes is read into a COPY_ON_WRITE table to its end
     latency      1 000 messages a second are sent for a minute; the table is MERGE_ON_READ, with inline services
@@ -33,9 +33,9 @@ import fastavro
 import pyarrow as pa
 
 import hudi_fast as hf
-from tests.locking.jvm_lock import CACHE
 from tests.servers.kafka import KafkaBroker, start_kafka
 from tests.servers.schema_registry import start_schema_registry
+from tests.support.jvm import FETCHED
 
 CITIES = ("Oslo", "Bergen", "Rome", "Paris", "Lima")
 KEYS = {
@@ -224,13 +224,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (folder / "kafka").mkdir(parents=True)
     only = given.only.split(",")
     try:
-        with start_kafka(CACHE, folder / "kafka") as kafka:
+        with start_kafka(FETCHED, folder / "kafka") as kafka:
             if "json" in only:
                 throughput("json", kafka, given.messages, folder)
             if "latency" in only:
                 latency(kafka, folder)
             if "avro" in only:
-                with start_schema_registry(CACHE, folder) as registry:
+                with start_schema_registry(FETCHED, folder) as registry:
                     throughput("avro", kafka, given.messages, folder, registry)
         if "turns" in only:
             turns(given.turns, folder)
