@@ -28,7 +28,16 @@ from hudi_fast.errors import CommitConflictError, CommitError
 from hudi_fast.events import note, warn
 from hudi_fast.storage.base import Storage
 
-__all__ = ["Heartbeat", "HeartbeatRule", "heartbeat_path", "is_alive", "is_elsewhere", "is_fresh", "sending_heartbeats"]
+__all__ = [
+    "Heartbeat",
+    "HeartbeatRule",
+    "heartbeat_path",
+    "heartbeats",
+    "is_alive",
+    "is_elsewhere",
+    "is_fresh",
+    "sending_heartbeats",
+]
 
 _FOLDER = ".hoodie/.heartbeat"
 
@@ -141,6 +150,11 @@ class Heartbeat:
 def heartbeat_path(instant: str) -> str:
     """Path of an instant's heartbeat file, relative to the table."""
     return f"{_FOLDER}/{instant}"
+
+
+def heartbeats(storage: Storage) -> frozenset[str]:
+    """Requested times of the instants that have a heartbeat file, fresh or expired."""
+    return frozenset(entry.name for entry in storage.list_dir(_FOLDER) if not entry.is_dir)
 
 
 @contextlib.contextmanager

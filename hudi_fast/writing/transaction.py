@@ -55,7 +55,7 @@ from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 from hudi_fast.writing.rollback_plan import pending_rollback_of
 from hudi_fast.writing.session import TableSession
-from hudi_fast.writing.unseen_writes import confirm_alone, refuse_unseen
+from hudi_fast.writing.unseen_writes import confirm_alone, refuse_unconfirmed, refuse_unseen
 
 __all__ = [
     "Transaction",
@@ -136,7 +136,7 @@ def recover(session: TableSession, failed: FailedWrites | None = None) -> TableS
         failed: rules for failed writes; None for the session's settings.
 
     Raises:
-        CommitConflictError: a restore is pending.
+        CommitConflictError: a restore is pending, or another writer decides about a commit that it completed too late.
     """
     refuse_while_restoring(session.storage, session.timeline, "no write may begin")
     if session.is_recovered:
@@ -146,6 +146,7 @@ def recover(session: TableSession, failed: FailedWrites | None = None) -> TableS
         drop_metadata(session.storage, session.state.config)
         session.changed()
     finish_rollbacks(session)
+    refuse_unconfirmed(session)
     for instant in abandoned_writes(session.state, failed):
         roll_back(session, instant)
     if apply_announced(session.storage, session.state.config, session.timeline):

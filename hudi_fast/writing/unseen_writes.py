@@ -18,9 +18,15 @@ complete a write while the timeline is read, because the lock is held again.
 The plan of a service, a rollback or a restore is checked in the same way: a write that completed before the plan was
 there has not seen it, and the plan has not seen the write.
 
+Another writer may begin before the lock is taken again. It must not continue files of a commit that may be rolled back.
+With concurrent writers, a commit that its writer has not confirmed still has its heartbeat file::
+
+    a writer begins ─► is a commit there with a live heartbeat, and with file groups that another one changed before
+                       it was complete? ─┬─ no ──► begin
+                                         └─ yes ─► CommitConflictError: its writer decides first
+
 A reader may have seen rows of a write that is rolled back here, as with every rollback of a completed write. A writer
-that began after the late completion and completed before the lock was taken again may have changed its files: then
-nothing is rolled back.
+that does not look for unconfirmed commits may have changed files of one: then nothing is rolled back.
 
 Apache Hudi 1.2.0 does not check.
 """
@@ -36,6 +42,7 @@ from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, listed_instant, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.heartbeat import heartbeats, is_alive
 from hudi_fast.timeline.instant import Instant, State, instant_file_name, instant_from_ms
 from hudi_fast.timeline.transition import delete_instant_files, revert_to_inflight
 from hudi_fast.view.table_state import TableState, read_commit
@@ -43,8 +50,9 @@ from hudi_fast.writing.conflicts.touched import FileGroup, groups_of_commit, tou
 from hudi_fast.writing.rollback_plan import rollback_of
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["confirm_alone", "confirm_plan", "refuse_unseen", "was_alone"]
+__all__ = ["confirm_alone", "confirm_plan", "refuse_unconfirmed", "refuse_unseen", "was_alone"]
 
+_OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
 _COMPACTIONS = ("COMPACT", "LOG_COMPACT")
 _SERVICES = (*_COMPACTIONS, "CLUSTER")
 _SKEW_MS = 2000
@@ -159,6 +167,33 @@ def confirm_plan(session: TableSession, plan: Instant, groups: Set[FileGroup] | 
     )
 
 
+def refuse_unconfirmed(session: TableSession) -> None:
+    """Refuse to begin a write or service while another writer decides about a commit that it completed too late.
+
+    Args:
+        session: the call; in a section of the lock.
+
+    Raises:
+        CommitConflictError: there is such a commit, and its heartbeat is live.
+    """
+    if session.settings.write.lock.mode != _OPTIMISTIC:
+        return
+    storage = session.storage
+    beating = heartbeats(storage)
+    for one in session.timeline.writes():
+        if one.requested not in beating or not is_alive(storage, one.requested, session.heartbeat_rule):
+            continue
+        rivals = _overtaken_by(session, one)
+        if rivals:
+            raise CommitConflictError(
+                f"The {one.action} {one.requested} of {storage.uri} was completed without a lock, after "
+                f"{_named(rivals)} had changed the same file groups. Its writer is about to roll it back or to report "
+                "it. Nothing was changed; run this again.",
+                None,
+                one.requested,
+            )
+
+
 def was_alone(session: TableSession, created: Instant) -> bool:
     """Whether the lock excluded other writers until an instant's file was there; if it was lost, it is held again.
 
@@ -227,22 +262,52 @@ def _is_rival(session: TableSession, seen: TableState, metadata: CommitMetadata,
 
 def _require_no_heirs(session: TableSession, done: Instant, unseen: list[Instant], rivals: list[Instant]) -> None:
     """Refuse to roll a write back if another one may have read its rows after it became visible."""
-    storage, config = session.storage, session.state.config
-    entry = storage.stat(f"{config.timeline_folder}/{done.file_name}")
-    visible_ms = 0 if entry is None else entry.modified_ms
-    since = instant_from_ms(visible_ms, config.timezone)
-    doubtful = instant_from_ms(max(visible_ms - _SKEW_MS, 0), config.timezone)
-    heirs = [
-        one
-        for one in unseen
-        if one.requested >= since or (one.requested >= doubtful and _continues(session, one, done.requested))
-    ]
+    heirs = _heirs(session, done, unseen)
     if heirs:
         raise CommitStateUnknownError(
-            f"The {done.action} {done.requested} of {storage.uri} was completed without a lock, and {_named(rivals)} "
-            f"changed the same file groups, or the columns. It cannot be rolled back, because {_named(heirs)} may have "
-            "read its rows. Check the rows of all of them, and history(), before you run it again."
+            f"The {done.action} {done.requested} of {session.storage.uri} was completed without a lock, and "
+            f"{_named(rivals)} changed the same file groups, or the columns. It cannot be rolled back, because "
+            f"{_named(heirs)} may have read its rows. Check the rows of all of them, and history(), before you run it "
+            "again."
         )
+
+
+def _heirs(session: TableSession, done: Instant, others: Iterable[Instant]) -> list[Instant]:
+    """Those of other writes that may have read the rows of a write after it became visible."""
+    visible_ms, zone = _visible_ms(session, done), session.state.config.timezone
+    since, doubtful = instant_from_ms(visible_ms, zone), instant_from_ms(max(visible_ms - _SKEW_MS, 0), zone)
+    return [
+        one
+        for one in others
+        if one.requested != done.requested
+        and (one.requested >= since or (one.requested >= doubtful and _continues(session, one, done.requested)))
+    ]
+
+
+def _visible_ms(session: TableSession, done: Instant) -> int:
+    """When a completed file was created, in milliseconds of the store's clock; 0 if it is not there."""
+    entry = session.storage.stat(f"{session.state.config.timeline_folder}/{done.file_name}")
+    return 0 if entry is None else entry.modified_ms
+
+
+def _overtaken_by(session: TableSession, done: Instant) -> list[Instant]:
+    """Writes that changed the same file groups as a completed write, and completed while it ran.
+
+    There are none if each of them held the lock when it looked for conflicts and until it was complete. Services are
+    left out: some may run beside a write.
+    """
+    storage, config, visible_ms = session.storage, session.state.config, _visible_ms(session, done)
+    metadata = read_commit(storage, config, done)
+    if metadata.operation_type in _SERVICES:
+        return []
+    groups, found = groups_of_commit(metadata), []
+    for one in session.timeline.writes():
+        if one.requested != done.requested and (one.completion or "") > done.requested:
+            other = read_commit(storage, config, one)
+            shares = other.operation_type not in _SERVICES and groups & groups_of_commit(other)
+            if shares and _visible_ms(session, one) <= visible_ms:
+                found.append(one)
+    return found
 
 
 def _continues(session: TableSession, other: Instant, requested: str) -> bool:
