@@ -27,6 +27,7 @@
     seqno.py              sequence number strings
     xx_hash.py            xxHash32 and xxHash64
     _bytes.py             shared byte helpers; _machine_ops.py: the same as machine instructions
+    _declared.py          what a kernel is before any machine code is there
     _kernel.py            declare and load kernels: from _library.py (machine code) or _jit.py (compiled by numba)
     _ahead.py, _runtime.c compile the library that a wheel ships, or that the cache has
     _cache.py             folders and locks of the cache
@@ -42,6 +43,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._jit import cache_folder as compiled_here
 from ._kernel import warm_up
 
 if TYPE_CHECKING:
@@ -53,9 +55,7 @@ __all__ = ["cache_folder", "compile_into_cache", "warm_up"]
 
 def cache_folder() -> Path | None:
     """The folder of kernels that this process compiles; None if no folder is usable."""
-    from ._jit import cache_folder as found
-
-    return found()
+    return compiled_here()
 
 
 def compile_into_cache(levels: Sequence[int] = ()) -> Path | None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import Bytes, Int
-from ._kernel import helper, machine_op
+from ._declared import helper, machine_op
 
 __all__ = [
     "bytes_equal",

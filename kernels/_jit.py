@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from ._cache import alone, folder_for
-from ._kernel import Helper, Kernel, Parameter, parse, sources_digest
+from ._declared import Declared, Helper, Parameter, parse, sources_digest
 
 __all__ = ["cache_folder", "compile_kernel", "declared_dispatcher", "numba_types"]
 
@@ -49,7 +49,7 @@ _NUMBA_NAMES = {"bool": "boolean"}
 _UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, IndexError, KeyError, ValueError)
 
 
-def compile_kernel(declared: Kernel[..., Any]) -> Callable[..., Any]:
+def compile_kernel(declared: Declared[..., Any]) -> Callable[..., Any]:
     """Load a kernel from the cache, or compile and save it; returns numba's dispatcher.
 
     Raises:
@@ -78,7 +78,7 @@ def compile_kernel(declared: Kernel[..., Any]) -> Callable[..., Any]:
     return dispatcher  # type: ignore[no-any-return]
 
 
-def declared_dispatcher(declared: Kernel[..., Any], **flags: bool) -> Any:
+def declared_dispatcher(declared: Declared[..., Any], **flags: bool) -> Any:
     """Numba's dispatcher of a kernel, before anything is compiled.
 
     Args:
@@ -133,7 +133,7 @@ def _with_helpers(function: Callable[..., Any], done: dict[int, Any]) -> Callabl
 # ---- the cache
 
 
-def _digest(declared: Kernel[..., Any]) -> str:
+def _digest(declared: Declared[..., Any]) -> str:
     """Distinguish kernels of one name: by signature, and by source where the folder's key does not cover it."""
     digest = hashlib.sha256(declared.signature.encode())
     source = Path(declared.function.__code__.co_filename)

@@ -18,42 +18,21 @@ Importing a kernel module imports neither numba nor llvmlite.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import os
 import pkgutil
-import re
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = [
-    "Helper",
-    "Kernel",
-    "Parameter",
-    "all_kernels",
-    "helper",
-    "kernel",
-    "machine_op",
-    "parse",
-    "sources_digest",
-    "warm_up",
-]
+from ._declared import Declared
+from ._jit import compile_kernel
+from ._library import compiled
+
+__all__ = ["Kernel", "all_kernels", "kernel", "warm_up"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-SCALARS = {
-    "b1": "bool",
-    "u1": "uint8",
-    "u4": "uint32",
-    "u8": "uint64",
-    "i4": "int32",
-    "i8": "int64",
-    "f8": "float64",
-}
-"""NumPy's name of each scalar type."""
 
 _LOCKS: list[Any] = []
 """Locks of all kernels. A child of ``fork`` frees them, because other threads of its parent may have held them."""
@@ -68,73 +47,30 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_free_locks)
 
 
-class Parameter(NamedTuple):
-    """The type of a parameter or a result.
-
-    Attributes:
-        scalar: NumPy's name of the scalar type; ``void`` for no result.
-        access: ``r`` or ``w`` for an array that the kernel reads or writes; empty for a scalar.
-    """
-
-    scalar: str
-    access: str = ""
-
-
-class Helper(Generic[P, R]):
-    """A function that kernels call; compiled into each of its callers.
-
-    From Python it runs as plain Python.
-
-    Args:
-        function: the Python definition.
-        machine_op: name in ``_machine_ops`` of the same operation as machine instructions, or None to compile
-            ``function``.
-    """
-
-    def __init__(self, function: Callable[P, R], machine_op: str | None = None) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        self.machine_op = machine_op
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.function(*args, **kwargs)
-
-    def __reduce__(self) -> str:
-        return self.function.__qualname__
-
-
-class Kernel(Generic[P, R]):
+class Kernel(Declared[P, R]):
     """A compiled loop with the signature of its function, loaded or compiled by the first call.
 
-    Pickles by name. Safe to call from many threads; runs without the GIL. ``signature``: see :func:`kernel`.
+    Safe to call from many threads; runs without the GIL. ``signature``: see :func:`kernel`.
     """
 
     def __init__(self, function: Callable[P, R], signature: str) -> None:
+        super().__init__(function, signature)
         functools.update_wrapper(self, function)
-        self.function = function
-        self.signature = signature
         self._compiled: Callable[..., Any] | None = None
         self._lock = threading.Lock()
         _LOCKS.append(self._lock)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        compiled = self._compiled or self.load()
-        return compiled(*args, **kwargs)  # type: ignore[no-any-return]
-
-    def __reduce__(self) -> str:
-        return self.function.__qualname__
+        call = self._compiled or self.load()
+        return call(*args, **kwargs)  # type: ignore[no-any-return]
 
     def load(self) -> Callable[..., Any]:
         """Load the machine code: from a library, or from numba's cache, or compile and save it."""
-        from ._library import compiled
-
         with self._lock:
             if self._compiled is None:
                 library = compiled()
                 self._compiled = None if library is None else library.find(self)
             if self._compiled is None:
-                from ._jit import compile_kernel
-
                 self._compiled = compile_kernel(self)
         return self._compiled
 
@@ -154,37 +90,6 @@ def kernel(signature: str) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     return lambda function: Kernel(function, signature)
 
 
-def helper(function: Callable[P, R]) -> Helper[P, R]:
-    """Declare a function that kernels call."""
-    return Helper(function)
-
-
-def machine_op(function: Callable[P, R]) -> Helper[P, R]:
-    """Declare a helper that ``_machine_ops`` implements under the same name as machine instructions."""
-    return Helper(function, function.__name__)
-
-
-def parse(signature: str) -> tuple[Parameter, list[Parameter]]:
-    """The result and the parameters of a signature.
-
-    Raises:
-        ValueError: the signature is malformed.
-    """
-    match = re.fullmatch(r"(\w+)\(([\w, ]*)\)", signature)
-    if match is None:
-        raise ValueError(f"malformed kernel signature {signature!r}")
-
-    def of(code: str) -> Parameter:
-        if code in SCALARS:
-            return Parameter(SCALARS[code])
-        if code[0] in "rw" and code[1:] in SCALARS:
-            return Parameter(SCALARS[code[1:]], code[0])
-        raise ValueError(f"unknown type {code!r} in kernel signature {signature!r}")
-
-    codes = [part.strip() for part in match[2].split(",") if part.strip()]
-    return Parameter("void") if match[1] == "void" else of(match[1]), [of(code) for code in codes]
-
-
 def all_kernels() -> list[Kernel[..., Any]]:
     """Every kernel of the package, by module and name."""
     package = __package__ or "hudi_fast.kernels"
@@ -196,14 +101,6 @@ def all_kernels() -> list[Kernel[..., Any]]:
             if isinstance(value, Kernel):
                 found[value.function.__module__, value.function.__qualname__] = value
     return [found[name] for name in sorted(found)]
-
-
-def sources_digest(folder: Path) -> bytes:
-    """A digest of the kernels' sources. Machine code of other sources is never run."""
-    digest = hashlib.sha256()
-    for source in sorted(folder.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return digest.digest()
 
 
 def warm_up() -> int:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from ._cache import places
-from ._kernel import Kernel, parse, sources_digest
+from ._declared import Declared, parse, sources_digest
 
 __all__ = [
     "FOLDER",
@@ -66,7 +66,7 @@ class Library:
         self._code = code
         self._level = level
 
-    def find(self, declared: Kernel[..., Any]) -> Callable[..., Any] | None:
+    def find(self, declared: Declared[..., Any]) -> Callable[..., Any] | None:
         """A function that calls the kernel; None if the library does not have it."""
         try:
             entry = self._code[entry_name(declared, self._level)]
@@ -79,7 +79,7 @@ class Library:
         return _direct_call(self._code, entry, name, signature, checked) if _knows_arrays() else checked
 
 
-def entry_name(declared: Kernel[..., Any], level: int) -> str:
+def entry_name(declared: Declared[..., Any], level: int) -> str:
     """The name of a kernel's entry in the library."""
     module = declared.function.__module__.rpartition(".")[2]
     return f"hudi_fast_{module}_{declared.function.__qualname__}_{level}"

@@ -20,7 +20,7 @@ import numpy as np
 
 from ._arrays import Bytes, Int
 from ._bytes import load_u64
-from ._kernel import helper
+from ._declared import helper
 
 __all__ = [
     "IS_NULL",

@@ -27,7 +27,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Int64s, Offsets
 from ._bytes import copy_bytes, load_u32, load_u64, store_u32, store_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 from .avro_cursor import (
     BAD_BOOLEAN,
     BAD_DECIMAL,

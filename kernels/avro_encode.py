@@ -22,7 +22,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets, UInt64s
 from ._bytes import copy_bytes, load_u32, load_u64, store_u32, store_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 from .avro_cursor import swapped
 
 __all__ = [

@@ -6,7 +6,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
 from ._bytes import load_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["find_invalid_utf8"]
 

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from ._arrays import Bytes, Int, Int32s, Offsets
 from ._bytes import load_u32
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["bloom_add", "bloom_probe", "bloom_probe_rows"]
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Offsets
 from ._bytes import bytes_equal, copy_bytes, load_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 from .java_hash import hash_text
 from .xx_hash import xx_hash32
 

@@ -28,7 +28,8 @@ import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
 from ._bytes import copy_bytes, load_u32, load_u64, read_varint, unfold_sign
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = [
     "copy_values",

@@ -16,7 +16,8 @@ import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int64s, Offsets, UInt64s
 from ._bytes import copy_bytes, store_u32, store_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["assemble_deletes", "decimal_items", "number_items", "varlen_items"]
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Int64s, Offsets
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["format_file_ids", "measure_file_ids", "parse_file_ids"]
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from ._arrays import Bytes, Int, Int32s, Int64s, Offsets
 from ._bytes import copy_bytes, load_u16, load_u32, load_u64, prefetch, store_u16, store_u32, store_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["gather_varlen", "take_two_bits", "take_two_fixed", "take_two_varlen"]
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
 from ._bytes import copy_bytes
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["copy_entries", "measure_entries", "write_entries"]
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
 from ._bytes import bytes_equal, load_u64, prefetch
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["find_keys", "find_prefixes", "first_unordered", "key_heads", "mark_rare_keys", "route_keys"]
 

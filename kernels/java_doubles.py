@@ -14,7 +14,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
 from ._bytes import multiply_high
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 from .java_numbers import put_number, put_special
 
 __all__ = ["POWERS", "java_doubles"]

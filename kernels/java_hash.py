@@ -12,7 +12,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Offsets
 from ._bytes import load_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["hash_text", "list_hash_combine", "string_hash_codes"]
 

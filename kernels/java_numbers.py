@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["NUMBER_BYTES", "java_numbers"]
 

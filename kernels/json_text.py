@@ -13,7 +13,8 @@ import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
 from ._bytes import copy_bytes
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["BYTE_LIST_WIDTH", "base64_quoted", "byte_lists", "fill_quoted", "latin_1", "measure_quoted"]
 

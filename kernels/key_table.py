@@ -20,7 +20,8 @@ import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
 from ._bytes import bytes_equal, hash_bytes, prefetch
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = [
     "KeyTable",

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bytes, Int
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["lz4_size"]
 

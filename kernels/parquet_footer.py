@@ -21,7 +21,8 @@ import numpy as np
 
 from ._arrays import Bools, Bytes, Int, Int64s
 from ._bytes import read_varint, unfold_sign
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["ChunkFaults", "chunk_faults"]
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bytes, Int, Offsets
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["measure_joined", "measure_parts", "write_joined", "write_parts"]
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from ._arrays import Bytes, Int, Offsets, UInt64s
 from ._bytes import load_u32, load_u64
-from ._kernel import helper, kernel
+from ._declared import helper
+from ._kernel import kernel
 
 __all__ = ["xx_hash32", "xx_hash64"]
 

@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hudi_fast.kernels._kernel import Helper, Kernel
+from hudi_fast.kernels._declared import Helper
+from hudi_fast.kernels._kernel import Kernel
 
 import hudi_fast as hf
 from hudi_fast.table.inspection import TableInspection

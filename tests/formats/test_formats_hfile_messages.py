@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.formats.hfile.messages import bytes_field, framed, message_fields, number_field, unframed
+from hudi_fast.formats.hfile.messages import encode_message, framed, message_fields, unframed
 
 FIELDS = st.lists(
     st.tuples(st.integers(1, 2000), st.integers(-(2**63), 2**63 - 1) | st.binary(max_size=300)), max_size=6
@@ -15,16 +15,15 @@ FIELDS = st.lists(
 
 @given(FIELDS, st.binary(max_size=3))
 def test_fields_are_read_as_they_were_written(fields: list[tuple[int, int | bytes]], after: bytes) -> None:
-    parts = [number_field(n, value) if isinstance(value, int) else bytes_field(n, value) for n, value in fields]
-    message = unframed(memoryview(framed(b"".join(parts)) + after))
+    message = unframed(memoryview(framed(encode_message(*fields)) + after))
     found = [(n, value if isinstance(value, int) else bytes(value)) for n, value in message_fields(message)]
     assert found == fields
 
 
 def test_numbers_are_varints() -> None:
-    assert number_field(1, 300) == b"\x08\xac\x02"
-    assert bytes_field(2, b"ab") == b"\x12\x02ab"
-    assert number_field(1, -1) == b"\x08" + b"\xff" * 9 + b"\x01"
+    assert encode_message((1, 300)) == b"\x08\xac\x02"
+    assert encode_message((2, b"ab")) == b"\x12\x02ab"
+    assert encode_message((1, -1)) == b"\x08" + b"\xff" * 9 + b"\x01"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.blocks import Codec, HFileContent
-from hudi_fast.formats.hfile.messages import bytes_field, framed, number_field
+from hudi_fast.formats.hfile.messages import encode_message, framed
 from hudi_fast.formats.hfile.trailer import (
     TRAILER_SIZE,
     HFileTrailer,
@@ -65,8 +65,8 @@ def test_other_versions_and_codecs_are_not_supported() -> None:
     with pytest.raises(UnsupportedFeatureError, match="LZO"):
         read_trailer(content(encoded(replace(TRAILER, codec=Codec.LZO))))
     data = bytearray(encoded(TRAILER))
-    at = data.index(number_field(12, Codec.GZ), 8)
-    data[at : at + 2] = number_field(12, 99)[:2]
+    at = data.index(encode_message((12, Codec.GZ)), 8)
+    data[at : at + 2] = encode_message((12, 99))[:2]
     with pytest.raises(CorruptTableError, match="99"):
         read_trailer(content(bytes(data)))
 
@@ -77,7 +77,9 @@ def test_file_info_is_read_as_it_was_written() -> None:
     assert read_file_info(content(encoded(TRAILER)), 95, memoryview(payload)) == info
 
 
-@pytest.mark.parametrize("payload", [b"XXXX", b"PBUF\x05a", b"PBUF" + framed(bytes_field(1, number_field(1, 3)))])
+@pytest.mark.parametrize(
+    "payload", [b"XXXX", b"PBUF\x05a", b"PBUF" + framed(encode_message((1, encode_message((1, 3)))))]
+)
 def test_damaged_file_info_is_refused_with_its_place(payload: bytes) -> None:
     with pytest.raises(CorruptTableError) as raised:
         read_file_info(content(encoded(TRAILER)), 95, memoryview(payload))

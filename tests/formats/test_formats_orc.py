@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
-from hudi_fast.formats.hfile.messages import bytes_field, number_field
+from hudi_fast.formats.hfile.messages import encode_message
 from hudi_fast.formats.orc.read import open_orc_file
 from hudi_fast.formats.orc.sections import LZ4, LZO, SNAPPY, ZLIB, ZSTD, Sections
 from hudi_fast.formats.orc.stripe import (
@@ -175,11 +175,11 @@ def test_an_error_of_the_output_is_raised_as_it_is(tmp_path: Path) -> None:
 def test_types_nested_too_deeply_are_refused_before_the_reader_of_orc_sees_them(
     levels: int, is_read: bool, tmp_path: Path
 ) -> None:
-    lists = [number_field(1, 10) + bytes_field(2, framed_number(at + 2)) for at in range(levels)]
-    root = number_field(1, 12) + bytes_field(2, framed_number(1)) + bytes_field(3, b"a")
-    types = b"".join(bytes_field(4, one) for one in [root, *lists, number_field(1, 3)])
-    footer = number_field(1, 3) + number_field(2, 3) + types + number_field(6, 0) + number_field(8, 10_000)
-    script = number_field(1, len(footer)) + number_field(2, 0) + bytes_field(4, b"\0\x0c") + bytes_field(8000, b"ORC")
+    lists = [encode_message((1, 10), (2, framed_number(at + 2))) for at in range(levels)]
+    root = encode_message((1, 12), (2, framed_number(1)), (3, b"a"))
+    types = encode_message(*((4, one) for one in [root, *lists, encode_message((1, 3))]))
+    footer = encode_message((1, 3), (2, 3)) + types + encode_message((6, 0), (8, 10_000))
+    script = encode_message((1, len(footer)), (2, 0), (4, b"\0\x0c"), (8000, b"ORC"))
     (tmp_path / "a.orc").write_bytes(b"ORC" + footer + script + bytes([len(script)]))
     if is_read:
         with open_orc_file(Storage(tmp_path), "a.orc") as reader:
@@ -196,7 +196,7 @@ def test_blocks_larger_than_a_chunk_can_be_are_refused(size: int, tmp_path: Path
     path = tmp_path / "p/a.orc"
     raw = path.read_bytes()
     script = raw[-1 - raw[-1] : -1]
-    changed = script.replace(number_field(3, 256 << 10), number_field(3, size))
+    changed = script.replace(encode_message((3, 256 << 10)), encode_message((3, size)))
     assert changed != script
     path.write_bytes(raw[: -1 - raw[-1]] + changed + bytes([len(changed)]))
     with pytest.raises(CorruptTableError, match=r"blocks of .*p/a\.orc"):
@@ -204,7 +204,7 @@ def test_blocks_larger_than_a_chunk_can_be_are_refused(size: int, tmp_path: Path
 
 
 def framed_number(value: int) -> bytes:
-    return number_field(0, value)[1:]
+    return encode_message((0, value))[1:]
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hudi_fast.kernels import _cache, _jit, cache_folder, warm_up
-from hudi_fast.kernels._kernel import Kernel, kernel, sources_digest
+from hudi_fast.kernels._declared import sources_digest
+from hudi_fast.kernels._kernel import Kernel, kernel
 from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
 
 CALL = """

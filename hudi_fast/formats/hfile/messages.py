@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from hudi_fast.formats.varint import read_varint, varint
 
-__all__ = ["bytes_field", "framed", "message_fields", "number_field", "unframed"]
+__all__ = ["encode_message", "framed", "message_fields", "unframed"]
+
+_SHORT = [bytes([number]) for number in range(0x80)]
+"""Numbers of one byte, which most are."""
 
 
 def message_fields(message: memoryview) -> list[tuple[int, int | memoryview]]:
@@ -20,7 +23,6 @@ def message_fields(message: memoryview) -> list[tuple[int, int | memoryview]]:
     fields: list[tuple[int, int | memoryview]] = []
     at, end = 0, len(message)
     while at < end:
-        # most numbers are a byte
         tag, at = (message[at], at + 1) if message[at] < 0x80 else read_varint(message, at)
         number, at = (message[at], at + 1) if at < end and message[at] < 0x80 else read_varint(message, at)
         if tag & 7 == 0:
@@ -41,7 +43,7 @@ def unframed(data: memoryview) -> memoryview:
     Raises:
         ValueError: the message does not end within ``data``.
     """
-    length, at = read_varint(data, 0)
+    length, at = (data[0], 1) if data[:1] and data[0] < 0x80 else read_varint(data, 0)
     if length > len(data) - at:
         raise ValueError(f"a message of {length} bytes where {len(data) - at} are left")
     return data[at : at + length]
@@ -49,14 +51,19 @@ def unframed(data: memoryview) -> memoryview:
 
 def framed(message: bytes) -> bytes:
     """The message with its length prefix."""
-    return varint(len(message)) + message
+    return _number(len(message)) + message
 
 
-def number_field(field: int, number: int) -> bytes:
-    """One number field; ``number`` is -2^63 to 2^64 - 1."""
-    return varint(field << 3) + varint(number % 2**64)
+def encode_message(*fields: tuple[int, int | bytes | memoryview]) -> bytes:
+    """A message of field numbers and values, in their order; numbers are -2^63 to 2^64 - 1."""
+    parts: list[bytes | memoryview] = []
+    for field, value in fields:
+        if isinstance(value, int):
+            parts += (_number(field << 3), _number(value % 2**64))
+        else:
+            parts += (_number(field << 3 | 2), _number(len(value)), value)
+    return b"".join(parts)
 
 
-def bytes_field(field: int, value: bytes) -> bytes:
-    """One byte string field."""
-    return varint(field << 3 | 2) + framed(value)
+def _number(value: int) -> bytes:
+    return _SHORT[value] if value < 0x80 else varint(value)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.hfile.blocks import HFileContent
 from hudi_fast.formats.hfile.codecs import READ_CODECS, Codec
-from hudi_fast.formats.hfile.messages import bytes_field, framed, message_fields, number_field, unframed
+from hudi_fast.formats.hfile.messages import encode_message, framed, message_fields, unframed
 
 __all__ = [
     "TRAILER_SIZE",
@@ -107,8 +107,7 @@ def encode_trailer(
     numbers = {1: info_offset, 2: trailer.load_on_open_offset, 3: index_bytes, 4: data_bytes}
     numbers |= {5: trailer.index_count, 6: trailer.meta_count, 7: trailer.entry_count, 8: trailer.index_levels}
     numbers |= {9: first_block, 10: last_block}
-    parts = [number_field(field, number) for field, number in numbers.items()]
-    message = framed(b"".join([*parts, bytes_field(11, _COMPARATOR), number_field(12, trailer.codec)]))
+    message = framed(encode_message(*numbers.items(), (11, _COMPARATOR), (12, trailer.codec)))
     return (_TRAILER + message).ljust(TRAILER_SIZE - len(_VERSION), b"\0") + _VERSION
 
 
@@ -128,8 +127,8 @@ def read_file_info(file: HFileContent, offset: int, payload: memoryview) -> dict
 
 def encode_file_info(info: Mapping[str, bytes]) -> bytes:
     """The payload of a file info block."""
-    pairs = [bytes_field(1, name.encode()) + bytes_field(2, value) for name, value in info.items()]
-    return _INFO + framed(b"".join(bytes_field(1, pair) for pair in pairs))
+    pairs = [(1, encode_message((1, name.encode()), (2, value))) for name, value in info.items()]
+    return _INFO + framed(encode_message(*pairs))
 
 
 def _pair(value: int | memoryview) -> tuple[str, bytes]:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hudi_fast.formats.hfile.messages import bytes_field, message_fields, number_field
+from hudi_fast.formats.hfile.messages import encode_message, message_fields
 from hudi_fast.formats.orc.sections import Sections
-from hudi_fast.formats.orc.tail import MAGIC, OrcTail, Stripe, as_bytes, as_number, message_of, tail_of_stripe
+from hudi_fast.formats.orc.tail import MAGIC, OrcTail, Stripe, as_bytes, as_number, tail_of_stripe
 from hudi_fast.kernels.orc_runs import RunBounds, measure_runs, read_runs
 
 __all__ = [
@@ -192,10 +192,10 @@ class StripeStreams:
             timestamps_as_numbers: whether to declare timestamps as numbers of 64 bits, which are their seconds.
         """
         streams = b"".join(
-            bytes_field(_STREAMS, number_field(1, kind) + number_field(2, number) + number_field(3, len(content)))
+            encode_message((_STREAMS, encode_message((1, kind), (2, number), (3, len(content)))))
             for (number, kind), content in self.stored.items()
         )
-        footer = self.sections.stored(streams + message_of(self.footer.fields))
+        footer = self.sections.stored(streams + encode_message(*self.footer.fields))
         length = sum(map(len, self.stored.values()))
         alone = Stripe(len(MAGIC), 0, length, len(footer), self.stripe.rows)
         tail = tail_of_stripe(self.sections, serialized, alone, timestamps_as_numbers)

@@ -13,13 +13,13 @@ Source: ORC specification v1, "File Tail"; orc_proto.proto of Apache ORC 2.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.hfile.messages import bytes_field, message_fields, number_field
+from hudi_fast.formats.hfile.messages import encode_message, message_fields
 from hudi_fast.formats.orc.sections import MAX_SECTION, NO_CODEC, Sections
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "as_bytes",
     "as_number",
     "check_levels",
-    "message_of",
     "parse_tail",
     "tail_of_stripe",
     "with_metadata",
@@ -217,13 +216,13 @@ def tail_of_stripe(sections: Sections, serialized: bytes, stripe: Stripe, timest
     """
     old = dict(message_fields(memoryview(serialized)))
     numbers = (stripe.offset, stripe.index_length, stripe.data_length, stripe.footer_length, stripe.rows)
-    information = b"".join(number_field(field, number) for field, number in enumerate(numbers, 1))
+    information = encode_message(*enumerate(numbers, 1))
     fields = [
         (field, _with_numbers(as_bytes(value)) if field == _TYPES and timestamps_as_numbers else value)
         for field, value in message_fields(as_bytes(old[_FOOTER]))
         if field not in (_STRIPES, _METADATA, _ROWS, _STATISTICS)
     ]
-    footer = sections.stored(message_of([*fields, (_STRIPES, information), (_ROWS, stripe.rows)]))
+    footer = sections.stored(encode_message(*fields, (_STRIPES, information), (_ROWS, stripe.rows)))
     return footer + _postscript(as_bytes(old[_POSTSCRIPT]), {_FOOTER_LENGTH: len(footer), _STATISTICS_LENGTH: 0})
 
 
@@ -240,19 +239,11 @@ def with_metadata(content: bytes, serialized: bytes, pairs: Mapping[bytes, bytes
     """
     old = dict(message_fields(memoryview(serialized)))
     script = dict(message_fields(as_bytes(old[_POSTSCRIPT])))
-    items = [(_METADATA, bytes_field(1, name) + bytes_field(2, value)) for name, value in pairs.items()]
+    items = [(_METADATA, encode_message((1, name), (2, value))) for name, value in pairs.items()]
     sections = _sections("", as_bytes(old[_POSTSCRIPT]))
-    footer = sections.stored(bytes(as_bytes(old[_FOOTER])) + message_of(items))
+    footer = sections.stored(bytes(as_bytes(old[_FOOTER])) + encode_message(*items))
     before = len(content) - 1 - content[-1] - as_number(script[_FOOTER_LENGTH])
     return content[:before] + footer + _postscript(as_bytes(old[_POSTSCRIPT]), {_FOOTER_LENGTH: len(footer)})
-
-
-def message_of(fields: Iterable[tuple[int, int | memoryview | bytes]]) -> bytes:
-    """A protobuf message."""
-    return b"".join(
-        number_field(number, value) if isinstance(value, int) else bytes_field(number, bytes(value))
-        for number, value in fields
-    )
 
 
 def as_bytes(value: int | memoryview) -> memoryview:
@@ -306,11 +297,11 @@ def _is_far(statistics: memoryview) -> bool:
 def _with_numbers(type_: memoryview) -> bytes:
     """A type of the footer; timestamps become numbers."""
     fields = list(message_fields(type_))
-    return message_of((field, _LONG if field == 1 and value in _TIMESTAMPS else value) for field, value in fields)
+    return encode_message(*((one, _LONG if one == 1 and value in _TIMESTAMPS else value) for one, value in fields))
 
 
 def _postscript(old: memoryview, lengths: Mapping[int, int]) -> bytes:
     """A postscript with other lengths of sections, and its own length."""
     fields = [(number, lengths.get(number, value)) for number, value in message_fields(old)]
-    message = message_of(fields)
+    message = encode_message(*fields)
     return message + bytes([len(message)])

@@ -26,7 +26,7 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties import format_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
-from hudi_fast.formats.avro.schema import is_meta_field
+from hudi_fast.formats.avro.schema import META_FIELDS, OPERATION_FIELD
 from hudi_fast.metadata_table.definitions import IndexDefinition, index_version
 from hudi_fast.metadata_table.layout import PartitionKind, group_file_id, group_file_id_prefix, kind_of
 from hudi_fast.metadata_table.records import RECORD_SCHEMA
@@ -164,8 +164,8 @@ def definition_of(
     Users define secondary and expression indexes. ``columns`` are the indexed columns of ``column_stats``.
     """
     if partition == PartitionKind.COLUMN_STATS:
-        meta = sorted(name for name in columns if is_meta_field(name))
-        fields = (*meta, *(name for name in columns if not is_meta_field(name)))
+        meta = {*META_FIELDS, OPERATION_FIELD}.intersection(columns)
+        fields = (*sorted(meta), *(name for name in columns if name not in meta))
         version = index_version(partition, config.version, {})
         return IndexDefinition(partition, "column_stats", "column_stats", fields, {}, version)
     if partition == PartitionKind.RECORD_INDEX:

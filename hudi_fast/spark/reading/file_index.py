@@ -31,7 +31,7 @@ import pyarrow as pa
 from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
 from hudi_fast.expressions.conditions import And, Anything, Condition
-from hudi_fast.formats.hfile.messages import bytes_field, number_field
+from hudi_fast.formats.hfile.messages import encode_message
 from hudi_fast.spark.reading.filters import spark_condition
 
 __all__ = ["Narrow", "PlannedFile", "planned_frame"]
@@ -309,13 +309,13 @@ def _array_of_statuses(files: Sequence[tuple[str, int, int]]) -> bytes:
     before_each = _short_text(_STATUS) * 2  # the declared class, and the class of the object
     parts = [_short_text(f"[L{_STATUS};"), len(files).to_bytes(4, "big")]
     for path, size, modified_ms in files:
-        message = (
-            number_field(1, _FILE)  # fileType
-            + bytes_field(2, path.encode())
-            + number_field(3, size)  # length
-            + number_field(7, modified_ms)  # modification_time
-            + number_field(10, 1)  # block_replication
-            + number_field(11, _BLOCK)  # block_size
+        message = encode_message(
+            (1, _FILE),  # fileType
+            (2, path.encode()),
+            (3, size),  # length
+            (7, modified_ms),  # modification_time
+            (10, 1),  # block_replication
+            (11, _BLOCK),  # block_size
         )
         parts += (before_each, len(message).to_bytes(4, "big"), message)
     return b"".join(parts)
