@@ -267,7 +267,7 @@ def fold_by_merger(merger: Merger, entries: LogEntries, numbers: npt.NDArray[np.
         default_ordering=folded.default_ordering | deleted,
         column_sets=(),
         column_set=None,
-        spooled=None,
+        batched=None,
         blended=None,
     )
 

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_fast.merging.batched_rows import BatchedRows, take_rows
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.merging.spooled_rows import SpooledRows, take_rows
 
 __all__ = ["LogEntries", "select_entries"]
 
@@ -46,7 +46,7 @@ class LogEntries:
         column_sets: distinct sets of column names that rows of partial blocks provide; meta columns may be absent.
         column_set: int32[n], the number of an entry's set in ``column_sets``, -1 for all columns; None when all entries
             have all columns.
-        spooled: ``rows`` if they are in a mapped file; None for rows in memory.
+        batched: ``rows`` if they stay in batches; None for rows in one chunk.
         blended: for b rows that are blended from several: by column, int[b], the rows of ``rows`` that provide it.
             Columns with the same providers share an array. None: the rows are ``rows``.
     """
@@ -61,20 +61,20 @@ class LogEntries:
     mismatched: npt.NDArray[np.bool_] | None = None
     column_sets: tuple[frozenset[str], ...] = ()
     column_set: npt.NDArray[np.int32] | None = None
-    spooled: SpooledRows | None = None
+    batched: BatchedRows | None = None
     blended: dict[str, npt.NDArray[np.integer[Any]]] | None = None
 
     def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> pa.Table:
         """Rows by the numbers in :attr:`row`: int64[k], in any order, without -1."""
         if self.blended is None:
-            return take_rows(self.rows, self.spooled, rows, columns)
+            return take_rows(self.rows, self.batched, rows, columns)
         names_of: dict[int, list[str]] = {}
         for name in columns:
             names_of.setdefault(id(self.blended[name]), []).append(name)
         found: dict[str, pa.ChunkedArray] = {}
         for names in names_of.values():
             stored = self.blended[names[0]][rows].astype(np.int64)
-            found |= zip(names, take_rows(self.rows, self.spooled, stored, names).columns, strict=True)
+            found |= zip(names, take_rows(self.rows, self.batched, stored, names).columns, strict=True)
         schema = pa.schema([self.rows.schema.field(name) for name in columns])
         return pa.Table.from_arrays([found[name] for name in columns], schema=schema)
 
@@ -102,6 +102,6 @@ def select_entries(entries: LogEntries, which: npt.NDArray[np.int64]) -> LogEntr
         mismatched=None if entries.mismatched is None else entries.mismatched[which],
         column_sets=entries.column_sets,
         column_set=None if entries.column_set is None else entries.column_set[which],
-        spooled=entries.spooled,
+        batched=entries.batched,
         blended=entries.blended,
     )

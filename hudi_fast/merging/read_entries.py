@@ -25,12 +25,12 @@ from hudi_fast.formats.log.delete_block import DeleteRecords, decode_delete_bloc
 from hudi_fast.formats.log.record_positions import decode_positions
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.merging.batched_rows import BatchedRows
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.log_rows import LogRowReader
 from hudi_fast.merging.row_buffer import LOG_BUDGET, CollectedRows, RowBuffer, read_failure
 from hudi_fast.merging.rules import OPERATION, default_ordering, delete_mask, merging_columns, ordering_columns
 from hudi_fast.merging.slice_merge import RECORD_KEY, SliceMerge, key_columns
-from hudi_fast.merging.spooled_rows import SpooledRows
 
 __all__ = ["DeleteOrdering", "convert_delete_ordering", "read_entries"]
 
@@ -97,7 +97,7 @@ def read_entries(
         mismatched=mismatched,
         column_sets=sets,
         column_set=numbers,
-        spooled=None if collected.release is None else SpooledRows(rows, collected.release),
+        batched=None if collected.release is None else BatchedRows(rows, collected.release),
     )
 
 

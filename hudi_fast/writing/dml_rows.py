@@ -38,9 +38,9 @@ from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.kernels.key_table import pick_winners_grouped
 from hudi_fast.keys.key_generator import partition_paths, record_keys, refuse_stand_ins
+from hudi_fast.merging.batched_rows import BatchedRows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.rules import delete_mask, ordering_columns, ordering_rank
-from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.indexed_keys import refuse_long_entries
@@ -137,7 +137,7 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table, release: Callable[[], Non
         inserted=None if places is None else table.column(ACTION).to_numpy() == INSERT,
         checked=CHECK in table.column_names,
         order=single_chunk(table.column(ORDER)) if ORDER in table.column_names else None,
-        spooled=None if release is None else SpooledRows(rows, release),
+        batched=None if release is None else BatchedRows(rows, release),
     )
     refuse_long_entries(plan, incoming, None)
     return incoming

@@ -5,6 +5,7 @@ All checks of rows happen here, before anything is written.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -18,9 +19,9 @@ from hudi_fast.formats.fitting_chunks import joined_chunks
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import pick_winners_grouped
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys, refuse_stand_ins
+from hudi_fast.merging.batched_rows import BatchedRows
 from hudi_fast.merging.combine import blend_duplicates
 from hudi_fast.merging.rules import delete_mask, ordering_columns
-from hudi_fast.merging.spooled_rows import SpooledRows
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.dml_rows import DML_COLUMNS, prepare_dml_rows
 from hudi_fast.writing.indexed_keys import refuse_long_entries
@@ -29,6 +30,10 @@ from hudi_fast.writing.write_plan import Incoming, WritePlan
 __all__ = ["check_rows", "columns_for", "prepare_rows", "spooled_form", "with_auto_keys"]
 
 _PATHS = pa.dictionary(pa.int32(), pa.string())
+_MANY_BYTES = 32 << 20
+"""Rows of fewer bytes become one chunk for each column: a copy costs little."""
+_RUN_ROWS = 4096
+"""Average rows of a partition in a chunk, from which on chunks are kept."""
 
 
 def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] | None = None) -> Incoming:
@@ -49,12 +54,31 @@ def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] |
         return prepare_dml_rows(plan, table, release)
     if plan.operation == "delete_partition":
         return _prepare_partitions(plan, table)
-    incoming = check_rows(plan, table, joins_chunks=release is None)
+    in_order = _in_order(plan) and table.nbytes >= _MANY_BYTES
+    incoming = check_rows(plan, table, joins_chunks=release is None and not in_order)
     if plan.operation == "delete":
         return incoming
     if plan.rules.blends and plan.combines:
         incoming = _blended(plan, incoming)
-    return incoming if release is None else replace(incoming, spooled=SpooledRows(incoming.rows, release))
+    if release is None and in_order and not _in_long_runs(incoming):
+        return replace(incoming, rows=joined_chunks(incoming.rows))
+    return replace(incoming, batched=BatchedRows(incoming.rows, release)) if release or in_order else incoming
+
+
+def _in_order(plan: WritePlan) -> bool:
+    """Whether each file takes its rows in their input order, and no row is merged with another one."""
+    sorts = plan.sort_columns or plan.sort_mode != "NONE"
+    return plan.operation == "bulk_insert" and not (plan.combines or sorts or plan.index.bucket is not None)
+
+
+def _in_long_runs(incoming: Incoming) -> bool:
+    """Whether a chunk has many rows of a partition, so that rows are gathered about as fast as from one chunk."""
+    bounds = np.cumsum([0, *(batch.num_rows for batch in incoming.rows.to_batches())])
+    codes, partitions = np.asarray(incoming.partitions.indices), len(incoming.partitions.dictionary)
+    if (len(bounds) - 1) * partitions > incoming.count:
+        return False
+    runs = (int(np.count_nonzero(np.bincount(codes[start:end]))) for start, end in itertools.pairwise(bounds))
+    return incoming.count >= _RUN_ROWS * int(sum(runs))
 
 
 def check_rows(plan: WritePlan, table: pa.Table, first_row: int = 0, joins_chunks: bool = True) -> Incoming:

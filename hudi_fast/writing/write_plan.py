@@ -27,9 +27,9 @@ from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings, SliceMatches
 from hudi_fast.keys.key_generator import KeyConfig
+from hudi_fast.merging.batched_rows import BatchedRows, take_rows
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
-from hudi_fast.merging.spooled_rows import SpooledRows, take_rows
 from hudi_fast.metadata_table.indexed_values import IndexedColumn
 from hudi_fast.schema.changes import SchemaChange
 from hudi_fast.schema.internal import InternalSchema
@@ -320,7 +320,7 @@ class Incoming:
         inserted: bool[n], DML rows that are new; None for other writes.
         checked: whether a new row may have a stored key, which is refused.
         order: struct[n], ordering values of the source rows of DML rows; None where no order decides between them.
-        spooled: ``rows`` if they are in a mapped file; None for rows in memory.
+        batched: ``rows`` if they stay in batches; None for rows in one chunk.
     """
 
     rows: pa.Table
@@ -332,7 +332,7 @@ class Incoming:
     inserted: npt.NDArray[np.bool_] | None = None
     checked: bool = False
     order: pa.Array | None = None
-    spooled: SpooledRows | None = None
+    batched: BatchedRows | None = None
 
     @property
     def count(self) -> int:
@@ -357,7 +357,7 @@ class Incoming:
             rows: int64[n], positions, in any order.
             columns: names of the columns; None for all.
         """
-        return take_rows(self.rows, self.spooled, rows, columns)
+        return take_rows(self.rows, self.batched, rows, columns)
 
     def subset(self, rows: npt.NDArray[np.int64]) -> Incoming:
         """Some of the rows, as rows to write.
@@ -376,7 +376,7 @@ class Incoming:
             groups=None if self.groups is None else KeyLocations(self.groups.groups, self.groups.numbers[rows]),
             inserted=None if self.inserted is None else self.inserted[rows],
             order=None if self.order is None else self.order.take(chosen),
-            spooled=None,
+            batched=None,
         )
 
     def parts(
@@ -390,8 +390,8 @@ class Incoming:
             max_bytes: approximate maximum Arrow size of a part.
         """
         max_rows = max(1, int(min(max_rows, max_bytes / self.row_bytes)))
-        if self.spooled is not None:
-            yield from self.spooled.parts(rows, max_rows, max_bytes)
+        if self.batched is not None:
+            yield from self.batched.parts(rows, max_rows, max_bytes)
             return
         for start in range(0, len(rows), max_rows):
             yield rows[start : start + max_rows]

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.parquet.base_file import ParquetReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
+from hudi_fast.merging.batched_rows import BatchedRows
 from hudi_fast.merging.combine import blend_duplicates, combine, commit_time_deletes
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.log_entries import LogEntries
@@ -30,7 +31,6 @@ from hudi_fast.merging.rules import (
     ordering_columns,
     ordering_rank,
 )
-from hudi_fast.merging.spooled_rows import SpooledRows
 from tests.naive.merge import NaiveRules, Version, naive_fold, naive_slice
 from tests.support.examples import examples
 
@@ -144,7 +144,7 @@ class Log:
             mismatched=np.array([v["mismatched"] for v in self.versions], np.bool_),
             column_sets=tuple(sets),
             column_set=np.array(number, np.int32) if sets else None,
-            spooled=None if batch_rows is None else SpooledRows(rows, lambda: None),
+            batched=None if batch_rows is None else BatchedRows(rows, lambda: None),
         )
 
     def ordering(self, versions: list[Version]) -> tuple[pa.Array, ...]:
@@ -355,7 +355,7 @@ def test_rows_of_partial_blocks_stay_in_their_mapped_file(
     keys: list[str], sets: list[int], expected: list[dict[str, Any]]
 ) -> None:
     rows = pa.table({"n": pa.array([1, 2], pa.int64()), "s": ["x", "y"]})
-    no, spooled = np.zeros(2, np.bool_), SpooledRows(in_batches(rows, 1), lambda: None)
+    no, spooled = np.zeros(2, np.bool_), BatchedRows(in_batches(rows, 1), lambda: None)
     provided = (frozenset({"n"}), frozenset({"s"}))
     entries = LogEntries(
         pa.array(keys),
@@ -366,10 +366,10 @@ def test_rows_of_partial_blocks_stay_in_their_mapped_file(
         (),
         column_sets=provided,
         column_set=np.array(sets, np.int32),
-        spooled=spooled,
+        batched=spooled,
     )
     folded = fold(MergeRules(COMMIT_TIME), entries)
-    assert folded.spooled is spooled
+    assert folded.batched is spooled
     assert folded.rows is rows
     assert folded.take(folded.row, ["n", "s"]).to_pylist() == expected
 

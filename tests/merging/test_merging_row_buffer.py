@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.merging.spooled_rows import SpooledRows
+from hudi_fast.merging.batched_rows import BatchedRows
 from tests.support.golden import Golden, golden_names
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import plain_rows, table_rows
@@ -30,13 +30,13 @@ def taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[int]
     folder.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
     monkeypatch.setattr("hudi_fast.merging.read_entries.LOG_BUDGET", 0)
-    take = SpooledRows.take
+    take = BatchedRows.take
 
-    def counted(self: SpooledRows, rows: pa.Array, columns: list[str] | None = None) -> pa.Table:
+    def counted(self: BatchedRows, rows: pa.Array, columns: list[str] | None = None) -> pa.Table:
         counts.append(len(rows))
         return take(self, rows, columns)
 
-    monkeypatch.setattr(SpooledRows, "take", counted)
+    monkeypatch.setattr(BatchedRows, "take", counted)
     yield counts
     assert not list(folder.iterdir())
 

@@ -207,7 +207,7 @@ def test_files_do_not_depend_on_where_the_rows_wait(
     found = []
     for budget in (1 << 30, 3_000):
         monkeypatch.setattr("hudi_fast.merging.row_buffer.ROW_BUDGET", budget)
-        monkeypatch.setattr("hudi_fast.merging.spooled_rows._RESIDENT", 1_000)
+        monkeypatch.setattr("hudi_fast.merging.batched_rows._RESIDENT", 1_000)
         plan.storage.delete_dir(f".hoodie/.temp/{INSTANT}")  # the markers of the other files
         make_marker_folder(plan.storage, INSTANT)
         assert plan.rules.blends == (PARTIAL_PAYLOAD in settings.values())

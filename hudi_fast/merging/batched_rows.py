@@ -1,7 +1,8 @@
-"""Rows in a memory-mapped local file, read a part at a time: they are more than a process should hold.
+"""Rows that stay in their batches, read a part at a time: a copy of all of them would need too much memory.
 
-The rows are a table whose chunks are the batches of the file. Pages of the file that were read stay resident until they
-are released, so reading releases them after some bytes. Released pages can be read again.
+The rows are a table in memory, or in a memory-mapped local file, whose chunks are the batches of the file. Pages of the
+file that were read stay resident until they are released, so reading releases them after some bytes. Released pages can
+be read again.
 
 ::
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from hudi_fast.merging.gather import gather
 
-__all__ = ["SpooledRows", "take_rows"]
+__all__ = ["BatchedRows", "take_rows"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -28,15 +29,15 @@ _RESIDENT = 64 << 20
 """Bytes of batches that are read before their pages are released."""
 
 
-class SpooledRows:
+class BatchedRows:
     """Rows by number.
 
     Args:
-        table: n rows, in the batches of a memory-mapped file.
-        release: makes the pages of the file leave memory; they remain readable.
+        table: n rows, in batches.
+        release: makes the pages of a mapped file leave memory; they remain readable. None for rows in memory.
     """
 
-    def __init__(self, table: pa.Table, release: Callable[[], None]) -> None:
+    def __init__(self, table: pa.Table, release: Callable[[], None] | None = None) -> None:
         self._release = release
         self._schema = table.schema
         self._batches: list[pa.RecordBatch] = table.to_batches()
@@ -45,7 +46,8 @@ class SpooledRows:
         self._starts = self._ends - lengths
         self._row_bytes = np.array([batch.nbytes for batch in self._batches]) / np.maximum(lengths, 1)
         self._read = 0.0
-        release()
+        if release is not None:
+            release()
 
     def parts(self, rows: Rows, max_rows: int, max_bytes: int) -> Iterator[Rows]:
         """Cut ``rows`` into parts.
@@ -91,10 +93,11 @@ class SpooledRows:
 
     def _take_from(self, number: int, rows: Rows, names: Sequence[str]) -> pa.Table:
         batch = self._batches[number]
-        if self._read > _RESIDENT:
-            self._release()
-            self._read = 0.0
-        self._read += self._row_bytes[number] * batch.num_rows
+        if self._release is not None:
+            if self._read > _RESIDENT:
+                self._release()
+                self._read = 0.0
+            self._read += self._row_bytes[number] * batch.num_rows
         return gather(pa.Table.from_batches([batch]).select(names), rows - self._starts[number])
 
     def _batch_of(self, rows: Rows) -> Rows:
@@ -102,16 +105,16 @@ class SpooledRows:
 
 
 def take_rows(
-    table: pa.Table, spooled: SpooledRows | None, rows: Rows, columns: Sequence[str] | None = None
+    table: pa.Table, batched: BatchedRows | None, rows: Rows, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Rows by number, from memory or from a mapped file.
+    """Rows by number, from one chunk or from batches.
 
     Args:
         table: all rows.
-        spooled: the same rows if they are in a mapped file; None for rows in memory.
+        batched: the same rows if they are in a mapped file; None for rows in memory.
         rows: int64[n], in any order.
         columns: names of the columns; None for all.
     """
-    if spooled is not None:
-        return spooled.take(rows, columns)
+    if batched is not None:
+        return batched.take(rows, columns)
     return gather(table if columns is None else table.select(list(columns)), rows)

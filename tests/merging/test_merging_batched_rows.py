@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_fast.merging.batched_rows import BatchedRows
 from hudi_fast.merging.gather import gather
-from hudi_fast.merging.spooled_rows import SpooledRows
 
 TABLE = pa.table(
     {
@@ -33,7 +33,7 @@ def cut(cuts: list[int]) -> pa.Table:
 
 @given(ROWS, CUTS, st.permutations(TABLE.column_names))
 def test_rows_are_those_of_a_table_in_one_chunk(rows: np.ndarray, cuts: list[int], columns: list[str]) -> None:
-    made = SpooledRows(cut(cuts), lambda: None).take(rows, columns)
+    made = BatchedRows(cut(cuts), lambda: None).take(rows, columns)
     made.validate(full=True)
     assert made.equals(gather(TABLE.combine_chunks().select(columns), rows))
     assert all(column.num_chunks <= 1 for column in made.columns)
@@ -43,7 +43,7 @@ def test_rows_are_those_of_a_table_in_one_chunk(rows: np.ndarray, cuts: list[int
 def test_parts_follow_each_other_and_have_a_bounded_size(
     rows: np.ndarray, cuts: list[int], max_rows: int, max_bytes: int
 ) -> None:
-    parts = list(SpooledRows(cut(cuts), lambda: None).parts(rows, max_rows, max_bytes))
+    parts = list(BatchedRows(cut(cuts), lambda: None).parts(rows, max_rows, max_bytes))
     assert np.concatenate([rows[:0], *parts]).tolist() == rows.tolist()
     assert all(1 <= len(part) <= max_rows for part in parts)
     largest_batch = max(TABLE.slice(start, end - start).nbytes for start, end in itertools.pairwise(cuts))
@@ -52,15 +52,15 @@ def test_parts_follow_each_other_and_have_a_bounded_size(
 
 
 def test_rows_of_one_batch_that_follow_each_other_are_not_copied() -> None:
-    made = SpooledRows(cut([0, 10, 30]), lambda: None).take(np.arange(12, 20))
+    made = BatchedRows(cut([0, 10, 30]), lambda: None).take(np.arange(12, 20))
     address = TABLE.column("number").chunk(0).buffers()[1].address
     assert made.column("number").chunk(0).buffers()[1].address == address
 
 
 def test_pages_are_released_while_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_fast.merging.spooled_rows._RESIDENT", 2 * TABLE.slice(0, 10).nbytes)
+    monkeypatch.setattr("hudi_fast.merging.batched_rows._RESIDENT", 2 * TABLE.slice(0, 10).nbytes)
     released = []
-    rows = SpooledRows(cut([0, 10, 20, 30]), lambda: released.append(1))
+    rows = BatchedRows(cut([0, 10, 20, 30]), lambda: released.append(1))
     assert len(released) == 1  # cutting the rows into batches reads some
     for _ in range(10):
         rows.take(np.array([29, 1, 12]))
@@ -75,7 +75,7 @@ def test_released_pages_are_read_again(tmp_path: Path) -> None:
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     (tmp_path / "rows").unlink()
     table = pa.ipc.open_file(pa.py_buffer(mapping)).read_all()
-    rows = SpooledRows(table, lambda: mapping.madvise(mmap.MADV_DONTNEED))
+    rows = BatchedRows(table, lambda: mapping.madvise(mmap.MADV_DONTNEED))
     before = rows.take(np.arange(30)[::-1])
     view = rows.take(np.arange(3, 9))
     mapping.madvise(mmap.MADV_DONTNEED)
