@@ -13,9 +13,10 @@
 In the second case only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes
 filters down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. The
 keys of a base file are read once: where log rows may lose against stored ones, the hidden rows also list the losing log
-rows. Every executor keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name,
-and below 2**31 the row number in the file, which Spark's scan also provides, or above it an entry number of the log. If
-several slices have names with one CRC-32, only one of them is read this way. Each branch reads a slice independently;
+rows. Every executor keeps the hidden rows of all slices in memory, as one long each: 32 bits of a hash of the base
+file's name, and below 2**31 the row number in the file, which Spark's scan also provides, or above it an entry number
+of the log. If several slices have names with one hash, only one of them is read this way. The hash is Spark's
+``xxhash64``: it is computed for each row, and ``crc32`` copies the name first. Each branch reads a slice independently;
 the branches agree because the table state pins the slice.
 
 Compared with the core's reader a log row costs more, a base row less: :func:`beside_scan` chooses.
@@ -23,7 +24,6 @@ Compared with the core's reader a log row costs more, a base row less: :func:`be
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -34,6 +34,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from hudi_fast.kernels.xx_hash import xx_hash64
 from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, log_rows_of_slice, read_slice
 from hudi_fast.spark.arrow import numbers_of, parallelism
 from hudi_fast.spark.reading.native_scan import NarrowSlices, native_scan
@@ -46,6 +47,8 @@ __all__ = ["beside_scan", "core_scan", "scan_with_logs"]
 _ROW = "__hudi_fast_row"
 _ENTRY = 1 << 31
 """Flag of the numbers of log entries; numbers of base rows are below it."""
+
+_SPARK_SEED = np.uint64(42)
 
 _LOG_SHARE = 0.2
 """Maximum ratio of log bytes to base file bytes.
@@ -98,7 +101,7 @@ def scan_with_logs(
     if scan.unmerged:
         brought = core_scan(spark, replace(scan, base_rows=False), slices, file_name)
         return native_scan(spark, scan, slices, more, narrow).unionByName(brought)
-    code = F.shiftleft(F.crc32(F.col("_metadata.file_name")), 32)
+    code = F.shiftleft(F.xxhash64(F.col("_metadata.file_name")), 32)
     numbered = {**more, _ROW: code.bitwiseOR(F.col("_metadata.row_index"))}
     base = native_scan(spark, scan, slices, numbered, narrow)
     hidden = F.broadcast(_hidden(spark, scan, slices))
@@ -213,8 +216,11 @@ def _codes(one: FileSlice, numbers: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _file_code(one: FileSlice) -> int:
+    """The low 32 bits of what Spark's ``xxhash64`` makes of the base file's name."""
     assert one.base_file is not None
-    return zlib.crc32(one.base_file.name.encode())
+    name, found = np.frombuffer(one.base_file.name.encode(), np.uint8), np.empty(1, np.uint64)
+    xx_hash64(np.array([0, name.size], np.int32), name, _SPARK_SEED, found)
+    return int(found[0]) & 0xFFFF_FFFF
 
 
 def _log_share(one: FileSlice) -> tuple[float, str, int, FileSlice]:
