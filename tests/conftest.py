@@ -24,6 +24,7 @@ from tests.servers.dynamodb import start_dynamodb
 from tests.servers.hdfs import EARLY_CLOSES, HdfsCluster, start_hdfs
 from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
 from tests.servers.kafka import KafkaBroker, start_kafka
+from tests.servers.mariadb import MariadbServer, start_mariadb
 from tests.servers.postgres import PostgresServer, start_postgres
 from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.schema_registry import start_schema_registry
@@ -309,6 +310,12 @@ def kafka(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server of this machine."""
     yield from _or_skip(start_postgres(FETCHED))
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """A MariaDB server of this machine."""
+    yield from _or_skip(start_mariadb(FETCHED))
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,10 @@ ARGUMENTS = (
         others=("merge-strategy-id",),
         option="hoodie.record.merge.strategy.id",
     ),
-    Argument("schemaprovider-class", "FilebasedSchemaProvider or SchemaRegistryProvider."),
+    Argument(
+        "schemaprovider-class",
+        "FilebasedSchemaProvider, SchemaRegistryProvider, or ProtoClassBasedSchemaProvider for Protobuf.",
+    ),
     Argument("transformer-class", "Classes of transformers, separated by commas."),
     Argument(
         "op", "UPSERT, INSERT, BULK_INSERT, INSERT_OVERWRITE, INSERT_OVERWRITE_TABLE or DELETE.", default="UPSERT"
@@ -77,6 +80,8 @@ ARGUMENTS = (
     Argument("retry-interval-seconds", "Pause before the next try.", default="30"),
     Argument("max-retry-count", "Number of further tries.", default="3"),
     Argument("name", "Name of the stream, where several feed one table; its position is for this library only."),
+    Argument("proto-descriptor-file", "Descriptor file of Protobuf, from protoc; for this library only."),
+    Argument("proto-message", "Full name of the Protobuf message type, such as shop.Order; for this library only."),
     Argument(
         "post-write-termination-strategy-class",
         "NoNewDataTerminationStrategy ends --continuous after some turns without rows.",

@@ -18,7 +18,7 @@ import pyarrow as pa
 from hudi_fast.api import write
 from hudi_fast.errors import ConfigError
 from hudi_fast.streamer.messages import Rejected
-from hudi_fast.streamer.settings import StreamSettings
+from hudi_fast.streamer.settings import ERRORS_PREFIX, StreamSettings, truth
 
 __all__ = ["ErrorTable", "open_error_table"]
 
@@ -75,13 +75,10 @@ def open_error_table(settings: StreamSettings, storage_options: Mapping[str, Any
     Raises:
         ConfigError: ``hoodie.errortable.enable`` is neither true nor false, or the table has no path.
     """
-    enabled = settings.errors.get(_ENABLE, "false").strip().lower()
-    if enabled not in ("true", "false"):
-        raise ConfigError(f"hoodie.errortable.{_ENABLE} is true or false; got {enabled!r}.")
-    if enabled == "false":
+    if not truth(f"{ERRORS_PREFIX}{_ENABLE}", settings.errors.get(_ENABLE, "false")):
         return None
     path = settings.errors.get(_PATH, "")
     if not path:
-        raise ConfigError(f"The error table needs the property hoodie.errortable.{_PATH}.")
+        raise ConfigError(f"The error table needs the property {ERRORS_PREFIX}{_PATH}.")
     name = settings.errors.get(_NAME) or path.rstrip("/").rpartition("/")[2]
     return ErrorTable(path, name, storage_options)

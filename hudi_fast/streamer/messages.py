@@ -28,13 +28,16 @@ from hudi_fast.events import warn
 from hudi_fast.formats.avro.rows import AvroDecoder
 
 __all__ = [
+    "OFFSET_COLUMNS",
     "AvroMessages",
     "Decoder",
     "JsonMessages",
     "Message",
     "Rejected",
     "Take",
+    "decoded",
     "json_rows",
+    "place_of",
     "readable",
     "warn_of_rejected",
 ]
@@ -66,6 +69,7 @@ _OFFSETS = (
         lambda one: None if one.key is None else one.key.decode("utf-8", "replace"),
     ),
 )
+OFFSET_COLUMNS = tuple(name for name, _, _ in _OFFSETS)
 """Columns that tell where a row comes from, as Apache Hudi names them."""
 
 Where = Callable[[int], str]
@@ -134,13 +138,13 @@ class JsonMessages:
             InvalidDataError: a message cannot be read.
         """
         filled = [one for one in messages if one.value.strip()]
-        return _decoded(filled, self._rows, self.topic, self.takes, self.tells_offsets)
+        return decoded(filled, self._rows, self.topic, self.takes, self.tells_offsets)
 
     def _rows(self, messages: Sequence[Message]) -> pa.Table:
-        return json_rows([one.value for one in messages], self.schema, lambda at: _place(self.topic, messages[at]))
+        return json_rows([one.value for one in messages], self.schema, lambda at: place_of(self.topic, messages[at]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AvroMessages:
     """Makes rows of Avro records.
 
@@ -159,7 +163,7 @@ class AvroMessages:
     tells_offsets: bool = False
     _writers: dict[int, str] = field(default_factory=dict, repr=False)
     _decoders: dict[int, AvroDecoder] = field(default_factory=dict, repr=False)
-    _schemas: list[pa.Schema] = field(default_factory=list, repr=False)
+    _schema: pa.Schema | None = field(default=None, repr=False)
 
     def __call__(self, messages: Sequence[Message]) -> pa.Table:
         """The rows; empty messages, as producers write them for deleted keys, give none.
@@ -170,44 +174,45 @@ class AvroMessages:
             SourceError: the registry does not answer.
         """
         filled = [one for one in messages if one.value]
-        return _decoded(filled, self._rows, self.topic, self.takes, self.tells_offsets)
+        return decoded(filled, self._rows, self.topic, self.takes, self.tells_offsets)
 
     def _rows(self, messages: Sequence[Message]) -> pa.Table:
         if not messages:
-            return (self._schemas[-1] if self._schemas else self.newest()).empty_table()
+            return (self.newest() if self._schema is None else self._schema).empty_table()
         bad = next((one for one in messages if len(one.value) < _HEADER or one.value[0]), None)
         if bad is not None:
             raise InvalidDataError(
-                f"{_place(self.topic, bad)}: expected an Avro record with the header of a schema registry (a zero and "
-                f"four bytes); found {bad.value[:20]!r}."
+                f"{place_of(self.topic, bad)}: expected an Avro record with the header of a schema registry (a zero "
+                f"and four bytes); found {bad.value[:20]!r}."
             )
         ids = np.array([int.from_bytes(one.value[1:_HEADER], "big") for one in messages], np.int64)
-        self._learn(np.unique(ids).tolist())
+        distinct = np.unique(ids).tolist()
+        schema = self._known(distinct)
         parts, order = [], []
-        for schema_id in np.unique(ids):
+        for schema_id in distinct:
             chosen = np.flatnonzero(ids == schema_id)
-            parts.append(self._of_schema(int(schema_id), [messages[at] for at in chosen.tolist()]))
+            parts.append(self._of_schema(schema_id, schema, [messages[at] for at in chosen.tolist()]))
             order.append(chosen)
         if len(parts) == 1:
             return pa.Table.from_batches(parts)
         return pa.Table.from_batches(parts).take(np.argsort(np.concatenate(order), kind="stable"))
 
-    def _learn(self, ids: Sequence[int]) -> None:
-        """Ask for schemas that are new, and then for the newest one of the rows."""
+    def _known(self, ids: Sequence[int]) -> pa.Schema:
+        """The schema of the rows, which is asked for again after schemas that are new."""
         unknown = [one for one in ids if one not in self._writers]
-        if not unknown:
-            return
         self._writers.update({one: self.schema_of(one) for one in unknown})
-        schema = self.newest()
-        if not self._schemas or not schema.equals(self._schemas[-1]):
-            self._schemas.append(schema)
-            self._decoders.clear()
+        if self._schema is None or unknown:
+            schema = self.newest()
+            if self._schema is None or not schema.equals(self._schema):
+                self._schema = schema
+                self._decoders.clear()
+        return self._schema
 
-    def _of_schema(self, schema_id: int, messages: Sequence[Message]) -> pa.RecordBatch:
+    def _of_schema(self, schema_id: int, schema: pa.Schema, messages: Sequence[Message]) -> pa.RecordBatch:
         decoder = self._decoders.get(schema_id)
         if decoder is None:
             where = f"schema {schema_id} of the registry"
-            decoder = AvroDecoder.compile(self._writers[schema_id], self._schemas[-1], where)
+            decoder = AvroDecoder.compile(self._writers[schema_id], schema, where)
             self._decoders[schema_id] = decoder
         ends = np.cumsum([len(one.value) for one in messages], dtype=np.int64)
         starts = np.concatenate((np.zeros(1, np.int64), ends[:-1])) + _HEADER
@@ -219,11 +224,12 @@ class AvroMessages:
             at = _first_bad(
                 len(messages), lambda first, last: _fault(lambda: read(starts[first:last], ends[first:last]))
             )
-            place = _place(self.topic, messages[at or 0])
+            place = place_of(self.topic, messages[at or 0])
             raise InvalidDataError(f"{place}: not a record of schema {schema_id} of the registry: {error}") from error
 
 
-def _place(topic: str, one: Message) -> str:
+def place_of(topic: str, one: Message) -> str:
+    """Where a message is, for errors."""
     return f"Topic {topic}, partition {one.partition}, offset {one.offset}"
 
 
@@ -232,13 +238,25 @@ def warn_of_rejected(rejected: Sequence[Rejected]) -> None:
     warn(f"Left out messages that cannot be read: {len(rejected)}; the first: {rejected[0].place}.")
 
 
-def _decoded(
+def decoded(
     messages: Sequence[Message], decode: Decoder, topic: str, takes: Take | None, tells_offsets: bool
 ) -> pa.Table:
+    """The rows of messages.
+
+    Args:
+        messages: of a topic.
+        decode: makes rows of messages.
+        topic: for errors.
+        takes: takes messages that cannot be read; None: they are errors.
+        tells_offsets: whether rows tell which message they come from.
+
+    Raises:
+        HudiError: as ``decode``.
+    """
     bad: list[tuple[Message, str]] = []
     rows = decode(messages) if takes is None else readable(messages, decode, bad, f"Topic {topic}")
     if takes is not None and bad:
-        takes([Rejected(_place(topic, one), reason, one.value) for one, reason in bad])
+        takes([Rejected(place_of(topic, one), reason, one.value) for one, reason in bad])
     if not tells_offsets:
         return rows
     left_out = {id(one) for one, _ in bad}

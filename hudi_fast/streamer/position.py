@@ -16,12 +16,14 @@ Sources: ``StreamerCheckpointUtils``, ``CheckpointUtils``, ``StreamerCheckpointV
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, read_instant_body
-from hudi_fast.timeline.archive.timeline import ArchivedTimeline
+from hudi_fast.streamer.newest import newest_stored
+from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 
 __all__ = ["Position", "find_position", "position_metadata", "start_of"]
@@ -79,21 +81,15 @@ def find_position(
     Raises:
         CorruptTableError: a commit cannot be read.
     """
-    writes = timeline.writes()
-    logged = tuple(one for one in writes if one.action == "deltacommit")
-    for instant in reversed(logged or writes):
-        path = f"{config.timeline_folder}/{instant.file_name}"
-        found = _position_in(read_instant_body(storage, config, instant), path, name)
-        if found is not None:
-            return found
-    newest = None
-    for one in ArchivedTimeline(storage, config).read():  # oldest first
-        if not logged or one.action == "deltacommit":
-            newest = _position_in(one.metadata or b"", config.history_folder, name) or newest
-    return newest
+    is_logged = any(one.action == "deltacommit" for one in timeline.writes())
+
+    def takes(instant: Any) -> bool:
+        return not is_logged or instant.action == "deltacommit"
+
+    return newest_stored(storage, config, timeline, partial(_position_in, name), takes)
 
 
-def _position_in(body: bytes, path: str, name: str | None) -> Position | None:
+def _position_in(name: str | None, body: bytes, path: str) -> Position | None:
     if not any(mark in body for mark in _MARKS):  # true for commits of other writers: they need no decoding
         return None
     extra = decode_commit_metadata(body, path).extra_metadata

@@ -23,24 +23,32 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.events import warn
 from hudi_fast.streamer.arguments import ARGUMENTS, REFUSED, WITHOUT_EFFECT
 
-__all__ = ["STREAM_KEYS", "StreamSettings"]
+__all__ = ["ERRORS_PREFIX", "OLD_PREFIX", "PREFIX", "STREAM_KEYS", "StreamSettings", "truth"]
 
-_PREFIX, _OLD_PREFIX = "hoodie.streamer.", "hoodie.deltastreamer."
+PREFIX, OLD_PREFIX = "hoodie.streamer.", "hoodie.deltastreamer."
 _OWN_PREFIX = "hudi_fast.streamer."
-_ERRORS_PREFIX = "hoodie.errortable."
+ERRORS_PREFIX = "hoodie.errortable."
+"""Prefixes of keys: of the streamer, the older one of the streamer, of its arguments, of its error table."""
 _W = "hoodie.datasource.write."
 _OPERATION = f"{_W}operation"
 
 STREAM_KEYS = frozenset(
     """
-    source.dfs.root source.kafka.topic source.kafka.checkpoint.type source.kafka.enable.commit.offset
+    source.dfs.root source.cloud.data.check.file.exists
+    s3.source.queue.url s3.source.queue.region s3.source.queue.fs s3.source.queue.long.poll.wait
+    s3.source.queue.max.messages.per.batch s3.source.queue.max.messages.per.request
+    s3.source.queue.visibility.timeout
+    source.kafka.topic source.kafka.checkpoint.type source.kafka.enable.commit.offset
     source.kafka.enable.failOnDataLoss source.kafka.append.offsets kafka.source.maxEvents
     source.kafka.value.deserializer.class source.kafka.minPartitions
     source.hoodieincr.path source.hoodieincr.num_instants source.hoodieincr.read_latest_on_missing_ckpt
     source.hoodieincr.missing.checkpoint.strategy source.hoodieincr.drop.all.meta.fields.from.source
     jdbc.url jdbc.user jdbc.password jdbc.password.file jdbc.driver.class jdbc.table.name jdbc.incr.pull
     jdbc.table.incr.column.name
+    source.kafka.proto.value.deserializer.class
     schemaprovider.source.schema.file schemaprovider.target.schema.file schemaprovider.registry.url
+    schemaprovider.proto.class.name schemaprovider.proto.flatten.wrappers
+    schemaprovider.proto.timestamps.as.records schemaprovider.proto.max.recursion.depth
     transformer.sql transformer.sql.file checkpoint.force.skip source.json.skip.invalid.records
     """.split()
 )
@@ -94,15 +102,15 @@ class StreamSettings:
             text = str(raw)
             if raw is None or key.startswith(_OWN_PREFIX):
                 continue
-            if key.startswith(_ERRORS_PREFIX):
-                errors[key.removeprefix(_ERRORS_PREFIX)] = text
+            if key.startswith(ERRORS_PREFIX):
+                errors[key.removeprefix(ERRORS_PREFIX)] = text
                 continue
-            if find_option(key) is not None or not key.startswith((_PREFIX, _OLD_PREFIX)):
+            if find_option(key) is not None or not key.startswith((PREFIX, OLD_PREFIX)):
                 (options if key.startswith(("hoodie.", "hudi_fast.")) else client)[key] = text
                 continue
-            name = key.removeprefix(_PREFIX).removeprefix(_OLD_PREFIX)
+            name = key.removeprefix(PREFIX).removeprefix(OLD_PREFIX)
             if stream.setdefault(name, text) != text:
-                raise ConfigError(f"{_PREFIX}{name} and {_OLD_PREFIX}{name} have different values; give one of them.")
+                raise ConfigError(f"{PREFIX}{name} and {OLD_PREFIX}{name} have different values; give one of them.")
         _warn_of_unknown(stream)
         for name, option in _OPTION_OF.items():
             if name in given:
@@ -167,7 +175,7 @@ class StreamSettings:
         """
         value = self.stream.get(name)
         if not value:
-            raise ConfigError(f"{self.source_class} needs the property {_PREFIX}{name}.")
+            raise ConfigError(f"{self.source_class} needs the property {PREFIX}{name}.")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -176,10 +184,34 @@ class StreamSettings:
         Raises:
             ConfigError: it is neither true nor false.
         """
-        text = self.stream.get(name, str(default)).strip().lower()
-        if text not in ("true", "false"):
-            raise ConfigError(f"{_PREFIX}{name} is true or false; got {text!r}.")
-        return text == "true"
+        return truth(f"{PREFIX}{name}", self.stream.get(name, str(default)))
+
+    def count(self, name: str, default: int, least: int = 1) -> int:
+        """The whole number of a key after ``hoodie.streamer.``.
+
+        Raises:
+            ConfigError: it is none, or less than ``least``.
+        """
+        text = self.stream.get(name, str(default)).strip()
+        if not text.isdecimal() or int(text) < least:
+            raise ConfigError(f"{PREFIX}{name} is a number, {least} or more; got {text!r}.")
+        return int(text)
+
+
+def truth(key: str, text: str) -> bool:
+    """The truth value of a text.
+
+    Args:
+        key: that has it, for errors.
+        text: ``true`` or ``false``, in any case.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    found = text.strip().lower()
+    if found not in ("true", "false"):
+        raise ConfigError(f"{key} is true or false; got {found!r}.")
+    return found == "true"
 
 
 _OPTION_OF = {one.name: one.option for one in ARGUMENTS if one.option}
@@ -223,8 +255,8 @@ def _checked_arguments(given: Mapping[str, Any]) -> dict[str, str]:
             raise ConfigError(f"Unknown argument --{name}." + (f" Did you mean --{close[0]}?" if close else ""))
         text = str(value).strip()
         text = text.lower() if known.is_flag or isinstance(value, bool) else text
-        if known.is_flag and text not in ("true", "false"):
-            raise ConfigError(f"--{name} is true or false; got {value!r}.")
+        if known.is_flag:
+            truth(f"--{name}", text)
         if checked.setdefault(known.name, text) != text:
             raise ConfigError(f"--{known.name} is given twice, with different values.")
     return checked
@@ -235,5 +267,5 @@ def _warn_of_unknown(stream: Mapping[str, str]) -> None:
         if name in STREAM_KEYS or name.startswith(("csv.", "transformer.sql.")):
             continue
         close = difflib.get_close_matches(name, STREAM_KEYS, 1, 0.75)
-        hint = f" Did you mean {_PREFIX}{close[0]}?" if close else ""
-        warn(f"The streamer ignores the unknown option {_PREFIX}{name}.{hint}")
+        hint = f" Did you mean {PREFIX}{close[0]}?" if close else ""
+        warn(f"The streamer ignores the unknown option {PREFIX}{name}.{hint}")

@@ -42,6 +42,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.streamer.error_table import open_error_table
 from hudi_fast.streamer.position import Position, find_position, position_metadata, start_of
 from hudi_fast.streamer.settings import StreamSettings
+from hudi_fast.streamer.sources.event_memory import shown_position
 from hudi_fast.streamer.sources.open_source import open_source, open_transforms, options_for
 from hudi_fast.streamer.sources.source import Fetched, Source
 from hudi_fast.streamer.transform import of_function, transformed
@@ -66,7 +67,7 @@ class Turn(ShownResult):
         inserts: number of added rows.
         updates: number of changed rows.
         deletes: number of removed rows.
-        position: of the stream after it; None if the source has none.
+        position: of the stream after it; None if the source has none. For a queue of S3's events, how many it knows.
         seconds: how long it took.
         lag: what was left in the source when it was planned, by part of the source.
     """
@@ -187,13 +188,13 @@ class Streamer:
         Raises:
             HudiError: the table cannot be read.
         """
-        settings, (found, _) = self._settings, self._position()
+        settings, (found, config) = self._settings, self._position()
         return {
             "table": self._storage.uri,
-            "exists": self._config() is not None,
+            "exists": config is not None,
             "source": settings.source_class,
             "operation": self._write.write.operation,
-            "position": start_of(found, settings.checkpoint, settings.ignored, self._storage.uri),
+            "position": shown_position(start_of(found, settings.checkpoint, settings.ignored, self._storage.uri)),
             "transformers": len(self._transforms),
             "without_effect": list(settings.without_effect),
         }
@@ -231,7 +232,8 @@ class Streamer:
 
     def _turn(self) -> Turn:
         started, settings, uri = time.monotonic(), self._settings, self._storage.uri
-        found, version = self._position()
+        found, config = self._position()
+        version = self._write.write.table.version if config is None else config.version
         start = start_of(found, settings.checkpoint, settings.ignored, uri)
         if self._errors is not None:
             self._errors.begin()
@@ -241,22 +243,23 @@ class Streamer:
         result = self._commit(fetched, found, version) if fetched.rows is not None or is_due else None
         if result is None:
             self._begun = fetched.position
-            return Turn("", 0, 0, 0, known, time.monotonic() - started, fetched.lag)
+            return Turn("", 0, 0, 0, shown_position(known), time.monotonic() - started, fetched.lag)
         counts = result.inserts, result.updates, result.deletes
         if result.instant:
             self._source.committed(fetched.position)
         text = "Turn of %s: %d inserts, %d updates, %d deletes; position %s"
-        values = settings.source_class, *counts, fetched.position
+        position = shown_position(fetched.position)
+        values = settings.source_class, *counts, position
         note("streaming", logging.INFO, text, *values, table=uri, instant=result.instant)
-        return Turn(result.instant, *counts, fetched.position, time.monotonic() - started, fetched.lag)
+        return Turn(result.instant, *counts, position, time.monotonic() - started, fetched.lag)
 
-    def _position(self) -> tuple[Position | None, int]:
-        """The position in the table, and the version of the table."""
+    def _position(self) -> tuple[Position | None, TableConfig | None]:
+        """The position in the table, and the configuration of the table; None for each if there is no table."""
         config = self._config()
         if config is None:
-            return None, self._write.write.table.version
+            return None, None
         timeline = load_timeline(self._storage, config)
-        return find_position(self._storage, config, timeline, self._settings.name), config.version
+        return find_position(self._storage, config, timeline, self._settings.name), config
 
     def _config(self) -> TableConfig | None:
         """The configuration of the table; None as long as there is no table."""
@@ -289,8 +292,8 @@ class Streamer:
         noted = replace(write, extra_metadata={**write.extra_metadata, **metadata})
         session = open_session(self._storage, replace(self._write, write=noted))
         session.guard = partial(_require_position, found, settings.name)
-        if self._errors is not None:
-            left_out = self._errors.write()
+        left_out = 0 if self._errors is None else self._errors.write()
+        if left_out:
             note("streaming", logging.INFO, "%d messages are in the error table", left_out, table=self._storage.uri)
         rows = _no_rows(self._storage) if fetched.rows is None else transformed(fetched.rows, self._transforms)
         if rows is None:
@@ -319,7 +322,7 @@ class _MovedError(Exception):
 def _require_position(expected: Position | None, name: str | None, state: TableState) -> None:
     found = find_position(state.storage, state.config, state.timeline, name)
     if found != expected:
-        texts = ["no position" if one is None else f"{one.text!r}" for one in (expected, found)]
+        texts = ["no position" if one is None else repr(shown_position(one.text)) for one in (expected, found)]
         raise _MovedError(
             f"The table {state.storage.uri} moved from {texts[0]} to {texts[1]} while a turn fetched rows; another "
             "streamer is at work. The turn is given up, and the next one begins there."

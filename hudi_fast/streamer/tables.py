@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.streamer.settings import OLD_PREFIX, PREFIX
 from hudi_fast.streamer.streamer import Streamer, Turn, properties_of
 
 __all__ = ["TableStream", "in_turn", "table_streams"]
 
-_PREFIXES = ("hoodie.streamer.", "hoodie.deltastreamer.")
+_PREFIXES = (PREFIX, OLD_PREFIX)
 _TABLES, _PATH = "ingestion.tablesToBeIngested", "ingestion.targetBasePath"
 _TRANSFORMERS = "transformer.class"
 _REGISTRY, _REGISTRY_BASE, _REGISTRY_SUFFIX = (
@@ -66,7 +67,7 @@ def table_streams(
     """
     listed = [one.strip() for one in _value(properties, _TABLES).split(",") if one.strip()]
     if not listed:
-        raise ConfigError(f"Streams of several tables need the property {_PREFIXES[0]}{_TABLES}=db.table1,db.table2.")
+        raise ConfigError(f"Streams of several tables need the property {PREFIX}{_TABLES}=db.table1,db.table2.")
     for one in listed:
         database, _, table = one.rpartition(".")
         name = f"{database or _DEFAULT_DATABASE}.{table}"
@@ -121,7 +122,7 @@ def _file_of(properties: Mapping[str, Any], name: str, folder: str | None) -> st
         return file
     if folder is None:
         raise ConfigError(
-            f"The table {name} has no property file: set {_PREFIXES[0]}ingestion.{name}.configFile, or give "
+            f"The table {name} has no property file: set {PREFIX}ingestion.{name}.configFile, or give "
             f"--config-folder, where {name.replace('.', '_')}_config.properties is."
         )
     return str(Path(folder) / f"{name.replace('.', '_')}_config.properties")
@@ -130,7 +131,7 @@ def _file_of(properties: Mapping[str, Any], name: str, folder: str | None) -> st
 def _path_of(name: str, prefix: str | None) -> str:
     if not prefix:
         raise ConfigError(
-            f"The table {name} has no path: give --base-path-prefix, or set {_PREFIXES[0]}{_PATH} in its property file."
+            f"The table {name} has no path: give --base-path-prefix, or set {PREFIX}{_PATH} in its property file."
         )
     return f"{prefix.rstrip('/')}/{name.replace('.', '/')}"
 
@@ -139,4 +140,4 @@ def _complete_registry(given: dict[str, Any]) -> None:
     """Make the address of the topic's schema of the registry's base address and its suffix."""
     base, topic = _value(given, _REGISTRY_BASE), _value(given, "source.kafka.topic")
     if base and topic and not _value(given, _REGISTRY):
-        given[_PREFIXES[0] + _REGISTRY] = base + topic + _value(given, _REGISTRY_SUFFIX)
+        given[PREFIX + _REGISTRY] = base + topic + _value(given, _REGISTRY_SUFFIX)

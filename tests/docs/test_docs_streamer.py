@@ -18,7 +18,8 @@ TEXT = (Path(__file__).parents[2] / "docs" / "streamer.md").read_text(encoding="
 COMMANDS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 OF_THE_COMMAND = {"base-path-prefix", "config-folder", "check", "health-port", "help", "hoodie-conf", "json", "props"}
 OF_OTHERS = {"class", "executor-memory", "master", "no-cache-dir", "now", "options", "packages"}
-"""Arguments of spark-submit, pip, systemctl and other commands of hudi-fast."""
+OF_OTHERS |= {"descriptor_set_out", "include_imports"}
+"""Arguments of spark-submit, pip, systemctl, protoc and other commands of hudi-fast."""
 
 
 @pytest.mark.slow
@@ -37,7 +38,7 @@ def test_the_first_commands_run(tmp_path: Path) -> None:
 
 def test_the_arguments_that_the_page_names_are_there() -> None:
     known = {name for one in ARGUMENTS for name in (one.name, *one.others)} | {*REFUSED} | WITHOUT_EFFECT
-    named = set(re.findall(r"--([a-z][a-z-]+)", TEXT))
+    named = set(re.findall(r"--([a-z][a-z_-]+)", TEXT))
     assert len(named) > 15
     assert named - known - OF_THE_COMMAND - OF_OTHERS == set()
 

@@ -17,7 +17,8 @@ __all__ = ["PROGRAMS", "ServerError", "build", "is_built", "program"]
 BUILD_SECONDS = 900.0
 PUSH_GATEWAY = "prometheus-pushgateway"
 LIBRARIES = r"lib(pq5|icu\d|xml2|ldap|sasl2-2|lz4-1|zstd1|xslt)"
-"""Packages of libraries that PostgreSQL needs and few other programs."""
+MARIADB_LIBRARIES = r"lib(aio1|numa1|uring2|pcre2-8-0)"
+"""Packages of libraries that PostgreSQL and MariaDB need and few other programs."""
 
 
 class ServerError(Exception):
@@ -59,6 +60,12 @@ def _postgresql(place: Path) -> None:
     (place / "bin").symlink_to(f"usr/lib/postgresql/{version}/bin")
 
 
+def _mariadb(place: Path) -> None:
+    """Debian's, with the libraries that a machine without a MariaDB may lack."""
+    server, client = "mariadb-server-core", "mariadb-client-core"
+    _apt(server, client, *(name for name in _packages(server) if re.match(MARIADB_LIBRARIES, name)))(place)
+
+
 def _packages(*names: str) -> list[str]:
     """What packages depend on, directly or not."""
     told = _run(["apt-cache", "depends", "--recurse", "--important", *names], Path.cwd())
@@ -71,6 +78,7 @@ PROGRAMS: dict[str, tuple[Callable[[Path], None], str]] = {
     "azurite": (_npm("azurite@3.35.0"), "node_modules/.bin/azurite-blob"),
     "push-gateway": (_apt(PUSH_GATEWAY), f"usr/bin/{PUSH_GATEWAY}"),
     "postgresql": (_postgresql, "bin/postgres"),
+    "mariadb": (_mariadb, "usr/sbin/mariadbd"),
 }
 """How each program is made in a folder of its own, and its path below that folder."""
 

@@ -68,6 +68,25 @@ def test_turns_bring_in_what_changed(orders):
     assert orders.rows() == [(1, 1.0, 10), (2, 5.0, 12), (3, 1.0, 13)]
 
 
+def test_a_table_of_postgresql_is_read_by_a_column_of_any_type(postgres, tmp_path):
+    target = str(tmp_path / "orders")
+    postgres.execute("CREATE TABLE orders (id INT PRIMARY KEY, note TEXT, changed TIMESTAMP(6))")
+    keys = KEYS | {
+        "hoodie.streamer.jdbc.url": f"jdbc:postgresql://127.0.0.1:{postgres.port}/postgres",
+        "hoodie.streamer.jdbc.user": "postgres",
+        "hoodie.streamer.jdbc.table.name": "orders",
+        "hoodie.streamer.jdbc.incr.pull": "true",
+        "hoodie.streamer.jdbc.table.incr.column.name": "changed",
+    }
+    for number, at in enumerate(("2024-01-02 03:04:05", "2024-01-02 03:04:05.000001", "2024-01-02 03:04:05.5")):
+        postgres.execute(f"INSERT INTO orders VALUES ({number}, 'it''s \\', '{at}')")
+        streamer = hf.Streamer(keys, source_class="JdbcSource", target_base_path=target)
+        turn = streamer.turn()
+        assert (turn.inserts, turn.updates, turn.lag) == (1, 0, {"orders": 0})
+        assert streamer.turn().instant == ""
+    assert set(hf.read(target, columns=["note"])["note"].to_pylist()) == {"it's \\"}
+
+
 def test_a_limit_does_not_part_rows_with_the_same_value(orders):
     for key in range(5):
         orders.put(key, 7 if key else 3)
@@ -167,14 +186,17 @@ def test_user_and_password_are_part_of_the_address(tmp_path):
         address(user="me", password_file="/no/file")
 
 
-def test_an_error_does_not_show_the_password():
+@pytest.mark.parametrize("kind", ["postgresql", "mysql", "mariadb"])
+@pytest.mark.parametrize("place", ["settings", "user", "query"])
+def test_an_error_does_not_show_the_password(kind, place):
+    given_ = {"jdbc.user": "me", "jdbc.password": "s3cret"} if place == "settings" else {}
+    who, query = "me:s3cret@" * (place == "user"), "?user=me&password=s3cret" * (place == "query")
     keys = {
-        "hoodie.streamer.jdbc.url": "jdbc:postgresql://127.0.0.1:9/shop",
-        "hoodie.streamer.jdbc.user": "me",
-        "hoodie.streamer.jdbc.password": "s3cret",
+        "hoodie.streamer.jdbc.url": f"jdbc:{kind}://{who}127.0.0.1:9/shop{query}",
+        **{f"hoodie.streamer.{key}": value for key, value in given_.items()},
         "hoodie.streamer.jdbc.table.name": "orders",
     }
     parsed = StreamSettings.of(keys, {"target_base_path": "t", "source_class": "JdbcSource"})
-    with pytest.raises(hf.SourceError, match=r"The database postgresql://127\.0\.0\.1:9/shop does not answer") as told:
+    with pytest.raises(hf.SourceError, match=rf"The database {kind}://127\.0\.0\.1:9/shop does not answer") as told:
         DatabaseSource(parsed).fetch(None, None)
     assert "s3cret" not in str(told.value)

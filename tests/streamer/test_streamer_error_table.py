@@ -59,6 +59,16 @@ def test_without_errors_there_is_no_error_table(job, tmp_path):
     assert not hf.is_table(tmp_path / "errors")
 
 
+def test_the_log_tells_of_the_error_table_only_if_a_turn_left_something_out(job, tmp_path, caplog):
+    caplog.set_level("INFO")
+    put(tmp_path, "1.json", '{"id": 1}')
+    stream(job, tmp_path).turn()
+    assert "error table" not in caplog.text
+    put(tmp_path, "2.json", "bad")
+    stream(job, tmp_path).turn()
+    assert "1 messages are in the error table" in caplog.text
+
+
 def test_a_turn_that_fails_and_is_repeated_has_each_error_once(job, tmp_path):
     put(tmp_path, "1.json", '{"id": 1}', "bad")
     failing = stream(job, tmp_path)

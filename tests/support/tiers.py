@@ -50,6 +50,7 @@ NEEDS = {
     "hdfs": "server",
     "kafka": "server",
     "postgres": "server",
+    "mariadb": "server",
     "schema_registry": "server",
     "hive_metastore": "server",
     "moto": "server",

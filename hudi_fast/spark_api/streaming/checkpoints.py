@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
-from hudi_fast.timeline.active import Timeline, read_instant_body
-from hudi_fast.timeline.archive.timeline import ArchivedTimeline
+from hudi_fast.streamer.newest import newest_stored
+from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 
 __all__ = ["CHECKPOINT_KEY", "QUERY_KEY", "Checkpoint", "checkpoint_metadata", "find_checkpoint"]
@@ -75,23 +77,15 @@ def find_checkpoint(
     Raises:
         CorruptTableError: a commit, or its checkpoint, cannot be read.
     """
-    for instant in reversed(timeline.writes()):
-        if after is None or (instant.completion or "") > after:
-            path = f"{config.timeline_folder}/{instant.file_name}"
-            found = _checkpoint_in(read_instant_body(storage, config, instant), identifier, path)
-            if found is not None:
-                return found
-    return None if after is not None else _archived_checkpoint(storage, config, identifier)
+
+    def takes(instant: Any) -> bool:
+        return after is None or (instant.completion or "") > after
+
+    find = partial(_checkpoint_in, identifier)
+    return newest_stored(storage, config, timeline, find, takes, archive=after is None)
 
 
-def _archived_checkpoint(storage: Storage, config: TableConfig, identifier: str) -> Checkpoint | None:
-    newest = None
-    for one in ArchivedTimeline(storage, config).read():  # oldest first
-        newest = _checkpoint_in(one.metadata or b"", identifier, config.history_folder) or newest
-    return newest
-
-
-def _checkpoint_in(body: bytes, identifier: str, path: str) -> Checkpoint | None:
+def _checkpoint_in(identifier: str, body: bytes, path: str) -> Checkpoint | None:
     if CHECKPOINT_KEY.encode() not in body:  # true for most commits: they need no decoding
         return None
     extra = decode_commit_metadata(body, path).extra_metadata

@@ -1,11 +1,13 @@
-"""Rows of a database table that have a larger value in one column than all rows before: PostgreSQL and SQLite.
+"""Rows of a database table that have a larger value in one column than all rows before.
 
 ::
 
     position ─► SELECT * FROM table WHERE column > position ─► rows, as Arrow ─► position: the largest value
 
 The column must grow with each insert and update, such as the time of the last change. A row whose transaction commits
-late, with a smaller value than one that was read, is missed; a change feed (Debezium) misses none.
+late, with a smaller value than one that was read, is missed; a change feed (Debezium) misses none. PostgreSQL and
+SQLite are read by ADBC's drivers, MySQL and MariaDB by :mod:`~hudi_fast.streamer.sources.mysql`: ADBC's driver of MySQL
+is not in the Python Package Index.
 
 Source: ``JdbcSource`` (1.2.0), whose keys these are. There a limit that falls between rows with the same value loses
 the rest of them; here a turn has all of them.
@@ -13,15 +15,17 @@ the rest of them; here a turn has all of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from decimal import Decimal
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import ConfigError, SourceError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, HudiError, SourceError, UnsupportedFeatureError
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.streamer.settings import StreamSettings
 from hudi_fast.streamer.sources.source import Fetched
@@ -32,14 +36,51 @@ _DRIVERS = {
     "postgresql": ("adbc_driver_postgresql.dbapi", "postgresql"),
     "sqlite": ("adbc_driver_sqlite.dbapi", "sqlite"),
 }
+_MYSQL = ("mysql", "mariadb")
 _PREFIX = "jdbc."
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
+class _Reader(Protocol):
+    """Executes queries of a kind of database."""
+
+    def connect(self) -> Any:
+        """A new connection."""
+
+    def read(self, connection: Any, query: str) -> Iterator[Any]:
+        """The schema of the rows of a query, then their batches."""
+
+
+class _AdbcReader:
+    """Executes queries by a driver of ADBC.
+
+    Args:
+        driver: its module.
+        uri: of the database, with user and password.
+    """
+
+    def __init__(self, driver: Any, uri: str) -> None:
+        self._driver, self._uri = driver, uri
+
+    def connect(self) -> Any:
+        """A new connection."""
+        return self._driver.connect(self._uri)
+
+    def read(self, connection: Any, query: str) -> Iterator[Any]:
+        """The schema of the rows of a query, then their batches."""
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(query)
+            reader = cursor.fetch_record_batch()
+            yield reader.schema
+            yield from reader
 
 
 class DatabaseSource:
     """A source of rows of a table, or of a query in parentheses with a name.
 
     Args:
-        settings: of the streamer: ``hoodie.streamer.jdbc.url`` (``jdbc:postgresql://host/database``), ``.user``,
+        settings: of the streamer: ``hoodie.streamer.jdbc.url`` (``jdbc:postgresql://host/database``,
+            ``jdbc:mysql://host/database``, ``jdbc:mariadb://host/database`` or ``jdbc:sqlite:/file``), ``.user``,
             ``.password`` or ``.password.file``, ``.table.name``, ``.incr.pull`` and ``.table.incr.column.name``.
 
     Raises:
@@ -50,18 +91,13 @@ class DatabaseSource:
     def __init__(self, settings: StreamSettings) -> None:
         url = settings.required(f"{_PREFIX}url").removeprefix("jdbc:")
         kind = url.partition(":")[0]
-        if kind not in _DRIVERS:
-            raise UnsupportedFeatureError(
-                f"Databases of {kind!r} are not supported; supported are {', '.join(_DRIVERS)}. Follow another one "
-                "with Debezium, or with a source of your own: hf.Streamer(..., source=it)."
-            )
-        module, extra = _DRIVERS[kind]
-        self._driver = import_extra(module, extra, f"A stream from {kind}")
+        self._reader = _reader(kind, url, settings)
+        self._is_mysql = kind in _MYSQL
         self._table = settings.required(f"{_PREFIX}table.name")
         self._is_incremental = settings.flag(f"{_PREFIX}incr.pull")
         self._column = settings.required(f"{_PREFIX}table.incr.column.name") if self._is_incremental else ""
         self._repeats = settings.is_set("allow-commit-on-no-checkpoint-change")
-        self._uri, self._shown = _address(kind, url, settings), url
+        self._shown = re.sub(r"//[^/@]*@", "//", url.partition("?")[0])  # without a password
 
     def fetch(self, position: str | None, limit: int | None) -> Fetched:
         """See :class:`~hudi_fast.streamer.sources.source.Source`; the limit is a number of rows.
@@ -76,12 +112,14 @@ class DatabaseSource:
             if position is not None and not self._repeats:
                 return Fetched(None, position)
             return Fetched(self._rows(f"SELECT * FROM {self._table}"), "")
-        condition = f"{self._column} > {_literal(position)}" if position else f"{self._column} IS NOT NULL"
+        is_number = self._is_number() if self._is_mysql else False
+        condition = f"{self._column} > {_literal(position, is_number)}" if position else f"{self._column} IS NOT NULL"
         last = self._last(condition, limit)
         if last is None:
             return Fetched(None, position)
-        rows = self._rows(f"SELECT * FROM {self._table} WHERE {condition} AND {self._column} <= {_literal(last)}")
-        left = self._value(f"SELECT count(*) FROM {self._table} WHERE {self._column} > {_literal(last)}")
+        end = _literal(last, is_number)
+        rows = self._rows(f"SELECT * FROM {self._table} WHERE {condition} AND {self._column} <= {end}")
+        left = self._value(f"SELECT count(*) FROM {self._table} WHERE {self._column} > {end}")
         return Fetched(rows, last, {self._table: int(left or 0)})
 
     def committed(self, position: str | None) -> None:
@@ -98,14 +136,31 @@ class DatabaseSource:
         query = f"SELECT {self._column} FROM {self._table} WHERE {condition} ORDER BY {self._column} LIMIT 1 OFFSET "
         return self._value(query + str(limit - 1)) or self._value(newest)
 
+    def _is_number(self) -> bool:
+        """Whether the column has numbers, which MySQL compares with a text as doubles: not exactly.
+
+        Raises:
+            UnsupportedFeatureError: they are floats, which are not equal to their texts.
+        """
+        (kind,) = self._rows(f"SELECT {self._column} FROM {self._table} WHERE 1 = 0").schema.types
+        if pa.types.is_float32(kind):
+            raise UnsupportedFeatureError(
+                f"The column {self._column} of {self._table} is a FLOAT, whose values MySQL rounds when it shows them. "
+                "Give another column as hoodie.streamer.jdbc.table.incr.column.name, or make it a DOUBLE."
+            )
+        return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
+
     def _value(self, query: str) -> str | None:
         """The only value of a query, as text."""
         values = self._rows(query).read_all().column(0)
         if len(values) == 0 or values[0].as_py() is None:
             return None
+        if pa.types.is_timestamp(values.type) and self._is_mysql:
+            values = values.cast(pa.timestamp("us"))  # the connection is in UTC
         if pa.types.is_timestamp(values.type) and values.type.tz is None:
             return str(pc.strftime(values, "%Y-%m-%d %H:%M:%S")[0].as_py())
-        return str(values[0].as_py())
+        value = values[0].as_py()
+        return format(value, "f") if isinstance(value, Decimal) else str(value)
 
     def _rows(self, query: str) -> pa.RecordBatchReader:
         """The rows of a query; its connection is closed after them, or when nobody reads them any more."""
@@ -115,18 +170,17 @@ class DatabaseSource:
 
     def _batches(self, query: str) -> Iterator[Any]:
         """The schema of the rows, then their batches."""
-        with closing(self._connected()) as connection, closing(connection.cursor()) as cursor:
+        with closing(self._connected()) as connection:
             try:
-                cursor.execute(query)
-                reader = cursor.fetch_record_batch()
-                yield reader.schema
-                yield from reader
+                yield from self._reader.read(connection, query)
+            except HudiError:
+                raise
             except Exception as error:  # of any driver
                 raise self._refused(query, error) from error
 
     def _connected(self) -> Any:
         try:
-            return self._driver.connect(self._uri)
+            return self._reader.connect()
         except Exception as error:  # of any driver
             raise SourceError(f"The database {self._shown} does not answer: {_first_line(error)}") from error
 
@@ -138,19 +192,42 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _literal(text: str) -> str:
-    """A text as SQL, which the database converts to the type of the column."""
-    return "'" + text.replace("'", "''") + "'"
+def _literal(text: str, is_number: bool = False) -> str:
+    """A text as SQL, which the database converts to the type of the column; or a number.
+
+    Raises:
+        ConfigError: it is no number.
+    """
+    if not is_number:
+        return "'" + text.replace("'", "''") + "'"
+    if not _NUMBER.fullmatch(text):
+        raise ConfigError(
+            f"The position {text!r} is not a number, as the column is. Give --ignore-checkpoint if the source has "
+            "changed, or --checkpoint with a number."
+        )
+    return text
 
 
-def _address(kind: str, url: str, settings: StreamSettings) -> str:
-    """The address that the driver takes, with user and password.
+def _reader(kind: str, url: str, settings: StreamSettings) -> _Reader:
+    if kind in _MYSQL:
+        from hudi_fast.streamer.sources.mysql import MysqlReader
+
+        return MysqlReader(url, *_user(settings))
+    if kind not in _DRIVERS:
+        raise UnsupportedFeatureError(
+            f"Databases of {kind!r} are not supported; supported are {', '.join((*_DRIVERS, *_MYSQL))}. Follow another "
+            "one with Debezium, or with a source of your own: hf.Streamer(..., source=it)."
+        )
+    module, extra = _DRIVERS[kind]
+    return _AdbcReader(import_extra(module, extra, f"A stream from {kind}"), _address(kind, url, settings))
+
+
+def _user(settings: StreamSettings) -> tuple[str, str]:
+    """User and password of the settings.
 
     Raises:
         ConfigError: the file of the password cannot be read.
     """
-    if kind == "sqlite":
-        return url.removeprefix("sqlite:").removeprefix("//")
     user, password = settings.stream.get(f"{_PREFIX}user", ""), settings.stream.get(f"{_PREFIX}password", "")
     file = settings.stream.get(f"{_PREFIX}password.file", "")
     if file and not password:
@@ -161,6 +238,14 @@ def _address(kind: str, url: str, settings: StreamSettings) -> str:
             raise ConfigError(
                 f"hoodie.streamer.{_PREFIX}password.file {file} cannot be read: {error.strerror}."
             ) from None
+    return user, password
+
+
+def _address(kind: str, url: str, settings: StreamSettings) -> str:
+    """The address that ADBC's driver takes, with user and password."""
+    if kind == "sqlite":
+        return url.removeprefix("sqlite:").removeprefix("//")
+    user, password = _user(settings)
     if not user:
         return url
     secret = f":{quote(password, safe='')}" if password else ""

@@ -35,14 +35,16 @@ from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.streamer.messages import Rejected, Take, json_rows, readable
+from hudi_fast.streamer.settings import PREFIX, truth
 from hudi_fast.streamer.sources.source import Fetched
 
-__all__ = ["FOLDER_FORMATS", "FolderSource"]
+__all__ = ["FOLDER_FORMATS", "FolderSource", "is_hidden"]
 
 FOLDER_FORMATS = ("parquet", "json", "csv", "avro", "orc")
 """Formats of files in a folder."""
 
 _HIDDEN = (".", "_")
+_CSV = f"{PREFIX}csv."
 _START = str(-(2**63))
 """Position of Apache Hudi before all files."""
 
@@ -79,7 +81,17 @@ class FolderSource:
         for name, fits, expected in _CSV_VALUES:
             value = self.csv.get(name)
             if value is not None and not fits(value):
-                raise ConfigError(f"hoodie.streamer.csv.{name} is {expected}; got {value!r}.")
+                raise ConfigError(f"{_CSV}{name} is {expected}; got {value!r}.")
+        for name in _CSV_FLAGS:
+            self.csv_flag(name)
+
+    def csv_flag(self, name: str) -> bool:
+        """The truth value of an option of the CSV reader; false if it is not given.
+
+        Raises:
+            ConfigError: it is neither true nor false.
+        """
+        return truth(f"{_CSV}{name}", self.csv.get(name, "false"))
 
     def fetch(self, position: str | None, limit: int | None) -> Fetched:
         """See :class:`~hudi_fast.streamer.sources.source.Source`; the limit is in bytes of files.
@@ -96,7 +108,7 @@ class FolderSource:
         if not chosen:
             return Fetched(None, position)
         lag = {self.storage.uri: len(waiting) - len(chosen)}
-        return Fetched(self._rows([one.path for one in chosen]), str(chosen[-1].modified_ms), lag)
+        return Fetched(self.rows([one.path for one in chosen]), str(chosen[-1].modified_ms), lag)
 
     def committed(self, position: str | None) -> None:
         """Nothing to do: the files stay."""
@@ -120,12 +132,21 @@ class FolderSource:
             folder = self.storage.stat("")
             if folder is None or not folder.is_dir:
                 raise ConfigError(f"The folder {self.storage.uri} of the stream does not exist.")
-        found = [one for one in listed if one.size and one.modified_ms > after and not _is_hidden(one.path)]
+        found = [one for one in listed if one.size and one.modified_ms > after and not is_hidden(one.path)]
         ages = [max(0.0, now - one.modified_ms / 1000) for one in found]
         complete = [one for one, age in zip(found, ages, strict=True) if age >= self.settle_seconds]
         return complete, min(ages, default=self.settle_seconds)
 
-    def _rows(self, paths: Sequence[str]) -> pa.RecordBatchReader:
+    def rows(self, paths: Sequence[str]) -> pa.RecordBatchReader:
+        """The rows of files, which have the columns of all of them.
+
+        Args:
+            paths: of files in the folder, one at least.
+
+        Raises:
+            InvalidDataError: as :meth:`fetch`.
+            SourceError: as :meth:`fetch`.
+        """
         opened = [self._opened(path) for path in paths]
         schema = self.schema or _common(self.storage, opened)
         return pa.RecordBatchReader.from_batches(schema, _conformed(self.storage, opened, schema))
@@ -148,7 +169,7 @@ class _Opened:
     batches: Callable[[], Iterator[pa.RecordBatch]]
 
 
-def _is_hidden(path: str) -> bool:
+def is_hidden(path: str) -> bool:
     """Whether a file or a folder that it is in is hidden, such as ``_temporary`` of a job that still writes."""
     return any(part.startswith(_HIDDEN) for part in path.split("/"))
 
@@ -238,7 +259,7 @@ def _csv_file(source: FolderSource, path: str) -> tuple[pa.Schema, Callable[[], 
     import pyarrow.csv as pa_csv
 
     given, storage, schema = source.csv, source.storage, source.schema
-    encoding, has_header = given.get("encoding", "utf8"), given.get("header", "").lower() == "true"
+    encoding, has_header = given.get("encoding", "utf8"), source.csv_flag("header")
     parsing = pa_csv.ParseOptions(
         delimiter=given.get("sep", given.get("delimiter", ",")),
         quote_char=given.get("quote", '"'),
@@ -252,8 +273,7 @@ def _csv_file(source: FolderSource, path: str) -> tuple[pa.Schema, Callable[[], 
         if not has_header:
             names = schema.names if schema is not None else [f"_c{at}" for at in range(len(names))]
             reading = pa_csv.ReadOptions(encoding=encoding, column_names=names)
-        infers = given.get("inferSchema", "").lower() == "true"
-        types = {} if infers else {name: pa.string() for name in names}
+        types = {} if source.csv_flag("inferSchema") else {name: pa.string() for name in names}
         converting = pa_csv.ConvertOptions(
             column_types=types if schema is None else schema,
             null_values=[given.get("nullValue", "")],
@@ -310,15 +330,11 @@ def _is_character(text: str) -> bool:
     return len(text) == 1
 
 
-def _is_flag(text: str) -> bool:
-    return text.lower() in ("true", "false")
-
-
 _CSV_VALUES: tuple[tuple[str, Callable[[str], bool], str], ...] = (
     *((name, _is_character, "one character") for name in ("sep", "delimiter", "quote", "escape")),
-    *((name, _is_flag, "true or false") for name in ("header", "inferSchema")),
     ("encoding", _is_encoding, "the name of an encoding, such as utf8 or iso-8859-1"),
 )
+_CSV_FLAGS = ("header", "inferSchema")
 _CSV_OPTIONS = ("sep", "delimiter", "header", "inferSchema", "quote", "escape", "nullValue", "encoding")
 _READERS: dict[str, _Reader] = {
     "parquet": _arrow_file,

@@ -30,7 +30,7 @@ _PREFIX = "source.hoodieincr."
 _STRATEGY_KEY = f"{_PREFIX}missing.checkpoint.strategy"
 _STRATEGIES = ("READ_LATEST", "READ_UPTO_LATEST_COMMIT")
 _FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
-_COMMITS = "5"
+_COMMITS = 5
 _BOOTSTRAPPED = "0000"
 """Begin of the instants of a bootstrap, which are no times."""
 _SECONDS = 14
@@ -58,10 +58,7 @@ class HudiTableSource:
             raise ConfigError(
                 f"hoodie.streamer.{_STRATEGY_KEY} is one of {', '.join(_STRATEGIES)}; got {self._strategy}."
             )
-        commits = settings.stream.get(f"{_PREFIX}num_instants", _COMMITS)
-        if not commits.isdecimal() or int(commits) < 1:
-            raise ConfigError(f"hoodie.streamer.{_PREFIX}num_instants is a number, 1 or more; got {commits!r}.")
-        self._commits = int(commits)
+        self._commits = settings.count(f"{_PREFIX}num_instants", _COMMITS)
         self._options = {"hoodie.datasource.read.incr.table.version": str(version)}
         if _FALLBACK_KEY in settings.options:  # the error about cleaned commits names it
             self._options[_FALLBACK_KEY] = settings.options[_FALLBACK_KEY]

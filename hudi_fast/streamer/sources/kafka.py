@@ -10,7 +10,7 @@ Offsets live in the commits of the table. The consumer group is for quotas and f
 ``hoodie.streamer.source.kafka.enable.commit.offset``, which stores them in the broker, too, after each commit. A turn
 reads so many bytes of messages at most that memory stays bounded, whatever waits in the topic.
 
-Sources: ``KafkaOffsetGen``, ``KafkaSource``, ``JsonKafkaSource``, ``AvroKafkaSource`` (1.2.0). Where messages expired
+Sources: ``KafkaOffsetGen``, ``KafkaSource`` and its classes (1.2.0). Where messages expired
 before they were read, that class begins anew with all partitions; here only those begin anew that lost messages.
 """
 
@@ -32,7 +32,7 @@ from hudi_fast.streamer.sources.source import Fetched
 
 __all__ = ["KafkaSource"]
 
-_MAX_MESSAGES = "5000000"
+_MAX_MESSAGES = 5_000_000
 _TURN_BYTES = 24 << 20
 _AHEAD = {"queued.max.messages.kbytes": 16_384, "fetch.queue.backoff.ms": 20}
 """What the client fetches ahead, and its pause when that is full: by default four times as much, and a second."""
@@ -72,10 +72,7 @@ class KafkaSource:
         self._commits = settings.flag("source.kafka.enable.commit.offset")
         if (self._commits or self._reset == "group") and "group.id" not in settings.client:
             raise ConfigError("Offsets in the broker need the property group.id, the name of the consumer group.")
-        limit = settings.stream.get("kafka.source.maxEvents", _MAX_MESSAGES)
-        if not limit.isdecimal() or int(limit) < 1:
-            raise ConfigError(f"hoodie.streamer.kafka.source.maxEvents is a number, 1 or more; got {limit!r}.")
-        self._limit = int(limit)
+        self._limit = settings.count("kafka.source.maxEvents", _MAX_MESSAGES)
         self._seconds = _milliseconds(_TIMEOUT_KEY, settings.client.get(_TIMEOUT_KEY, _TIMEOUT_MS)) / 1000
         self._client = _client_settings(settings.client, self._topic)
         self._consumer: Any = None

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from hudi_fast.errors import ConfigError, SourceError
+from hudi_fast.errors import ConfigError, InvalidDataError, SourceError
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.streamer.settings import StreamSettings
 
-__all__ = ["Registry"]
+__all__ = ["ProtoSchema", "Registry"]
 
 _URL_KEY, _CLIENT_KEY = "schemaprovider.registry.url", "schema.registry.url"
+_AS_DESCRIPTOR = "serialized"
+"""The form of a Protobuf schema that Confluent's registry is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoSchema:
+    """A Protobuf schema of a registry.
+
+    Attributes:
+        name: by which other schemas import it; empty for the one that was asked for.
+        text: a file descriptor in base64; or, of other registries than Confluent's, what was registered.
+        imports: schemas that it imports.
+        where: names it, for errors.
+    """
+
+    name: str
+    text: str
+    imports: tuple[ProtoSchema, ...]
+    where: str
 
 
 class Registry:
@@ -68,6 +88,35 @@ class Registry:
         """
         return self._columns(f"{topic}-value", "latest")
 
+    def proto_of(self, schema_id: int) -> ProtoSchema:
+        """The Protobuf schema with an id.
+
+        Raises:
+            InvalidDataError: it is of another kind.
+            SourceError: as :meth:`schema_of`.
+        """
+        what = f"schema {schema_id}"
+        return self._proto("", self._asked(what, lambda: self._client.get_schema(schema_id, fmt=_AS_DESCRIPTOR)), what)
+
+    def newest_proto(self, topic: str) -> ProtoSchema:
+        """The Protobuf schema that the settings name; without one, the newest of the values of a topic.
+
+        Raises:
+            InvalidDataError: as :meth:`proto_of`.
+            SourceError: as :meth:`schema_of`.
+        """
+        subject, version = (self._subject, self._version) if self._subject else (f"{topic}-value", "latest")
+        return self._proto("", *self._version_of(subject, version, _AS_DESCRIPTOR))
+
+    def _proto(self, name: str, schema: Any, what: str) -> ProtoSchema:
+        if schema.schema_type != "PROTOBUF":
+            raise InvalidDataError(f"{what} of the registry {self._url} is {schema.schema_type}; expected PROTOBUF.")
+        imports = [
+            self._proto(one.name, *self._version_of(one.subject, str(one.version), _AS_DESCRIPTOR))
+            for one in schema.references or ()
+        ]
+        return ProtoSchema(name, str(schema.schema_str), tuple(imports), f"{what} of the registry {self._url}")
+
     def provided(self) -> pa.Schema:
         """The schema that the settings name.
 
@@ -80,11 +129,18 @@ class Registry:
         return self._columns(self._subject, self._version)
 
     def _columns(self, subject: str, version: str) -> pa.Schema:
+        found, what = self._version_of(subject, version)
+        return avro_to_arrow(found.schema_str, f"{what} in the registry {self._url}")
+
+    def _version_of(self, subject: str, version: str, form: str | None = None) -> tuple[Any, str]:
+        """The schema of a version of a subject, and a text that names it."""
         number: Any = int(version) if version.isdecimal() else version
         what = f"version {version} of {subject}"
-        read = self._client.get_latest_version if version == "latest" else None
-        found = self._asked(what, lambda: read(subject) if read else self._client.get_version(subject, number))
-        return avro_to_arrow(found.schema.schema_str, f"{what} in the registry {self._url}")
+        if version == "latest":
+            found = self._asked(what, lambda: self._client.get_latest_version(subject, fmt=form))
+        else:
+            found = self._asked(what, lambda: self._client.get_version(subject, number, fmt=form))
+        return found.schema, what
 
     def _asked(self, what: str, ask: Any) -> Any:
         try:
