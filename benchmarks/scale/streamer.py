@@ -212,6 +212,18 @@ def turns(count: int, folder: Path) -> None:
             streamer.stop()
 
 
+def from_kafka(only: Sequence[str], messages: int, folder: Path) -> None:
+    """Measure what reads topics of a broker of this machine."""
+    with start_kafka(FETCHED, folder / "kafka") as kafka:
+        if "json" in only:
+            throughput("json", kafka, messages, folder)
+        if "latency" in only:
+            latency(kafka, folder)
+        if "avro" in only:
+            with start_schema_registry(FETCHED, folder) as registry:
+                throughput("avro", kafka, messages, folder, registry)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run it from a command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -224,14 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (folder / "kafka").mkdir(parents=True)
     only = given.only.split(",")
     try:
-        with start_kafka(FETCHED, folder / "kafka") as kafka:
-            if "json" in only:
-                throughput("json", kafka, given.messages, folder)
-            if "latency" in only:
-                latency(kafka, folder)
-            if "avro" in only:
-                with start_schema_registry(FETCHED, folder) as registry:
-                    throughput("avro", kafka, given.messages, folder, registry)
+        if set(only) - {"turns"}:
+            from_kafka(only, given.messages, folder)
         if "turns" in only:
             turns(given.turns, folder)
     finally:
