@@ -31,9 +31,9 @@ __all__ = ["check_rows", "columns_for", "prepare_rows", "spooled_form", "with_au
 
 _PATHS = pa.dictionary(pa.int32(), pa.string())
 _MANY_BYTES = 32 << 20
-"""Rows of fewer bytes become one chunk for each column: a copy costs little."""
+"""Fewer bytes of rows become one chunk for each column: a copy costs little."""
 _RUN_ROWS = 4096
-"""Average rows of a partition in a chunk, from which on chunks are kept."""
+"""Chunks are kept if each has so many rows of a partition, on average."""
 
 
 def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] | None = None) -> Incoming:
@@ -54,15 +54,17 @@ def prepare_rows(plan: WritePlan, table: pa.Table, release: Callable[[], None] |
         return prepare_dml_rows(plan, table, release)
     if plan.operation == "delete_partition":
         return _prepare_partitions(plan, table)
-    in_order = _in_order(plan) and table.nbytes >= _MANY_BYTES
-    incoming = check_rows(plan, table, joins_chunks=release is None and not in_order)
+    keeps_chunks = release is not None or (_in_order(plan) and table.nbytes >= _MANY_BYTES)
+    incoming = check_rows(plan, table, joins_chunks=not keeps_chunks)
     if plan.operation == "delete":
         return incoming
     if plan.rules.blends and plan.combines:
         incoming = _blended(plan, incoming)
-    if release is None and in_order and not _in_long_runs(incoming):
+    if not keeps_chunks:
+        return incoming
+    if release is None and not _in_long_runs(incoming):
         return replace(incoming, rows=joined_chunks(incoming.rows))
-    return replace(incoming, batched=BatchedRows(incoming.rows, release)) if release or in_order else incoming
+    return replace(incoming, batched=BatchedRows(incoming.rows, release))
 
 
 def _in_order(plan: WritePlan) -> bool:
@@ -72,7 +74,7 @@ def _in_order(plan: WritePlan) -> bool:
 
 
 def _in_long_runs(incoming: Incoming) -> bool:
-    """Whether a chunk has many rows of a partition, so that rows are gathered about as fast as from one chunk."""
+    """Whether chunks have many rows of a partition each: rows are then gathered about as fast as from one chunk."""
     bounds = np.cumsum([0, *(batch.num_rows for batch in incoming.rows.to_batches())])
     codes, partitions = np.asarray(incoming.partitions.indices), len(incoming.partitions.dictionary)
     if (len(bounds) - 1) * partitions > incoming.count:
