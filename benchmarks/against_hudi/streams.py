@@ -1,4 +1,6 @@
-"""Compare streaming upserts of ``hudi_fast.sink`` and Apache Hudi's sink: same files, same options, rows checked.
+"""Compare streaming upserts of hudi_fast and of Apache Hudi's sink: same files, same options, rows checked.
+
+hudi_fast streams by ``hudi_fast.sink`` on Spark, and by ``hudi_fast.Streamer`` in one process.
 
 Data flow: the input is one file of random keys per batch. Each side streams the files into an empty table in a separate
 process (:mod:`stream_side`). Cleaning and archiving run inline; MERGE_ON_READ tables are compacted beside the stream.
@@ -8,7 +10,7 @@ seconds of the first and the last ten batches.
 Usage::
 
     .venv/bin/python benchmarks/against_hudi/streams.py --scratch FOLDER [--batches 50] [--rows 10000]
-        [--sides hudi,spark] [--kinds COPY_ON_WRITE,MERGE_ON_READ] [--version 1.2.0]
+        [--sides hudi,spark,streamer] [--kinds COPY_ON_WRITE,MERGE_ON_READ] [--version 1.2.0]
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ import hudi_fast
 
 HERE = Path(__file__).resolve().parent
 PYTHONS = {"hudi": str(HERE.parents[1] / ".venv-hudi" / "bin" / "python"), "spark": sys.executable}
+PYTHONS["streamer"] = PYTHONS["spark"]
 SEED = 20261121
 PARTITIONS = 4
 KEYS_PER_ROW = 10
@@ -93,7 +96,7 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--batches", type=int, default=50)
     parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--sides", default="hudi,spark")
+    parser.add_argument("--sides", default="hudi,spark,streamer")
     parser.add_argument("--kinds", default="COPY_ON_WRITE,MERGE_ON_READ")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--version", default="1.2.0")
@@ -109,7 +112,7 @@ def main() -> None:
             slowest = slowest or seconds
             first, last = statistics.mean(batches[:EDGE]), statistics.mean(batches[-EDGE:])
             print(
-                f"{kind:13} {side:5} {seconds:7.1f} s {asked.batches * asked.rows / seconds:9,.0f} rows/s "
+                f"{kind:13} {side:8} {seconds:7.1f} s {asked.batches * asked.rows / seconds:9,.0f} rows/s "
                 f"{slowest / seconds:5.1f} x   a batch: first ten {first:.2f} s, last ten {last:.2f} s",
                 flush=True,
             )
