@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
@@ -21,8 +19,6 @@ BLOCK = re.compile(r"^```python(?P<spark> spark)?\n(?P<code>.*?)^```$", re.MULTI
 SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 WITH_SPARK = ("migrate", "streaming")
 """Pages of which every block needs a session."""
-ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "rollback-and-restore", "scale")
-"""Pages that begin with a table ``trips``."""
 NO_OPTIONS = {
     *("hoodie.keygen", "hoodie.metadata", "hoodie.streamer", "hoodie.deltastreamer"),
     *(f"hoodie.properties{each}" for each in ("", ".backup", ".updated")),
@@ -41,20 +37,11 @@ def logging_as_before() -> Iterator[None]:
 
 
 def blocks(page: str, spark: bool) -> list[str]:
+    """The blocks of a page that need no session; with ``spark`` all blocks, if one of them needs a session."""
     found = [(match["spark"] is not None or page in WITH_SPARK, match["code"]) for match in BLOCK.finditer(PAGES[page])]
-    return [code for needs_spark, code in found if needs_spark == spark]
-
-
-def make_trips(path: Path) -> None:
-    options = {
-        "hoodie.table.name": "trips",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "ts",
-    }
-    for ts in range(8):
-        fares = {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "fare": [90.0 + 10 * ts, 50.0, 180.0]}
-        hf.write(pa.table({**fares, "ts": [ts] * 3}), path / "trips", options)
+    if spark:
+        return [code for _, code in found] if any(needs_spark for needs_spark, _ in found) else []
+    return [code for needs_spark, code in found if not needs_spark]
 
 
 def run(page: str, codes: list[str], names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,19 +70,12 @@ def is_of_the_streamer(key: str) -> bool:
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if blocks(page, spark=False)))
 def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    if page in ON_A_TABLE:
-        make_trips(tmp_path)
     run(page, blocks(page, spark=False), {"__name__": "page"}, capsys)
 
 
 @pytest.mark.parametrize("page", sorted(page for page in PAGES if blocks(page, spark=True)))
 def test_the_blocks_for_spark_run(page, spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    if page in ON_A_TABLE:
-        make_trips(tmp_path)
-    rides = [{"id": f"r{number}", "city": "Oslo", "ts": number, "fare": 10.0 + number} for number in range(1, 4)]
-    (tmp_path / "incoming").mkdir()
-    (tmp_path / "incoming" / "1.json").write_text("\n".join(map(json.dumps, rides)))
     # The working folder of a JVM is the one that it began in.
     placed = [
         re.sub(r'"(tables/\w+|checkpoints/\w|incoming)"', rf'"{tmp_path}/\1"', code) for code in blocks(page, True)

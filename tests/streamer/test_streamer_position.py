@@ -1,4 +1,7 @@
-"""Where a stream continues: positions in commits, and the arguments that replace them."""
+"""Where a stream continues: positions in commits, and the arguments that replace them.
+
+Modules: hudi_fast.streamer.position, hudi_fast.streamer.newest.
+"""
 
 from __future__ import annotations
 
