@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import hudi_fast
+from tests.docs.pages import SAID, blocks_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```python(?P<spark> spark)?\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-LOCAL = [match["code"] for match in BLOCK.finditer(README) if match["spark"] is None]
-SPARK = [match["code"] for match in BLOCK.finditer(README) if match["spark"] is not None]
-SAID = re.compile(r"^ *print\(.*\) +# (.*)$", re.MULTILINE)
+PYTHON = [block for block in blocks_of(README) if block.language == "python"]
+LOCAL = [block.code for block in PYTHON if not block.spark]
+SPARK = [block.code for block in PYTHON if block.spark]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
 MAX_LINES = 200
 

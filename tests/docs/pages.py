@@ -29,12 +29,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Block", "blocks_of", "commands_of", "difference", "installs_of", "run_page"]
+__all__ = ["SAID", "Block", "blocks_of", "commands_of", "difference", "installs_of", "run_page"]
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"python": "python", "python spark": "python", "sh": "sh"}
 INSTALL = re.compile(r"^(?:python -m )?pip install (.*)$", re.MULTILINE)
 SAID = re.compile(r"^ *print\(.*\) +# (.*)$", re.MULTILINE)
+"""What a line prints, as its comment says."""
 CHECKOUT = re.compile(r"^\.(?=$|\[)")
 """The project as it is installed in a checkout: ``.``, or ``.[spark]``."""
 
@@ -48,6 +49,8 @@ class Block:
     code: str
     line: int
     """Number of its first line on the page, from 1."""
+    spark: bool = False
+    """Whether it needs Spark."""
 
 
 def blocks_of(text: str) -> Iterator[Block]:
@@ -55,7 +58,8 @@ def blocks_of(text: str) -> Iterator[Block]:
     for match in FENCE.finditer(text):
         language = LANGUAGES.get(match["info"])
         if language is not None:
-            yield Block(language, match["code"], text.count("\n", 0, match.start("code")) + 1)
+            line = text.count("\n", 0, match.start("code")) + 1
+            yield Block(language, match["code"], line, match["info"].endswith(" spark"))
 
 
 def installs_of(text: str) -> tuple[str, ...]:

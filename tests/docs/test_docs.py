@@ -12,11 +12,10 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.options import find_option
 from hudi_fast.streamer.settings import STREAM_KEYS
+from tests.docs.pages import blocks_of, difference
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")}
-BLOCK = re.compile(r"^```python(?P<spark> spark)?\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 WITH_SPARK = ("migrate", "streaming")
 """Pages of which every block needs a session."""
 NO_OPTIONS = {
@@ -38,10 +37,10 @@ def logging_as_before() -> Iterator[None]:
 
 def blocks(page: str, spark: bool) -> list[str]:
     """The blocks of a page that need no session; with ``spark`` all blocks, if one of them needs a session."""
-    found = [(match["spark"] is not None or page in WITH_SPARK, match["code"]) for match in BLOCK.finditer(PAGES[page])]
-    if spark:
-        return [code for _, code in found] if any(needs_spark for needs_spark, _ in found) else []
-    return [code for needs_spark, code in found if not needs_spark]
+    found = [block for block in blocks_of(PAGES[page]) if block.language == "python"]
+    without = [block for block in found if not block.spark and page not in WITH_SPARK]
+    chosen = without if not spark else found if len(without) < len(found) else []
+    return [block.code for block in chosen]
 
 
 def run(page: str, codes: list[str], names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,8 +54,7 @@ def run(page: str, codes: list[str], names: dict[str, object], capsys: pytest.Ca
                 if left == 0 or "failed to connect back" not in str(error):
                     raise
                 capsys.readouterr()
-        shown, said = capsys.readouterr().out.splitlines(), SAID.findall(code)
-        assert not said or shown == said, code
+        assert difference(code, capsys.readouterr().out) == "", code
 
 
 def is_of_the_streamer(key: str) -> bool:
