@@ -43,6 +43,7 @@ KEYS = {
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
 }
+KNOWN_KEYS = 30_000
 SCHEMA = {
     "type": "record",
     "name": "trip",
@@ -59,7 +60,7 @@ def trip(number: int, chance: random.Random) -> dict[str, Any]:
     return {
         "id": number,
         "ts": time.time_ns() // 1000,
-        "city": chance.choice(CITIES),
+        "city": CITIES[number % len(CITIES)],
         "rider": f"rider-{chance.randrange(10**9)}",
         "driver": f"driver-{chance.randrange(10**9)}",
         "note": "x" * 150,
@@ -171,7 +172,7 @@ def latency(kafka: KafkaBroker, folder: Path, seconds: int = 60, rate: int = 100
 
 
 class Numbers:
-    """A source in memory: 100 rows a turn, of which half have new keys."""
+    """A source in memory: 100 rows a turn, of :data:`KNOWN_KEYS` keys, as changes of a database are."""
 
     def fetch(self, position: str | None, limit: int | None) -> Any:
         """See ``Source``."""
@@ -179,7 +180,7 @@ class Numbers:
 
         begin = int(position or 0)
         chance = random.Random(begin)
-        rows = [trip(begin // 2 + at, chance) for at in range(100)]
+        rows = [trip((begin + at) % KNOWN_KEYS, chance) for at in range(100)]
         return Fetched(pa.Table.from_pylist(rows).to_reader(), str(begin + 100))
 
     def committed(self, position: str | None) -> None:
