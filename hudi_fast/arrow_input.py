@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyarrow.fs import FileType
 
 from hudi_fast.config.option_names import ROW_FORMATS
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.fitting_chunks import fitting_slices, in_fitting_chunks
+from hudi_fast.storage.base import Storage
 
 __all__ = ["RowStream", "is_from_spark", "read_rows", "row_stream", "to_arrow_table"]
 
@@ -34,15 +36,19 @@ class RowStream:
     batches: Iterator[pa.RecordBatch]
 
 
-def read_rows(path: str | os.PathLike[str], format: str | None = None) -> pa.RecordBatchReader:
+def read_rows(
+    path: str | os.PathLike[str], format: str | None = None, storage_options: Mapping[str, Any] | None = None
+) -> pa.RecordBatchReader:
     """A stream of the rows of a file, or of all files of a folder, for :func:`hudi_fast.write`.
 
     Types are those of the file. CSV and JSON have none: Arrow infers them from the first MiB. ``table_schema.cast``
     or a pyarrow reader of your own gives others.
 
     Args:
-        path: a Parquet, CSV, JSON (one object a line), Arrow or ORC file, or a folder of such files.
+        path: a Parquet, CSV, JSON (one object a line), Arrow or ORC file, or a folder of such files; with a scheme,
+            such as ``s3://``, in a store.
         format: one of :data:`~hudi_fast.config.option_names.ROW_FORMATS`; None: the ending of the name says it.
+        storage_options: how to reach the file, see docs/object-stores.md.
 
     Raises:
         ConfigError: there is no such file, or its format is unknown.
@@ -63,10 +69,12 @@ def read_rows(path: str | os.PathLike[str], format: str | None = None) -> pa.Rec
     kind = os.path.splitext(place)[1].lstrip(".").lower() if format is None else format
     if kind not in ROW_FORMATS:
         raise ConfigError(f"{place}: expected a format= or an ending among {known}; found {kind!r}.")
-    if not os.path.exists(place):
+    storage = Storage(place, storage_options)
+    source, system = storage.fs_path(""), storage.fs
+    if system.get_file_info(source).type is FileType.NotFound:
         raise ConfigError(f"The file {place} does not exist.")
     try:
-        reader: pa.RecordBatchReader = ds.dataset(place, format=kind).scanner().to_reader()
+        reader: pa.RecordBatchReader = ds.dataset(source, format=kind, filesystem=system).scanner().to_reader()
     except pa.ArrowInvalid as error:
         raise InvalidDataError(f"{place} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
     return reader

@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 import hudi_fast as hf
 from hudi_fast.arrow_input import row_stream, to_arrow_table
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.storage.base import Storage
+from tests.servers.s3 import S3Server
 from tests.support.small_tables import OPTIONS, listing, plain_rows
 
 ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
@@ -321,3 +323,17 @@ def test_a_file_of_rows_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         hf.read_rows(tmp_path / "rows.txt")
     with pytest.raises(hf.InvalidDataError, match=r"rows\.txt cannot be read as parquet"):
         hf.read_rows(tmp_path / "rows.txt", format="parquet")
+
+
+def test_files_of_rows_are_read_from_an_object_store(s3_server: S3Server) -> None:
+    rows, path = pa.table({"id": [1, 2], "fare": [9.5, 3.0]}), s3_server.path("landing")
+    storage = Storage(path, s3_server.options)
+    for name in ("a.parquet", "b.parquet"):
+        content = pa.BufferOutputStream()
+        pq.write_table(rows, content)
+        storage.write_bytes(name, content.getvalue().to_pybytes())
+    one = hf.read_rows(f"{path}/a.parquet", storage_options=s3_server.options)
+    assert one.read_all().equals(rows)
+    assert hf.read_rows(path, "parquet", s3_server.options).read_all().num_rows == 4
+    with pytest.raises(hf.ConfigError, match=r"landing/none\.csv does not exist"):
+        hf.read_rows(f"{path}/none.csv", storage_options=s3_server.options)

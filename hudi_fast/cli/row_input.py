@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hudi_fast.cli.shared import storage_options
 from hudi_fast.config.option_names import ROW_FORMATS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def rows_of(source: str, kind: str | None = None) -> pa.Table:
     """All rows of a file, of the files of a folder, or of standard input.
 
     Args:
-        source: a path; ``-`` for standard input.
+        source: a path; ``-`` for standard input. One with a scheme is reached by the options of the table.
         kind: one of :data:`~hudi_fast.config.option_names.ROW_FORMATS`; None: the ending of the name, or the first
             bytes, tell it.
 
@@ -44,7 +45,7 @@ def rows_of(source: str, kind: str | None = None) -> pa.Table:
 
     if source == "-":
         return _piped(kind)
-    reader = read_rows(source, kind)
+    reader = read_rows(source, kind, storage_options() if "://" in source else None)
     with progress_line(f"Reading {source}") as advance:
         return pa.Table.from_batches(counted(reader, advance), reader.schema)
 

@@ -20,7 +20,7 @@ from tests.docs.fresh_pages import CACHE, PAGES, requirements_of, run_fresh, whe
 from tests.docs.pages import blocks_of, commands_of, difference, installs_of, run_page
 from tests.packaging.builds import CHECKOUT
 
-INCOMPLETE = ("recipes",)
+INCOMPLETE: tuple[str, ...] = ()
 """Pages whose installs do not cover their programs yet."""
 COMPLETE = {name: path for name, path in PAGES.items() if name not in INCOMPLETE}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

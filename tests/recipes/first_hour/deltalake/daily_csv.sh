@@ -1,0 +1,1 @@
+python daily_csv.py "incoming/$DAY.csv"

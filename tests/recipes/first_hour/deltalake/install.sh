@@ -1,0 +1,3 @@
+python3 -m venv venv
+. venv/bin/activate
+pip install --quiet deltalake pyarrow

@@ -1,0 +1,1 @@
+python first_rows.py

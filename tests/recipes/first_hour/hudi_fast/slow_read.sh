@@ -1,0 +1,1 @@
+python slow_read.py
