@@ -11,7 +11,6 @@ import difflib
 import gc
 import sys
 import warnings
-from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any, TextIO
 
@@ -33,6 +32,7 @@ from hudi_fast.cli import (
     stream,
 )
 from hudi_fast.cli.failures import noting_closed_pipes, print_note, reported
+from hudi_fast.cli.no_pandas import refuse_pandas
 from hudi_fast.cli.shared import Common, storage_option, traceback_option
 
 __all__ = ["SECTIONS", "cli", "main", "program"]
@@ -54,21 +54,12 @@ _ALLOCATIONS = 1_000_000
 _WIDTH = 80
 
 
-class _NoPandas(MetaPathFinder):
-    """Answers that pandas is not installed."""
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
-        """Refuse pandas; leave other modules to other finders."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("No command needs pandas.", name=fullname)
-
-
 def program() -> None:
     """Entry point of a process that only runs a command.
 
     Arrow imports pandas where it makes its first array of Python values, which takes longer than many a command.
     """
-    sys.meta_path.insert(0, _NoPandas())
+    refuse_pandas()
     main()
 
 

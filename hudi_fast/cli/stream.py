@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hudi_fast.cli.no_pandas import allow_pandas
 from hudi_fast.cli.shared import json_option, options_of, show_answer, storage_options
 from hudi_fast.streamer.arguments import ARGUMENTS, OTHER_FLAGS, REFUSED, WITHOUT_EFFECT
 
@@ -34,6 +35,7 @@ def _arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("config", required=False)
 @click.option("--props", help="The same as CONFIG, as HoodieStreamer takes it.")
 @click.option("--hoodie-conf", "pairs", multiple=True, metavar="KEY=VALUE", help="A further property; repeatable.")
+@click.option("--conf", "confs", multiple=True, metavar="KEY=VALUE", help="A setting of the Spark session; repeatable.")
 @_arguments
 @click.option(
     "--check", is_flag=True, help="Tell what the settings do and where the stream begins. Nothing is written."
@@ -46,6 +48,7 @@ def stream(
     config: str | None,
     props: str | None,
     pairs: tuple[str, ...],
+    confs: tuple[str, ...],
     check: bool,
     health_port: int | None,
     base_path_prefix: str | None,
@@ -61,30 +64,38 @@ def stream(
 
     With --base-path-prefix or --config-folder, CONFIG lists several tables as that of HoodieMultiTableStreamer does,
     and they have their turns one after the other.
+
+    With --engine spark, tasks of a Spark session do the work of each turn. --master, --conf and the keys of CONFIG that
+    begin with spark. describe the session.
     """
+    from hudi_fast.streamer.on_spark.engine import names_spark, session_of_command
     from hudi_fast.streamer.streamer import Streamer, properties_of
 
     if config and props:
         raise click.UsageError("Give the property file once: CONFIG or --props.")
     file = config or props
     given = {**(properties_of(file) if file else {}), **options_of(pairs, "--hoodie-conf")}
-    if base_path_prefix is not None or config_folder is not None:
-        from hudi_fast.streamer.tables import table_streams
+    is_of_tables = base_path_prefix is not None or config_folder is not None
+    if is_of_tables and health_port is not None:
+        raise click.UsageError("--health-port is for one table: start a process for each.")
+    if names_spark(given, arguments):
+        allow_pandas()
+    with session_of_command(given, arguments, options_of(confs, "--conf")) as spark:
+        if is_of_tables:
+            from hudi_fast.streamer.tables import table_streams
 
-        if health_port is not None:
-            raise click.UsageError("--health-port is for one table: start a process for each.")
-        tables = table_streams(given, base_path_prefix, config_folder, storage_options(), **arguments)
-        _run_tables([one.streamer for one in tables], check, as_json)
-        return
-    streamer = Streamer(given, storage_options=storage_options(), **arguments)
-    if check:
-        with closing(streamer):
-            show_answer("Checked", "Checked", "", streamer.check(), as_json)
-        return
-    with _stopping(streamer.stop), closing(streamer), _health(streamer.path, health_port) as turned:
-        for turn in streamer.run():
-            turned(turn)
-            _show(turn, streamer, as_json, {})
+            tables = table_streams(given, base_path_prefix, config_folder, storage_options(), spark=spark, **arguments)
+            _run_tables([one.streamer for one in tables], check, as_json)
+            return
+        streamer = Streamer(given, storage_options=storage_options(), spark=spark, **arguments)
+        if check:
+            with closing(streamer):
+                show_answer("Checked", "Checked", "", streamer.check(), as_json)
+            return
+        with _stopping(streamer.stop), closing(streamer), _health(streamer.path, health_port) as turned:
+            for turn in streamer.run():
+                turned(turn)
+                _show(turn, streamer, as_json, {})
 
 
 def _run_tables(streamers: Sequence[Streamer], check: bool, as_json: bool) -> None:

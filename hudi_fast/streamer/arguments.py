@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ARGUMENTS", "OTHER_FLAGS", "REFUSED", "WITHOUT_EFFECT", "Argument"]
+__all__ = ["ARGUMENTS", "OF_SESSIONS", "OTHER_FLAGS", "REFUSED", "WITHOUT_EFFECT", "Argument"]
 
 _W = "hoodie.datasource.write."
 
@@ -79,6 +79,8 @@ ARGUMENTS = (
     Argument("retry-on-source-failures", "Try again if the source fails.", True),
     Argument("retry-interval-seconds", "Pause before the next try.", default="30"),
     Argument("max-retry-count", "Number of further tries.", default="3"),
+    Argument("engine", "process (the default), or spark: tasks of Spark read, transform and write the rows."),
+    Argument("master", "Master of the Spark session, such as yarn or local[4]; with --engine spark."),
     Argument("name", "Name of the stream, where several feed one table; its position is for this library only."),
     Argument("proto-descriptor-file", "Descriptor file of Protobuf, from protoc; for this library only."),
     Argument("proto-message", "Full name of the Protobuf message type, such as shop.Order; for this library only."),
@@ -111,6 +113,9 @@ REFUSED = {
     "merge-impl-classes": "Java classes do not run here; HudiTable takes a merger in Python",
 }
 """Arguments that are refused, and what to do instead."""
+
+OF_SESSIONS = frozenset({"spark-master", "spark-app-name"})
+"""Arguments that have an effect where the command starts a session of Spark."""
 
 OTHER_FLAGS = frozenset(
     """

@@ -114,7 +114,7 @@ def _rows(events: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
         events = pa.RecordBatch.from_struct_array(events["payload"])  # of a converter that repeats the schema
     _require_events(events.schema)
     made = {name: _part(events, path, kind) for name, (path, kind) in columns.items()}
-    if columns is MYSQL:
+    if columns == MYSQL:  # in a task of Spark it is a copy
         made[_SEQUENCE] = _sequence(made["_event_bin_file"], made["_event_pos"])
     is_delete = pc.fill_null(pc.equal(made[_OPERATION], _DELETE), False)
     before, after = _fields(events, "before"), _fields(events, "after")

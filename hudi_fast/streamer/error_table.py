@@ -18,6 +18,7 @@ import pyarrow as pa
 from hudi_fast.api import write
 from hudi_fast.errors import ConfigError
 from hudi_fast.streamer.messages import Rejected
+from hudi_fast.streamer.places import open_place
 from hudi_fast.streamer.settings import ERRORS_PREFIX, StreamSettings, truth
 
 __all__ = ["ErrorTable", "open_error_table"]
@@ -69,8 +70,15 @@ class ErrorTable:
         return len(rejected)
 
 
-def open_error_table(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> ErrorTable | None:
+def open_error_table(
+    settings: StreamSettings, storage_options: Mapping[str, Any] | None, spark: Any = None
+) -> ErrorTable | None:
     """The error table of a stream; None if it has none.
+
+    Args:
+        settings: of the streamer.
+        storage_options: how to reach it.
+        spark: the session of the stream, whose settings count without storage options; None without one.
 
     Raises:
         ConfigError: ``hoodie.errortable.enable`` is neither true nor false, or the table has no path.
@@ -81,4 +89,4 @@ def open_error_table(settings: StreamSettings, storage_options: Mapping[str, Any
     if not path:
         raise ConfigError(f"The error table needs the property {ERRORS_PREFIX}{_PATH}.")
     name = settings.errors.get(_NAME) or path.rstrip("/").rpartition("/")[2]
-    return ErrorTable(path, name, storage_options)
+    return ErrorTable(path, name, open_place(spark, path, storage_options).options)

@@ -28,6 +28,7 @@ from hudi_fast.events import warn
 from hudi_fast.formats.avro.rows import AvroDecoder
 
 __all__ = [
+    "GIVE_SCHEMA",
     "OFFSET_COLUMNS",
     "AvroMessages",
     "Decoder",
@@ -47,7 +48,9 @@ _HEADER = 5
 _AROUND = b" \t\r\n\xef\xbb\xbf"
 """White space, and the mark that some programs write before a text in UTF-8."""
 
-_GIVE_SCHEMA = "Give a schema: hoodie.streamer.schemaprovider.source.schema.file."
+GIVE_SCHEMA = "Give a schema: hoodie.streamer.schemaprovider.source.schema.file."
+"""What to do where messages do not say the types of their fields."""
+
 _UNREADABLE = CorruptTableError, InvalidDataError
 
 _ISO_FORMS = (
@@ -292,7 +295,7 @@ def readable(
         return pa.concat_tables(halves, promote_options="permissive")
     except pa.ArrowException as error:
         raise InvalidDataError(
-            f"{what}: the types of a field differ from message to message: {error}. {_GIVE_SCHEMA}"
+            f"{what}: the types of a field differ from message to message: {error}. {GIVE_SCHEMA}"
         ) from error
 
 
@@ -318,7 +321,7 @@ def json_rows(messages: Sequence[bytes], schema: pa.Schema | None, where: Where)
         if at is None:
             raise InvalidDataError(
                 f"{where(0)} and the messages after it: the types of a field differ from message to message: "
-                f"{_line_of(error)}." + (f" {_GIVE_SCHEMA}" if schema is None else "")
+                f"{_line_of(error)}." + (f" {GIVE_SCHEMA}" if schema is None else "")
             ) from error
         raise InvalidDataError(
             f"{where(at)}: expected a JSON object{'' if schema is None else ' that fits the schema'}; found "

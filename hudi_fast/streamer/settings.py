@@ -21,12 +21,12 @@ from typing import Any
 from hudi_fast.config.options import find_option
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.events import warn
-from hudi_fast.streamer.arguments import ARGUMENTS, REFUSED, WITHOUT_EFFECT
+from hudi_fast.streamer.arguments import ARGUMENTS, OF_SESSIONS, REFUSED, WITHOUT_EFFECT
 
-__all__ = ["ERRORS_PREFIX", "OLD_PREFIX", "PREFIX", "STREAM_KEYS", "StreamSettings", "truth"]
+__all__ = ["ERRORS_PREFIX", "OLD_PREFIX", "OWN_PREFIX", "PREFIX", "STREAM_KEYS", "StreamSettings", "truth"]
 
 PREFIX, OLD_PREFIX = "hoodie.streamer.", "hoodie.deltastreamer."
-_OWN_PREFIX = "hudi_fast.streamer."
+OWN_PREFIX = "hudi_fast.streamer."
 ERRORS_PREFIX = "hoodie.errortable."
 """Prefixes of keys: of the streamer, the older one of the streamer, of its arguments, of its error table."""
 _W = "hoodie.datasource.write."
@@ -94,13 +94,13 @@ class StreamSettings:
         Warns:
             HudiWarning: an unknown key of the streamer.
         """
-        own = {key.removeprefix(_OWN_PREFIX): value for key, value in properties.items() if key.startswith(_OWN_PREFIX)}
+        own = {key.removeprefix(OWN_PREFIX): value for key, value in properties.items() if key.startswith(OWN_PREFIX)}
         given = {**_checked_arguments(own), **_checked_arguments(arguments or {})}
         stream, options = dict[str, str](), dict[str, str]()
         client, errors = dict[str, str](), dict[str, str]()
         for key, raw in properties.items():
             text = str(raw)
-            if raw is None or key.startswith(_OWN_PREFIX):
+            if raw is None or key.startswith(OWN_PREFIX):
                 continue
             if key.startswith(ERRORS_PREFIX):
                 errors[key.removeprefix(ERRORS_PREFIX)] = text
@@ -124,9 +124,9 @@ class StreamSettings:
         _set_operation(options, given)
         for name in ("target-base-path", "source-class"):
             if not given.get(name):
-                raise ConfigError(f"A streamer needs --{name}, or the property {_OWN_PREFIX}{name}.")
+                raise ConfigError(f"A streamer needs --{name}, or the property {OWN_PREFIX}{name}.")
         names = {name.replace("_", "-") for name, value in {**own, **(arguments or {})}.items() if value is not None}
-        idle = tuple(sorted(names & WITHOUT_EFFECT))
+        idle = tuple(sorted(names & WITHOUT_EFFECT - (OF_SESSIONS if given.get("engine") == "spark" else set())))
         return cls(
             given["target-base-path"], _short(given["source-class"]), options, stream, client, given, errors, idle
         )

@@ -25,7 +25,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -33,13 +33,15 @@ from hudi_fast.config.defaults_file import read_settings
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.words import checked_options
-from hudi_fast.errors import CommitConflictError, ConfigError, PostCommitError, TableNotFoundError
+from hudi_fast.errors import CommitConflictError, ConfigError, PostCommitError, SourceError, TableNotFoundError
 from hudi_fast.events import note, warn
 from hudi_fast.reading.inspecting.results import ShownResult
 from hudi_fast.services.inline import write_with_services
-from hudi_fast.sessions import open_session
-from hudi_fast.storage.base import Storage
+from hudi_fast.sessions import check_spark, open_session
 from hudi_fast.streamer.error_table import open_error_table
+from hudi_fast.streamer.on_spark.engine import no_rows, require_engine, task_errors
+from hudi_fast.streamer.on_spark.transforms import by_function, frame_of
+from hudi_fast.streamer.places import open_place, require_store
 from hudi_fast.streamer.position import Position, find_position, position_metadata, start_of
 from hudi_fast.streamer.settings import StreamSettings
 from hudi_fast.streamer.sources.event_memory import shown_position
@@ -52,6 +54,8 @@ from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.settings import Settings
 
 __all__ = ["Streamer", "Turn", "properties_of"]
+
+Result = TypeVar("Result")
 
 _IDLE_SECONDS = 0.2
 _TRIES = 3
@@ -93,7 +97,9 @@ class Streamer:
             that ``source_class`` names.
         transforms: functions of a ``pyarrow.RecordBatch``, after the transformers of the properties; each returns a
             batch, a table, or None to drop it.
-        storage_options: how to reach the table and folders of the source, see docs/object-stores.md.
+        storage_options: how to reach the table and folders of the source, see docs/object-stores.md; on Spark None uses
+            the session's settings.
+        spark: a Spark session whose tasks read, transform and write the rows of each turn; None for this process.
         arguments: HoodieStreamer's arguments with underscores: ``target_base_path``, ``source_class``,
             ``source_limit``, ``op``, ``continuous`` ...
 
@@ -121,8 +127,10 @@ class Streamer:
         source: Source | None = None,
         transforms: Sequence[Callable[[pa.RecordBatch], Any]] = (),
         storage_options: Mapping[str, Any] | None = None,
+        spark: Any = None,
         **arguments: Any,
     ) -> None:
+        check_spark(spark)
         given = properties_of(properties) if isinstance(properties, str | os.PathLike) else properties
         if source is not None:
             missing = [name for name in ("fetch", "committed", "close") if not callable(getattr(source, name, None))]
@@ -132,18 +140,22 @@ class Streamer:
                 )
             arguments.setdefault("source_class", type(source).__name__)
         self._settings = StreamSettings.of(checked_options(given) or {}, arguments)
-        self._storage = Storage(self._settings.path, storage_options)
+        require_engine(self._settings, spark)
+        require_store(self._settings, storage_options)
+        self._spark, self._storage = spark, open_place(spark, self._settings.path, storage_options)
         config = self._config()
         version = Settings.for_write(self._settings.options).write.table.version if config is None else config.version
         self._write = Settings.for_write(options_for(self._settings, version))
         self._transforms = (
-            *open_transforms(self._settings, storage_options),
-            *(of_function(one) for one in transforms),
+            *open_transforms(self._settings, storage_options, spark),
+            *(of_function(one) if spark is None else by_function(spark, one) for one in transforms),
         )
-        self._errors = open_error_table(self._settings, storage_options)
+        self._errors = open_error_table(self._settings, storage_options, spark)
         takes = None if self._errors is None else self._errors.add
-        self._source = source or open_source(self._settings, version, storage_options, takes)
+        self._source = source or open_source(self._settings, version, storage_options, takes, spark)
         self._stopped = threading.Event()
+        self._is_fetching = spark is None
+        """Whether any error of files and connections is one of the source."""
         self._begun: str | None = None
         """Position as long as no table stores it: a stream that begins with the newest rows stays where it began."""
 
@@ -183,7 +195,7 @@ class Streamer:
 
         Returns:
             ``table``, ``exists``, ``source``, ``operation``, ``position`` (None: where the source begins),
-            ``transformers``, and the arguments that were given ``without_effect``.
+            ``transformers``, ``engine`` if it is ``spark``, and the arguments that were given ``without_effect``.
 
         Raises:
             HudiError: the table cannot be read.
@@ -196,6 +208,7 @@ class Streamer:
             "operation": self._write.write.operation,
             "position": shown_position(start_of(found, settings.checkpoint, settings.ignored, self._storage.uri)),
             "transformers": len(self._transforms),
+            **({} if self._spark is None else {"engine": "spark"}),
             "without_effect": list(settings.without_effect),
         }
 
@@ -221,7 +234,7 @@ class Streamer:
         """
         for _ in range(_TRIES):
             try:
-                return self._turn()
+                return self._turn() if self._spark is None else self._retried(self._turn)
             except _MovedError as error:
                 note("streaming", logging.INFO, "%s", error, table=self._storage.uri)
         raise CommitConflictError(
@@ -269,14 +282,26 @@ class Streamer:
             return None
 
     def _fetch(self, start: str | None) -> Fetched:
-        """What is new, after as many tries as the settings allow."""
-        settings, limit = self._settings, self._settings.number("source-limit")
-        retries = int(settings.number("max-retry-count") or 0) if settings.is_set("retry-on-source-failures") else 0
+        """What is new in the source."""
+        limit = self._settings.number("source-limit")
+        count = None if limit is None else int(limit)
+        if self._spark is None:
+            return self._retried(lambda: self._source.fetch(start, count))
+        self._is_fetching = True  # tasks read the rows while they are written: the whole turn is tried again
+        fetched = self._source.fetch(start, count)
+        self._is_fetching = False
+        return fetched
+
+    def _retried(self, call: Callable[[], Result]) -> Result:
+        """The result of a call that reads the source, after as many tries as the settings allow."""
+        settings, wanted = self._settings, self._settings.is_set("retry-on-source-failures")
+        retries = int(settings.number("max-retry-count") or 0) if wanted else 0
         for left in reversed(range(retries + 1)):
             try:
-                return self._source.fetch(start, None if limit is None else int(limit))
+                return call()
             except OSError as error:
-                if not left or self._stopped.wait(settings.number("retry-interval-seconds")):
+                is_source = self._is_fetching or isinstance(error, SourceError)
+                if not left or not is_source or self._stopped.wait(settings.number("retry-interval-seconds")):
                     raise
                 warn(f"The source {settings.source_class} failed, tries left: {left}. {error}")
         raise AssertionError("there is one try at least")
@@ -290,16 +315,16 @@ class Streamer:
             )
         write = self._write.write
         noted = replace(write, extra_metadata={**write.extra_metadata, **metadata})
-        session = open_session(self._storage, replace(self._write, write=noted))
+        session = open_session(self._storage, replace(self._write, write=noted), self._spark)
         session.guard = partial(_require_position, found, settings.name)
         left_out = 0 if self._errors is None else self._errors.write()
         if left_out:
             note("streaming", logging.INFO, "%d messages are in the error table", left_out, table=self._storage.uri)
-        rows = _no_rows(self._storage) if fetched.rows is None else transformed(fetched.rows, self._transforms)
+        rows = self._no_rows() if fetched.rows is None else transformed(fetched.rows, self._transforms)
         if rows is None:
             return None
         try:
-            with closing(session.backend.engine(rows, noted)) as engine:
+            with task_errors(self._spark), closing(session.backend.engine(self._readable(rows), noted)) as engine:
                 return write_with_services(session, lambda: run_write(session, engine, "append"))
         except PostCommitError as error:
             if not self.is_continuous or error.result is None:
@@ -307,6 +332,20 @@ class Streamer:
             warn(f"{error} The stream continues.")
             result: WriteResult = error.result
             return result
+
+    def _readable(self, rows: Any) -> Any:
+        """The rows as the engine of the write takes them."""
+        return rows if self._spark is None else frame_of(self._spark, rows)
+
+    def _no_rows(self) -> Any:
+        """No rows, with the columns of the table; None without a table or columns."""
+        try:
+            schema = table_schema(load_state(self._storage))
+        except TableNotFoundError:
+            return None
+        if schema is None:
+            return None
+        return pa.RecordBatchReader.from_batches(schema, []) if self._spark is None else no_rows(self._spark, schema)
 
     def _quiet_rounds(self) -> float:
         """Turns without rows after which a continuous stream ends."""
@@ -327,15 +366,6 @@ def _require_position(expected: Position | None, name: str | None, state: TableS
             f"The table {state.storage.uri} moved from {texts[0]} to {texts[1]} while a turn fetched rows; another "
             "streamer is at work. The turn is given up, and the next one begins there."
         )
-
-
-def _no_rows(storage: Storage) -> pa.RecordBatchReader | None:
-    """No rows, with the columns of the table; None without a table or columns."""
-    try:
-        schema = table_schema(load_state(storage))
-    except TableNotFoundError:
-        return None
-    return None if schema is None else pa.RecordBatchReader.from_batches(schema, [])
 
 
 def properties_of(file: str | os.PathLike[str]) -> dict[str, str]:

@@ -15,7 +15,16 @@ from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.extras import import_extra
 
-__all__ = ["Transform", "flattened", "of_function", "of_schema", "of_sql", "transformed", "with_operation"]
+__all__ = [
+    "Transform",
+    "flattened",
+    "of_function",
+    "of_schema",
+    "of_sql",
+    "require_placeholder",
+    "transformed",
+    "with_operation",
+]
 
 Transform = Callable[[pa.RecordBatchReader], pa.RecordBatchReader]
 
@@ -23,8 +32,8 @@ _PLACEHOLDER = "<SRC>"
 _VIEW = "hudi_fast_source"
 
 
-def transformed(rows: pa.RecordBatchReader, transforms: Sequence[Transform]) -> pa.RecordBatchReader:
-    """The rows after all transforms."""
+def transformed(rows: Any, transforms: Sequence[Callable[[Any], Any]]) -> Any:
+    """The rows after all transforms, as the first one takes them and the last one gives them."""
     for each in transforms:
         rows = each(rows)
     return rows
@@ -39,8 +48,7 @@ def of_sql(text: str) -> Transform:
     Raises:
         ConfigError: the text is not one query, or does not name the rows; or duckdb is not installed.
     """
-    if _PLACEHOLDER not in text:
-        raise ConfigError(f"The SQL of a transformer reads from {_PLACEHOLDER}, the rows of the turn; got {text!r}.")
+    require_placeholder(text)
     duckdb = import_extra("duckdb", "sql", "A SQL transformer")
     query = text.replace(_PLACEHOLDER, _VIEW)
     try:
@@ -63,6 +71,20 @@ def of_sql(text: str) -> Transform:
         return _kept_open(made, connection, duckdb.Error)
 
     return transform
+
+
+def require_placeholder(text: str) -> str:
+    """What stands for the rows of a turn in a query.
+
+    Args:
+        text: the query.
+
+    Raises:
+        ConfigError: the query does not name the rows.
+    """
+    if _PLACEHOLDER not in text:
+        raise ConfigError(f"The SQL of a transformer reads from {_PLACEHOLDER}, the rows of the turn; got {text!r}.")
+    return _PLACEHOLDER
 
 
 def _failed(error: Exception) -> ConfigError:

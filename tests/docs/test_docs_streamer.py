@@ -15,8 +15,9 @@ from hudi_fast.streamer.arguments import ARGUMENTS, REFUSED, WITHOUT_EFFECT
 from hudi_fast.streamer.settings import STREAM_KEYS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "streamer.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(r"^```sh\n(?!pip install)(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 OF_THE_COMMAND = {"base-path-prefix", "config-folder", "check", "health-port", "help", "hoodie-conf", "json", "props"}
+OF_THE_COMMAND |= {"conf"}
 OF_OTHERS = {"class", "executor-memory", "master", "no-cache-dir", "now", "options", "packages"}
 OF_OTHERS |= {"descriptor_set_out", "include_imports"}
 """Arguments of spark-submit, pip, systemctl, protoc and other commands of hudi-fast."""

@@ -104,6 +104,16 @@ def test_storage_options_reach_the_queue_the_objects_and_the_table(job, monkeypa
     assert (found["id"].to_pylist(), job.bucket.left()) == ([1], 0)
 
 
+def test_objects_may_be_read_by_tasks_of_spark(job, spark):
+    table, options = job.server.path(job.bucket.name), job.server.options
+    for number, session in enumerate((spark, None, spark)):
+        job.bucket.put(f"in/{number}.json", [{"id": 2 * number}, {"id": 2 * number + 1}])
+        turn = job.turn(target_base_path=table, storage_options=options, spark=session)
+        assert (turn.inserts, turn.position) == (2, f"{number + 1} events of S3")
+    found = hf.read(table, columns=["id"], storage_options=options)
+    assert (sorted(found["id"].to_pylist()), job.bucket.left()) == (list(range(6)), 0)
+
+
 def test_what_is_not_a_file_of_the_folder_is_passed_over(job):
     job.bucket.put("in/1.json", [{"id": 1}])
     job.bucket.put("in/_temporary/2.json", [{"id": 2}])

@@ -38,7 +38,7 @@ from hudi_fast.streamer.messages import Rejected, Take, json_rows, readable
 from hudi_fast.streamer.settings import PREFIX, truth
 from hudi_fast.streamer.sources.source import Fetched
 
-__all__ = ["FOLDER_FORMATS", "FolderSource", "is_hidden"]
+__all__ = ["FOLDER_FORMATS", "FolderSource", "common_schema", "is_hidden"]
 
 FOLDER_FORMATS = ("parquet", "json", "csv", "avro", "orc")
 """Formats of files in a folder."""
@@ -137,7 +137,7 @@ class FolderSource:
         complete = [one for one, age in zip(found, ages, strict=True) if age >= self.settle_seconds]
         return complete, min(ages, default=self.settle_seconds)
 
-    def rows(self, paths: Sequence[str]) -> pa.RecordBatchReader:
+    def rows(self, paths: Sequence[str]) -> Any:
         """The rows of files, which have the columns of all of them.
 
         Args:
@@ -148,8 +148,30 @@ class FolderSource:
             SourceError: as :meth:`fetch`.
         """
         opened = [self._opened(path) for path in paths]
-        schema = self.schema or _common(self.storage, opened)
+        schema = self.schema or common_schema(self.storage, [(one.path, one.schema) for one in opened])
         return pa.RecordBatchReader.from_batches(schema, _conformed(self.storage, opened, schema))
+
+    def rows_as(self, paths: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of files, with columns that the caller knows.
+
+        Args:
+            paths: of files in the folder.
+            schema: of the rows.
+
+        Raises:
+            InvalidDataError: as :meth:`fetch`.
+            SourceError: as :meth:`fetch`.
+        """
+        return _conformed(self.storage, [self._opened(path) for path in paths], schema)
+
+    def schema_of(self, path: str) -> pa.Schema:
+        """The columns of a file. JSON, CSV and Avro are read for it.
+
+        Raises:
+            InvalidDataError: as :meth:`fetch`.
+            SourceError: as :meth:`fetch`.
+        """
+        return self._opened(path).schema
 
     def _opened(self, path: str) -> _Opened:
         try:
@@ -196,12 +218,20 @@ def _chosen(files: Sequence[FileStat], limit: int | None) -> list[FileStat]:
     return chosen
 
 
-def _common(storage: Storage, opened: Sequence[_Opened]) -> pa.Schema:
-    """The columns of all files; a column of several types has the widest."""
+def common_schema(storage: Storage, files: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The columns of all files; a column of several types has the widest.
+
+    Args:
+        storage: rooted at the folder.
+        files: path and columns of each, one at least.
+
+    Raises:
+        InvalidDataError: they do not fit together.
+    """
     try:
-        schema = pa.unify_schemas([one.schema.remove_metadata() for one in opened], promote_options="permissive")
+        schema = pa.unify_schemas([one.remove_metadata() for _, one in files], promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        names = ", ".join(one.path for one in opened[:3]) + (" ..." if len(opened) > 3 else "")
+        names = ", ".join(path for path, _ in files[:3]) + (" ..." if len(files) > 3 else "")
         raise InvalidDataError(
             f"The columns of the files of {storage.uri} ({names}) do not fit together: {str(error).rstrip('.')}. "
             "Give a schema: hoodie.streamer.schemaprovider.source.schema.file."

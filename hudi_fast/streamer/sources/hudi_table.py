@@ -21,6 +21,7 @@ from hudi_fast.reading.incremental.query import plan_query
 from hudi_fast.reading.incremental.stream import FIRST, StreamQuery
 from hudi_fast.reading.scan import scan_batches
 from hudi_fast.storage.base import Storage
+from hudi_fast.streamer.places import open_place
 from hudi_fast.streamer.settings import StreamSettings
 from hudi_fast.streamer.sources.source import Fetched
 
@@ -50,7 +51,7 @@ class HudiTableSource:
     """
 
     def __init__(self, settings: StreamSettings, version: int, storage_options: Mapping[str, Any] | None) -> None:
-        self._storage = Storage(settings.required(f"{_PREFIX}path"), storage_options)
+        self._storage = self._opened(settings.required(f"{_PREFIX}path"), storage_options)
         self._strategy = settings.stream.get(_STRATEGY_KEY, "").upper()
         if settings.flag(f"{_PREFIX}read_latest_on_missing_ckpt"):
             self._strategy = "READ_LATEST"
@@ -99,7 +100,10 @@ class HudiTableSource:
         newest = query.newest()
         return FIRST if newest is None or newest.startswith(_BOOTSTRAPPED) else _before(newest)
 
-    def _rows(self, begin: str, end: str) -> pa.RecordBatchReader:
+    def _opened(self, path: str, storage_options: Mapping[str, Any] | None) -> Storage:
+        return open_place(None, path, storage_options)
+
+    def _rows(self, begin: str, end: str) -> Any:
         plan = plan_query(self._storage, StreamQuery.batch_options(self._options, begin, end))
         rows = scan_batches(plan)
         names = [name for name in rows.schema.names if not is_meta_field(name)]

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
 from hudi_fast.errors import ConfigError, SourceError, UnsupportedFeatureError
@@ -85,16 +85,61 @@ class KafkaSource:
             InvalidDataError: a message cannot be read.
             SourceError: the broker does not answer; or messages were lost, and that is to be an error.
         """
+        newest, ranges = self.planned(position, limit)
+        messages, ended = self._consumed(ranges)
+        rows = self._decoder(messages) if messages else None
+        reader = None if rows is None or not rows.num_rows else rows.to_reader()
+        return self.fetched(reader, position, newest, ranges, ended)
+
+    def planned(self, position: str | None, limit: int | None) -> tuple[dict[int, int], Ranges]:
+        """The offset after the newest message of each partition, and the messages that a turn may read.
+
+        Args:
+            position: as :meth:`fetch`.
+            limit: as :meth:`fetch`.
+
+        Raises:
+            ConfigError: as :meth:`fetch`.
+            SourceError: as :meth:`fetch`.
+        """
         oldest, newest = self._bounds()
         first = self._first(position, oldest, newest)
-        ranges = shared_out(first, newest, self._limit if limit is None else limit)
-        messages, ended = self._consumed(ranges)
+        return newest, shared_out(first, newest, self._limit if limit is None else limit)
+
+    def fetched(
+        self, rows: Any, position: str | None, newest: Mapping[int, int], ranges: Ranges, ended: Mapping[int, int]
+    ) -> Fetched:
+        """What a turn has read.
+
+        Args:
+            rows: of the messages; None if there are none.
+            position: where the turn began.
+            newest: the offset after the newest message, by partition.
+            ranges: that the turn could read.
+            ended: the offset after the last message that it read, by partition.
+        """
         lag = {f"{self._topic}-{one}": newest[one] - ended[one] for one in ended}
-        after = position_of(self._topic, ended)
-        if not messages:
-            return Fetched(None, position if position is not None and ended == first else after, lag)
-        rows = self._decoder(messages)
-        return Fetched(rows.to_reader() if rows.num_rows else None, after, lag)
+        is_still = position is not None and all(ended[one] == first for one, (first, _) in ranges.items())
+        return Fetched(rows, position if is_still else position_of(self._topic, ended), lag)
+
+    def messages_of(self, partition: int, first: int, last: int) -> Iterator[list[Message]]:
+        """The messages of a partition from an offset to another one, in lists of bounded size.
+
+        Args:
+            partition: of the topic.
+            first: offset of the first message.
+            last: offset after the last message.
+
+        Raises:
+            SourceError: the broker does not answer, or no longer has all of these messages.
+        """
+        ended = {partition: first}
+        yield from self._chunks({partition: (first, last)}, ended)
+        if ended[partition] < last:
+            raise SourceError(
+                f"The topic {self._topic} at {self._servers} no longer has the messages {first} to {last - 1} of "
+                f"partition {partition}; it ends at {ended[partition]}. The next turn reads what is left."
+            )
 
     def committed(self, position: str | None) -> None:
         """Store the offsets in the broker, too, if the settings want it. The commit does not depend on it."""
@@ -206,14 +251,19 @@ class KafkaSource:
     def _consumed(self, ranges: Ranges) -> tuple[list[Message], dict[int, int]]:
         """The messages of ranges until the turn is large enough, and the offset after the last one by partition."""
         ended = {one: first for one, (first, _) in ranges.items()}
+        with closing(self._chunks(ranges, ended)) as chunks:
+            return next(chunks, []), ended
+
+    def _chunks(self, ranges: Ranges, ended: dict[int, int]) -> Generator[list[Message], None, None]:
+        """The messages of ranges, in lists of about :data:`_TURN_BYTES`; ``ended`` gets the offsets after them."""
         open_ = {one for one, (first, last) in ranges.items() if first < last}
         if not open_:
-            return [], ended
+            return
         consumer, found, size = self._opened(), list[Message](), 0
         consumer.assign([self._kafka.TopicPartition(self._topic, one, ended[one]) for one in sorted(open_)])
         try:
             deadline = time.monotonic() + _SILENT_SECONDS
-            while open_ and size < _TURN_BYTES:
+            while open_:
                 if time.monotonic() > deadline:
                     wanted = position_of(self._topic, {one: ranges[one][1] for one in open_})
                     raise SourceError(
@@ -241,11 +291,15 @@ class KafkaSource:
                     if value is not None:
                         size += len(value)
                         found.append(Message(one, offset, message.timestamp()[1], message.key(), value))
+                if size >= _TURN_BYTES:
+                    yield found
+                    found, size, deadline = [], 0, time.monotonic() + _SILENT_SECONDS
+            if found:
+                yield found
         except self._kafka.KafkaException as error:
             raise self._unreachable(error) from error
         finally:
             consumer.unassign()
-        return found, ended
 
     @property
     def _servers(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,11 +24,15 @@ from hudi_fast.streamer.messages import (
     Take,
     warn_of_rejected,
 )
+from hudi_fast.streamer.places import open_place
 from hudi_fast.streamer.settings import StreamSettings
 from hudi_fast.streamer.sources.source import Source
 from hudi_fast.streamer.transform import Transform, flattened, of_schema, of_sql, with_operation
 
-__all__ = ["open_source", "open_transforms", "options_for"]
+if TYPE_CHECKING:
+    from hudi_fast.streamer.sources.folder import FolderSource
+
+__all__ = ["Decoding", "open_source", "open_transforms", "options_for"]
 
 _FOLDERS = {
     "ParquetDFSSource": "parquet",
@@ -53,7 +58,11 @@ _MISSING_KEY = "hoodie.write.set.null.for.missing.columns"
 
 
 def open_source(
-    settings: StreamSettings, version: int, storage_options: Mapping[str, Any] | None, takes: Take | None = None
+    settings: StreamSettings,
+    version: int,
+    storage_options: Mapping[str, Any] | None,
+    takes: Take | None = None,
+    spark: Any = None,
 ) -> Source:
     """The source of a streamer.
 
@@ -62,6 +71,7 @@ def open_source(
         version: of the table that it feeds.
         storage_options: how to reach its folders and tables.
         takes: takes messages that cannot be read; None: the settings say whether they are errors.
+        spark: a session whose tasks read the rows; None to read them in this process.
 
     Raises:
         ConfigError: a property that the source needs is missing or wrong.
@@ -69,27 +79,35 @@ def open_source(
     """
     name = settings.source_class
     if name in _FOLDERS:
-        from hudi_fast.streamer.sources.folder import FolderSource
-
-        root = Storage(settings.required("source.dfs.root"), storage_options)
-        csv = {key.removeprefix("csv."): value for key, value in settings.stream.items() if key.startswith("csv.")}
-        files = FolderSource(
-            root, _FOLDERS[name], _schema(settings, storage_options), csv, takes=_take(settings, takes)
-        )
+        files = _folder(settings, storage_options, takes, spark)
         if not any(key.startswith(_QUEUE) for key in settings.stream):
             return files
         from hudi_fast.streamer.sources.s3_events import S3EventSource
 
         return S3EventSource(settings, files, takes)
     if name == _TABLE:
+        if spark is not None:
+            from hudi_fast.streamer.on_spark.sources import SparkHudiTableSource
+
+            return SparkHudiTableSource(spark, settings, version, storage_options)
         from hudi_fast.streamer.sources.hudi_table import HudiTableSource
 
         return HudiTableSource(settings, version, storage_options)
     if name in _TOPICS:
+        decoding = _decoding(settings, storage_options, spark)
+        if spark is not None:
+            from hudi_fast.streamer.on_spark.kafka import SparkKafkaSource
+
+            return SparkKafkaSource(spark, settings, decoding, _take(settings, takes) if _is_json(settings) else takes)
         from hudi_fast.streamer.sources.kafka import KafkaSource
 
-        return KafkaSource(settings, _decoder(settings, storage_options, takes))
+        return KafkaSource(settings, decoding.decoder(takes))
     if name == _DATABASE:
+        if spark is not None:
+            raise UnsupportedFeatureError(
+                f"{_DATABASE} is not supported on Spark: one process reads a table of a database. Leave the engine "
+                "out, or follow the database with Debezium."
+            )
         from hudi_fast.streamer.sources.database import DatabaseSource
 
         return DatabaseSource(settings)
@@ -113,29 +131,82 @@ def _take(settings: StreamSettings, takes: Take | None) -> Take | None:
     return warn_of_rejected if skips else takes
 
 
-def _decoder(settings: StreamSettings, storage_options: Mapping[str, Any] | None, takes: Take | None) -> Decoder:
-    """Makes rows of the messages of a topic."""
-    topic, tells = settings.required("source.kafka.topic"), settings.flag("source.kafka.append.offsets")
-    schema = _schema(settings, storage_options)
-    if settings.source_class == _PROTO:
-        return _proto_decoder(settings, storage_options, takes, schema)
-    if _is_json(settings):
-        return JsonMessages(topic, schema, _take(settings, takes), tells)
-    from hudi_fast.streamer.sources.registry import Registry
+def _folder(
+    settings: StreamSettings, storage_options: Mapping[str, Any] | None, takes: Take | None, spark: Any
+) -> FolderSource:
+    """The source of the files of a folder."""
+    from hudi_fast.streamer.sources.folder import FolderSource
 
-    registry = Registry(settings)
-    newest = partial(registry.newest, topic) if schema is None else lambda: schema
-    return AvroMessages(topic, newest, registry.schema_of, takes, tells)
+    root = open_place(spark, settings.required("source.dfs.root"), storage_options)
+    csv = {key.removeprefix("csv."): value for key, value in settings.stream.items() if key.startswith("csv.")}
+    kind, schema = _FOLDERS[settings.source_class], _schema(settings, storage_options, spark)
+    if spark is None:
+        return FolderSource(root, kind, schema, csv, takes=_take(settings, takes))
+    from hudi_fast.streamer.on_spark.sources import SparkFolderSource
+
+    return SparkFolderSource(root, kind, schema, csv, takes=_take(settings, takes), spark=spark)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How messages of a topic become rows. It is picklable, so that tasks can make a decoder of it.
+
+    Attributes:
+        settings: of the streamer.
+        schema: of the rows; None for that of the messages or of the registry.
+        descriptor: content of the descriptor file of Protobuf, and its path; None without one.
+    """
+
+    settings: StreamSettings
+    schema: pa.Schema | None
+    descriptor: tuple[bytes, str] | None
+
+    @property
+    def infers(self) -> bool:
+        """Whether the columns are known from the messages alone."""
+        return self.schema is None and _is_json(self.settings)
+
+    def decoder(self, takes: Take | None) -> Decoder:
+        """Makes rows of messages.
+
+        Args:
+            takes: takes messages that cannot be read; None: the settings say whether they are errors.
+
+        Raises:
+            ConfigError: as :func:`open_source`.
+            UnsupportedFeatureError: as :func:`open_source`.
+        """
+        settings, schema = self.settings, self.schema
+        topic, tells = settings.required("source.kafka.topic"), settings.flag("source.kafka.append.offsets")
+        if settings.source_class == _PROTO:
+            return _proto_decoder(settings, self.descriptor, takes, schema)
+        if _is_json(settings):
+            return JsonMessages(topic, schema, _take(settings, takes), tells)
+        from hudi_fast.streamer.sources.registry import Registry
+
+        registry = Registry(settings)
+        newest = partial(registry.newest, topic) if schema is None else lambda: schema
+        return AvroMessages(topic, newest, registry.schema_of, takes, tells)
+
+
+def _decoding(settings: StreamSettings, storage_options: Mapping[str, Any] | None, spark: Any) -> Decoding:
+    """How the messages of a topic become rows; files that say so are read now."""
+    file = settings.arguments.get("proto-descriptor-file", "") if settings.source_class == _PROTO else ""
+    if file and not settings.arguments.get("proto-message"):
+        raise ConfigError("--proto-descriptor-file needs --proto-message, the full name of the message type.")
+    stored = _file(file, storage_options, spark) if file else None
+    descriptor = None if stored is None else (_bytes_of(stored), stored.uri)
+    return Decoding(settings, _schema(settings, storage_options, spark), descriptor)
 
 
 def _proto_decoder(
-    settings: StreamSettings, storage_options: Mapping[str, Any] | None, takes: Take | None, schema: pa.Schema | None
+    settings: StreamSettings, descriptor: tuple[bytes, str] | None, takes: Take | None, schema: pa.Schema | None
 ) -> Decoder:
     """Makes rows of Protobuf messages.
 
     Args:
         settings: of the streamer.
-        storage_options: how to reach the descriptor file.
+        descriptor: content of the descriptor file, and its path; None without one.
         takes: takes messages that cannot be read.
         schema: chooses columns and their types; None: all of the message type.
     """
@@ -148,18 +219,16 @@ def _proto_decoder(
         settings.count(f"{_PROTO_PREFIX}max.recursion.depth", ProtoForm().depth),
     )
     topic, tells = settings.required("source.kafka.topic"), settings.flag("source.kafka.append.offsets")
-    file, name = (settings.arguments.get(f"proto-{part}", "") for part in ("descriptor-file", "message"))
+    name = settings.arguments.get("proto-message", "")
     deserializer = settings.stream.get(_DESERIALIZER_KEY, _PLAIN_BYTES).rpartition(".")[2]
     if deserializer not in (_PLAIN_BYTES, _WITH_HEADER):
         raise UnsupportedFeatureError(
             f"hoodie.streamer.{_DESERIALIZER_KEY} is {_PLAIN_BYTES} or {_WITH_HEADER}; got {deserializer!r}."
         )
     described: ProtoType | None = None
-    if file:
-        if not name:
-            raise ConfigError("--proto-descriptor-file needs --proto-message, the full name of the message type.")
-        stored = Storage(file, storage_options)
-        described = type_of(read_descriptor_file(_bytes_of(stored), stored.uri), name, form, stored.uri)
+    if descriptor is not None:
+        data, place = descriptor
+        described = type_of(read_descriptor_file(data, place), name, form, place)
     if deserializer == _PLAIN_BYTES:
         if settings.arguments.get("schemaprovider-class", "").endswith(_REGISTRY_PROVIDER):
             raise UnsupportedFeatureError(
@@ -239,41 +308,64 @@ def options_for(settings: StreamSettings, version: int) -> dict[str, str]:
     return options
 
 
-def open_transforms(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> tuple[Transform, ...]:
+def open_transforms(
+    settings: StreamSettings, storage_options: Mapping[str, Any] | None, spark: Any = None
+) -> tuple[Transform, ...]:
     """The transformers of a streamer, in their order.
+
+    Args:
+        settings: of the streamer.
+        storage_options: how to reach files of SQL and of schemas.
+        spark: a session whose tasks work on the rows; None for this process.
 
     Raises:
         ConfigError: a property that one needs is missing, or an SQL text is wrong.
         UnsupportedFeatureError: a class is another one.
     """
+    by_batches, by_sql = _plain, of_sql
+    if spark is not None:
+        from hudi_fast.streamer.on_spark import transforms as on_spark
+
+        by_batches, by_sql = partial(on_spark.by_batches, spark), partial(on_spark.by_sql, spark)
     names = [one.strip() for one in settings.arguments.get("transformer-class", "").split(",") if one.strip()]
-    transforms = [_transform(one, settings, storage_options) for one in names]
+    transforms = [_transform(one, settings, storage_options, spark, by_batches, by_sql) for one in names]
     if settings.source_class in _CHANGES:
-        transforms.insert(0, of_changes(_CHANGES[settings.source_class]))
+        transforms.insert(0, by_batches(of_changes(_CHANGES[settings.source_class])))
         if _is_json(settings):
-            transforms.append(without_untyped)
+            transforms.append(by_batches(without_untyped))
     if _TARGET_KEY in settings.stream:
-        transforms.append(of_schema(_columns_of(settings.stream[_TARGET_KEY], storage_options)))
+        transforms.append(by_batches(of_schema(_columns_of(settings.stream[_TARGET_KEY], storage_options, spark))))
     return tuple(transforms)
 
 
-def _transform(given: str, settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> Transform:
+def _plain(transform: Transform) -> Any:
+    return transform
+
+
+def _transform(
+    given: str,
+    settings: StreamSettings,
+    storage_options: Mapping[str, Any] | None,
+    spark: Any,
+    by_batches: Callable[[Transform], Any],
+    by_sql: Callable[[str], Any],
+) -> Any:
     label, _, path = given.rpartition(":")
     name, suffix = path.rpartition(".")[2], f".{label}" if label else ""
     if name == "SqlQueryBasedTransformer":
-        return of_sql(settings.required(f"transformer.sql{suffix}"))
+        return by_sql(settings.required(f"transformer.sql{suffix}"))
     if name == "SqlFileBasedTransformer":
-        file = Storage(settings.required(f"transformer.sql.file{suffix}"), storage_options)
-        return of_sql(_text_of(file))
+        file = _file(settings.required(f"transformer.sql.file{suffix}"), storage_options, spark)
+        return by_sql(_text_of(file))
     if name in _PLAIN:
-        return _PLAIN[name]
+        return by_batches(_PLAIN[name])
     raise UnsupportedFeatureError(
         f"The transformer class {name} is not supported; supported are SqlQueryBasedTransformer, "
         f"SqlFileBasedTransformer, {', '.join(_PLAIN)}. hf.Streamer(..., transforms=[...]) takes functions."
     )
 
 
-def _schema(settings: StreamSettings, storage_options: Mapping[str, Any] | None) -> pa.Schema | None:
+def _schema(settings: StreamSettings, storage_options: Mapping[str, Any] | None, spark: Any) -> pa.Schema | None:
     """The schema of the rows, from the provider that the settings name; None without one."""
     provider = settings.arguments.get("schemaprovider-class", "").rpartition(".")[2]
     if settings.source_class == _PROTO and provider in (_PROTO_PROVIDER, _REGISTRY_PROVIDER):
@@ -291,12 +383,17 @@ def _schema(settings: StreamSettings, storage_options: Mapping[str, Any] | None)
         if provider:
             settings.required(_FILE_KEY)
         return None
-    return _columns_of(settings.stream[_FILE_KEY], storage_options)
+    return _columns_of(settings.stream[_FILE_KEY], storage_options, spark)
 
 
-def _columns_of(file: str, storage_options: Mapping[str, Any] | None) -> pa.Schema:
+def _columns_of(file: str, storage_options: Mapping[str, Any] | None, spark: Any) -> pa.Schema:
     """The columns that an Avro schema in a file describes."""
-    return avro_to_arrow(_text_of(Storage(file, storage_options)), file)
+    return avro_to_arrow(_text_of(_file(file, storage_options, spark)), file)
+
+
+def _file(path: str, storage_options: Mapping[str, Any] | None, spark: Any) -> Storage:
+    """A file that describes the stream. A path without a scheme is on this machine, whatever the engine is."""
+    return open_place(spark if "://" in path else None, path, storage_options)
 
 
 def _text_of(file: Storage) -> str:

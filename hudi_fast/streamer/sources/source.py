@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
-
-import pyarrow as pa
+from typing import Any, Protocol
 
 __all__ = ["Fetched", "Source"]
 
@@ -16,13 +14,13 @@ class Fetched:
     """The rows of one turn.
 
     Attributes:
-        rows: a stream of batches, read once; None if there are none.
+        rows: a stream of batches, read once; with Spark as the engine a DataFrame of it; None if there are none.
         position: text after them, from which the next turn continues; None if the source has no positions.
         lag: what was left in the source when the turn was planned, by part of the source: messages by partition, files
             by folder.
     """
 
-    rows: pa.RecordBatchReader | None
+    rows: Any
     position: str | None
     lag: Mapping[str, int] = field(default_factory=dict)
 

@@ -1,0 +1,1 @@
+"""Spark as the engine of a streamer: sources whose rows are DataFrames, and transformers of DataFrames."""
