@@ -58,7 +58,9 @@ def test_without_a_sequencer_the_time_tells_events_apart():
     assert first == same != other
 
 
-@pytest.mark.parametrize("body", ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Message": "x"}', "3", "null"])
+@pytest.mark.parametrize(
+    "body", ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Message": "x"}', "3", "null", "[" * 100_000]
+)
 def test_another_message_is_refused(body):
     with pytest.raises(hf.InvalidDataError, match="expected an event notification of S3; found"):
         object_events(body)

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.storage.stored_json import stored_json
 
 __all__ = ["EventMemory", "ObjectEvent", "hashed", "object_events", "shown_position"]
 
@@ -57,9 +58,9 @@ def object_events(body: str) -> list[ObjectEvent]:
         InvalidDataError: it is neither.
     """
     try:
-        found = json.loads(body)
+        found = stored_json(body)
         if "Message" in found and "Records" not in found:
-            found = json.loads(found["Message"])
+            found = stored_json(found["Message"])
         if found.get("Event") == _TEST_EVENT:
             return []
         return [_event(one) for one in found["Records"] if one["eventName"].startswith(_CREATED)]
