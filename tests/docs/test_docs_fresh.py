@@ -20,9 +20,6 @@ from tests.docs.fresh_pages import CACHE, PAGES, requirements_of, run_fresh, whe
 from tests.docs.pages import blocks_of, commands_of, difference, installs_of, run_page
 from tests.packaging.builds import CHECKOUT
 
-INCOMPLETE: tuple[str, ...] = ()
-"""Pages whose installs do not cover their programs yet."""
-COMPLETE = {name: path for name, path in PAGES.items() if name not in INCOMPLETE}
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 WITH_SPARK = re.compile(r"hudi-fast\[.*\bspark\b.*\]")
@@ -69,7 +66,7 @@ def owners() -> dict[str, set[str]]:
     }
 
 
-@pytest.mark.parametrize("page", COMPLETE.values(), ids=COMPLETE)
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_the_installs_of_a_page_cover_what_it_imports(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     installs = installs_of(text)
@@ -85,7 +82,7 @@ def test_the_installs_of_a_page_cover_what_it_imports(page: Path) -> None:
     "page",
     [
         pytest.param(path, id=name, marks=[pytest.mark.jvm] * bool(WITH_SPARK.search(path.read_text(encoding="utf-8"))))
-        for name, path in COMPLETE.items()
+        for name, path in PAGES.items()
     ],
 )
 def test_a_page_runs_where_only_its_installs_are(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
