@@ -22,8 +22,8 @@ from typing import Any
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.storage.base import Storage
-from hudi_fast.streamer.newest import newest_stored
 from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.archive.newest import newest_stored
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 
 __all__ = ["Position", "find_position", "position_metadata", "start_of"]

@@ -116,6 +116,19 @@ class KafkaBroker:
                 producer.poll(0)
         producer.flush(START_SECONDS)
 
+    def send_transactions(self, topic: str, committed: Sequence[bytes], aborted: Sequence[bytes]) -> None:
+        """Send messages to partition 0 in a transaction that is committed, and then others in one that is aborted."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": topic})
+        producer.init_transactions(START_SECONDS)
+        for values, end in ((committed, producer.commit_transaction), (aborted, producer.abort_transaction)):
+            producer.begin_transaction()
+            for value in values:
+                producer.produce(topic, value, partition=0)
+            producer.flush(START_SECONDS)
+            end(START_SECONDS)
+
     def _run(self, main: str, *arguments: str) -> subprocess.Popen[bytes]:
         java = java_command()
         assert java is not None

@@ -1,6 +1,6 @@
 """Where a stream continues: positions in commits, and the arguments that replace them.
 
-Modules: hudi_fast.streamer.position, hudi_fast.streamer.newest.
+Modules: hudi_fast.streamer.position, hudi_fast.timeline.archive.newest.
 """
 
 from __future__ import annotations

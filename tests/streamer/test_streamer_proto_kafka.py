@@ -9,6 +9,7 @@ import pytest
 
 import hudi_fast as hf
 from tests.streamer.proto_files import class_of, descriptor_set
+from tests.streamer.topics import rows_of, trip, turn_of
 from tests.support.small_tables import options
 
 _numbers = itertools.count()
@@ -55,19 +56,10 @@ class Topic:
         self.kafka.send(self.name, values, 0)
 
     def feed(self, path, more=None, **arguments):
-        given = options(operation="insert") | {
-            "bootstrap.servers": self.kafka.servers,
-            "auto.offset.reset": "earliest",
-            "hoodie.streamer.source.kafka.topic": self.name,
-            **({"schema.registry.url": self.registry} if self.registry else {}),
-            **(more or {}),
-        }
+        registry = {"schema.registry.url": self.registry} if self.registry else {}
+        given = options(operation="insert") | registry | (more or {})
         source = "org.apache.hudi.utilities.sources.ProtoKafkaSource"
-        streamer = hf.Streamer(given, source_class=source, target_base_path=str(path), op="INSERT", **arguments)
-        try:
-            return next(streamer.run())
-        finally:
-            streamer.close()
+        return turn_of(self.kafka, self.name, path, source, given, **arguments)
 
 
 @pytest.fixture
@@ -76,18 +68,10 @@ def topic(kafka, schema_registry):
     return Topic(kafka, schema_registry)
 
 
-def trip(number, **more):
-    return {"id": f"k{number:05}", "part": "p0", "ts": number, **more}
-
-
 def framed(number, text, row, indexes=b"\0", name="trips.Trip", **files):
     """A message with the header of a schema that is registered already."""
     message = class_of(descriptor_set(text, **files), name)(**row)
     return b"\0" + number.to_bytes(4, "big") + indexes + message.SerializeToString()
-
-
-def rows_of(path, *names):
-    return [tuple(row.values()) for row in hf.read(path, columns=["id", *names]).sort_by("id").to_pylist()]
 
 
 def test_messages_of_the_serializer_are_rows_and_a_new_field_becomes_a_column(topic, tmp_path):

@@ -10,6 +10,7 @@ import fastavro
 import pytest
 
 import hudi_fast as hf
+from tests.streamer.topics import rows_of, trip, turn_of
 from tests.support.small_tables import options
 
 _numbers = itertools.count()
@@ -48,34 +49,14 @@ class Topic:
         self.kafka.send(self.name, values, partition)
 
     def feed(self, path, more=None, **arguments):
-        given = options(operation="insert") | {
-            "bootstrap.servers": self.kafka.servers,
-            "auto.offset.reset": "earliest",
-            "schema.registry.url": self.registry,
-            "hoodie.streamer.source.kafka.topic": self.name,
-            **(more or {}),
-        }
-        streamer = hf.Streamer(
-            given, source_class="AvroKafkaSource", target_base_path=str(path), op="INSERT", **arguments
-        )
-        try:
-            return next(streamer.run())
-        finally:
-            streamer.close()
+        given = options(operation="insert") | {"schema.registry.url": self.registry} | (more or {})
+        return turn_of(self.kafka, self.name, path, "AvroKafkaSource", given, **arguments)
 
 
 @pytest.fixture
 def topic(kafka, schema_registry):
     """A topic of two partitions."""
     return Topic(kafka, schema_registry)
-
-
-def trip(number, **more):
-    return {"id": f"k{number:05}", "part": "p0", "ts": number, **more}
-
-
-def rows_of(path, *names):
-    return [tuple(row.values()) for row in hf.read(path, columns=["id", *names]).sort_by("id").to_pylist()]
 
 
 def test_records_of_all_schemas_of_a_topic_are_rows_of_its_newest_one(topic, tmp_path):

@@ -151,16 +151,7 @@ def test_messages_that_expire_before_a_task_reads_them_are_an_error_and_then_tol
 
 
 def test_aborted_messages_are_not_read(kafka, topic, tmp_path, spark, schema):
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": kafka.servers, "transactional.id": topic})
-    producer.init_transactions(30)
-    for begin, ends in ((0, producer.commit_transaction), (5, producer.abort_transaction)):
-        producer.begin_transaction()
-        for number in range(begin, begin + 5):
-            producer.produce(topic, message(number), partition=0)
-        producer.flush(30)
-        ends(30)
+    kafka.send_transactions(topic, [*map(message, range(5))], [*map(message, range(5, 10))])
     deadline = time.monotonic() + 30
     while feed(kafka, topic, tmp_path / "t", schema, spark=spark).position != f"{topic},0:12,1:0,2:0":
         assert time.monotonic() < deadline

@@ -23,8 +23,8 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.stored_json import stored_json
-from hudi_fast.streamer.newest import newest_stored
 from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.archive.newest import newest_stored
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 
 __all__ = ["CHECKPOINT_KEY", "QUERY_KEY", "Checkpoint", "checkpoint_metadata", "find_checkpoint"]

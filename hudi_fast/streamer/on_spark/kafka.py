@@ -106,7 +106,7 @@ class SparkKafkaSource(KafkaSource):
             if not any(found.rows for found in looked):
                 return None
         if looked is not None and decoding.infers:
-            full = self._common([found.schema for found in looked if found.rows])
+            full = _unified([found.schema for found in looked if found.rows], f"Topic {self._topic}")
         else:
             full = decoding.decoder(None)([]).schema
         known = pa.schema([one for one in full if one.name not in OFFSET_COLUMNS])
@@ -120,15 +120,6 @@ class SparkKafkaSource(KafkaSource):
         return answers_of(
             self._spark, units, partial(_look_at, self._settings, self._decoding, self._takes is not None)
         )
-
-    def _common(self, schemas: Sequence[pa.Schema]) -> pa.Schema:
-        try:
-            return pa.unify_schemas(schemas, promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InvalidDataError(
-                f"Topic {self._topic}: the types of a field differ from message to message: "
-                f"{str(error).rstrip('.')}. {GIVE_SCHEMA}"
-            ) from error
 
 
 def ranges_of(ranges: Ranges, least: int) -> list[MessageRange]:
@@ -172,12 +163,17 @@ def _look_at(settings: StreamSettings, decoding: Decoding, takes: bool, unit: Me
             number += rows.num_rows
             if rows.num_rows:
                 schemas.append(rows.schema)
+    where = f"Topic {settings.required('source.kafka.topic')}, partition {unit.partition}"
+    return _Looked(_unified(schemas or [pa.schema([])], where), number, rejected)
+
+
+def _unified(schemas: Sequence[pa.Schema], where: str) -> pa.Schema:
+    """The columns of all messages."""
     try:
-        return _Looked(pa.unify_schemas(schemas or [pa.schema([])], promote_options="permissive"), number, rejected)
+        return pa.unify_schemas(schemas, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidDataError(
-            f"Topic {settings.required('source.kafka.topic')}, partition {unit.partition}: the types of a field differ "
-            f"from message to message: {str(error).rstrip('.')}. {GIVE_SCHEMA}"
+            f"{where}: the types of a field differ from message to message: {str(error).rstrip('.')}. {GIVE_SCHEMA}"
         ) from error
 
 

@@ -78,11 +78,11 @@ class MysqlReader:
     """
 
     def __init__(self, url: str, user: str, password: str) -> None:
-        self._driver = import_extra("pymysql", "mysql", "A stream from MySQL or MariaDB")
-        self._cursor = import_extra("pymysql.cursors", "mysql", "A stream from MySQL or MariaDB").SSCursor
-        kinds = import_extra("pymysql.constants", "mysql", "A stream from MySQL or MariaDB").FIELD_TYPE
+        self._driver = _module("pymysql")
+        self._cursor = _module("pymysql.cursors").SSCursor
+        kinds = _module("pymysql.constants").FIELD_TYPE
         self._names = {number: name for name, number in vars(kinds).items() if isinstance(number, int)}
-        converters = import_extra("pymysql.converters", "mysql", "A stream from MySQL or MariaDB").conversions
+        converters = _module("pymysql.converters").conversions
         self._settings = _settings(url, user, password) | {
             "conv": {key: value for key, value in converters.items() if key != kinds.TIME},
             "charset": "utf8mb4",
@@ -145,6 +145,10 @@ class MysqlReader:
             f"The column {one.name} has the type {name or one.type_code} of MySQL, which is not supported. Give a "
             "query in parentheses without it, or with CAST(... AS CHAR), as hoodie.streamer.jdbc.table.name."
         )
+
+
+def _module(name: str) -> Any:
+    return import_extra(name, "mysql", "A stream from MySQL or MariaDB")
 
 
 def _column(one: pa.Field, values: Sequence[Any]) -> pa.Array:
