@@ -89,7 +89,6 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{method}", getattr(value, method) if inspect.isfunction(member) else inner
 
 
-@pytest.mark.slow
 def test_every_public_name_is_described() -> None:
     missing = []
     for name in SOURCES:

@@ -37,7 +37,7 @@ def loaded(program: str) -> list[str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.slow(but="write")
 @pytest.mark.parametrize(
     ("program", "limit", "packages"),
     [

@@ -12,8 +12,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 COMMON = {"columns", "engine", "entry", "plan", "query", "read", "rows", "run", "table", "verbs", "values", "work"}
@@ -103,7 +101,6 @@ def covering(name: str) -> set[str]:
     return covered_by_content().get(name, set()) | covered_by_name(name)
 
 
-@pytest.mark.slow
 def test_modules_are_found() -> None:
     assert len(source_modules()) > 400
     assert "writing/test_writing_key_footer.py" in covering("hudi_fast.writing.key_footer")

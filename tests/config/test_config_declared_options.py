@@ -76,7 +76,6 @@ SAME_WITH_ALL_VALUES = {
 """Options with several supported values that all lead to the same files and rows, and why."""
 
 
-@pytest.mark.slow
 def test_every_honoured_option_is_read_somewhere() -> None:
     """Its field is read in the code, or its key; or only one value is supported, which is what happens anyway.
 

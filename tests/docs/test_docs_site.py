@@ -76,7 +76,6 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
     assert [name for name in named if LOOKS_LIKE_A_PATH.fullmatch(name) and not exists(name)] == []
 
 
-@pytest.mark.slow
 def test_paths_that_docstrings_name_exist() -> None:
     missing = []
     for path in SOURCES:

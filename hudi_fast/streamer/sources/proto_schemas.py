@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,19 @@ __all__ = ["files_of", "message_name", "read_descriptor_file", "type_of"]
 _WHAT, _EXTRA = "A stream of Protobuf messages", "protobuf"
 _ROOT = "schema.proto"
 _SHIPPED = {
-    "google/protobuf/": "google.protobuf.",
-    "google/type/": "google.type.",
-    "confluent/": "confluent_kafka.schema_registry.confluent.",
+    "google/protobuf": (
+        "google.protobuf",
+        "any api descriptor duration empty field_mask source_context struct timestamp type wrappers",
+    ),
+    "google/type": (
+        "google.type",
+        "calendar_period color date datetime dayofweek decimal expr fraction interval latlng localized_text money "
+        "month phone_number postal_address quaternion timeofday",
+    ),
+    "confluent": ("confluent_kafka.schema_registry.confluent", "meta"),
+    "confluent/type": ("confluent_kafka.schema_registry.confluent.type", "decimal variant"),
 }
-"""Folders of imports that need not be registered, and the packages that have them."""
+"""By folder, the package that has its files, and the names of those that a schema may import unregistered."""
 
 Files = Sequence[Any]
 """``FileDescriptorProto``: files, each after those that it imports, as far as they are known."""
@@ -162,16 +169,12 @@ def _add(pool: Any, name: str, known: Mapping[str, Any], added: set[str], where:
 
 def _shipped(name: str, where: str) -> Any:
     """A file that comes with a package, such as ``google/protobuf/timestamp.proto``."""
-    path = name.removesuffix(".proto")
-    for folder, package in _SHIPPED.items():
-        if path.startswith(folder):
-            try:
-                module = import_module(package + path.removeprefix(folder).replace("/", ".") + "_pb2")
-            except ImportError:
-                break
-            file = _descriptors().FileDescriptorProto()
-            file.ParseFromString(module.DESCRIPTOR.serialized_pb)
-            return file
+    folder, _, stem = name.removesuffix(".proto").rpartition("/")
+    package, stems = _SHIPPED.get(folder, ("", ""))
+    if stem in stems.split():
+        file = _descriptors().FileDescriptorProto()
+        file.ParseFromString(import_extra(f"{package}.{stem}_pb2", _EXTRA, _WHAT).DESCRIPTOR.serialized_pb)
+        return file
     raise ConfigError(
         f"{where} lacks the file {name}, which it imports. Make a descriptor file with protoc --include_imports, or "
         "register the file as a reference of the schema."
