@@ -317,7 +317,6 @@ def test_json_of_tables_is_parsed_by_one_function() -> None:
         "storage/stored_json.py",
         "spark_api/sql/catalog.py",
         "spark_api/dropin/names.py",
-        "spark/incoming/expressions.py",
         "spark/incoming/parquet_columns.py",
         "spark/incoming/plan_rules.py",
         "storage/s3_options.py",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -27,9 +26,12 @@ from pyspark.sql import types as T
 from hudi_fast.spark.arrow import arrow_types
 from hudi_fast.spark.incoming.refusal import ScanRefusedError
 
-__all__ = ["Expression", "Named", "column", "evaluated", "kind_of", "parsed"]
+__all__ = ["Expression", "Named", "Nodes", "column", "evaluated", "kind_of", "parsed"]
 
 Value: TypeAlias = pa.Array | pa.Scalar
+
+Nodes: TypeAlias = Sequence[Mapping[str, Any]]
+"""An expression of Spark, from its JSON (``TreeNode.toJSON``): its nodes, each before its children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +75,17 @@ def kind_of(spark_type: Any) -> pa.DataType:
     return arrow_types(T.StructType.fromJson({"type": "struct", "fields": [field]}))[0].type
 
 
-def parsed(text: str, known: Mapping[int, Expression]) -> Named:
+def parsed(expression: Nodes, known: Mapping[int, Expression]) -> Named:
     """An expression of Spark.
 
     Args:
-        text: its JSON (``TreeNode.toJSON``): its nodes, each before its children.
+        expression: its nodes.
         known: expressions of the columns to which it may refer, by Spark's number.
 
     Raises:
         ScanRefusedError: there is no rule for a part of it.
     """
-    nodes = iter(json.loads(text))
+    nodes = iter(expression)
     first = next(nodes)
     if _rule(first) == "Alias":
         return Named(int(first["exprId"]["id"]), _expression(next(nodes), nodes, known))

@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -25,7 +26,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.formats.parquet.encryption import FACTORY
 from hudi_fast.formats.vectors import HUDI_TYPE
 from hudi_fast.spark.arrow import arrow_schema, arrow_types, names_are_exact
-from hudi_fast.spark.incoming.expressions import Expression, column, parsed
+from hudi_fast.spark.incoming.expressions import Expression, Nodes, column, parsed
 from hudi_fast.spark.incoming.file_scan import FileScan, ScannedFile, Split, parts_of
 from hudi_fast.spark.incoming.parquet_columns import ReadRules, is_readable
 from hudi_fast.spark.incoming.refusal import ScanRefusedError
@@ -75,6 +76,14 @@ _SCHEMES = frozenset({"file", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb",
 _MAX_FILES = 20_000
 """Asking Spark for the size and time of a file takes about a third of a millisecond."""
 
+
+class _LogicalPlans(NamedTuple):
+    """Classes of the JVM; it takes six requests to find them by name."""
+
+    Project: Any
+    OneRowRelation: Any
+
+
 _SPLIT = re.compile(r"path: (\S+), range: (\d+)-(\d+), partition values: ")
 """Start of the text of a ``PartitionedFile``; its path is percent-encoded, and has no spaces."""
 
@@ -103,7 +112,7 @@ def file_scan(df: Any) -> FileScan:
     _require_logical(df._jdf.queryExecution().optimizedPlan())
     spark = df.sparkSession
     _require_settings(spark)
-    steps, scan = _steps(df._jdf.queryExecution().executedPlan())
+    steps, scan = _steps(spark, df._jdf.queryExecution().executedPlan())
     relation = scan.relation()
     rebase = _require_relation(spark, scan, relation)
     columns, constants = _struct(scan.requiredSchema()), _struct(relation.partitionSchema())
@@ -111,8 +120,8 @@ def file_scan(df: Any) -> FileScan:
     numbers = _numbers(scan, fields.names)
     known = {number: column(at, fields.field(at).type) for at, number in enumerate(numbers)}
     filters: list[Expression] = []
-    for kind, texts in reversed(steps):
-        made = [parsed(text, known) for text in texts]
+    for kind, expressions in reversed(steps):
+        made = [parsed(nodes, known) for nodes in expressions]
         if kind == _FILTER:
             filters += [one.expression for one in made]
         else:
@@ -149,27 +158,43 @@ def _require_logical(plan: Any) -> None:
         _require_logical(children.apply(number))
 
 
-def _steps(plan: Any) -> tuple[list[tuple[str, list[str]]], Any]:
-    """Projections and filters, the last one first, as JSON of their expressions; and the scan below them."""
-    steps: list[tuple[str, list[str]]] = []
+def _steps(spark: Any, plan: Any) -> tuple[list[tuple[str, list[Nodes]]], Any]:
+    """Projections and filters, the last one first, with the nodes of their expressions; and the scan below them."""
+    steps: list[tuple[str, list[Nodes]]] = []
     while True:
         kind = str(plan.getClass().getName())
         if kind == _SCAN:
             return steps, plan
         if kind == _PROJECT:
-            made = plan.projectList()
-            steps.append((kind, [str(made.apply(number).toJSON()) for number in range(made.size())]))
+            steps.append((kind, _projected(spark, plan.projectList())))
         elif kind == _FILTER:
-            steps.append((kind, [str(plan.condition().toJSON())]))
+            steps.append((kind, [json.loads(str(plan.condition().toJSON()))]))
         elif kind not in _PASSED:
             raise ScanRefusedError(f"its physical plan has {plan.nodeName()}")
         plan = plan.children().apply(0)
 
 
+def _projected(spark: Any, expressions: Any) -> list[Nodes]:
+    """The expressions of a projection.
+
+    One request to the JVM fetches all of them, as the JSON of a plan without files. The JSON of the physical plan has
+    them, too, but Spark takes 40 ms to make it.
+    """
+    plans = _logical_plans(spark._jvm)
+    (project, *_) = json.loads(str(plans.Project(expressions, plans.OneRowRelation()).toJSON()))
+    found: list[Nodes] = project["projectList"]
+    return found
+
+
+@lru_cache(maxsize=1)
+def _logical_plans(jvm: Any) -> _LogicalPlans:
+    plans = jvm.org.apache.spark.sql.catalyst.plans.logical
+    return _LogicalPlans(plans.Project, plans.OneRowRelation)
+
+
 def _numbers(scan: Any, names: list[str]) -> list[int]:
     """Spark's numbers of the columns of the scan."""
-    output = scan.output()
-    found = [json.loads(str(output.apply(at).toJSON()))[0] for at in range(output.size())]
+    found = [nodes[0] for nodes in json.loads(str(scan.toJSON()))[0]["output"]]
     if [one["name"] for one in found] != names:
         raise ScanRefusedError("it reads columns of metadata")
     return [int(one["exprId"]["id"]) for one in found]
