@@ -1,4 +1,4 @@
-"""The commands that inspect a table: ``info``, ``history``, ``files``, ``explain``."""
+"""The commands that look at a table: ``info``, ``schema``, ``properties``, ``history``, ``files``, ``explain``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hudi_fast.cli.shared import json_option, open_table, path_argument, show_table
+from hudi_fast.cli.shared import json_option, open_table, option_option, options_of, path_argument, show_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +36,52 @@ def info(path: str, as_json: bool) -> None:
     show_values(f"{table.config.name} ({path})", config)
     show_rows("Columns", schema, ["name", "type", "nullable"])
     _show_stats(stats)
+
+
+@click.command(short_help="Show columns and schema changes.")
+@path_argument
+@click.option("--ids", is_flag=True, help="Show all versions of the schema, with column ids.")
+@json_option
+def schema(path: str, ids: bool, as_json: bool) -> None:
+    """Show the columns of the table at PATH, and the changes of every ALTER and every write with new columns."""
+    from hudi_fast.cli.render import json_line, show_rows
+
+    table = open_table(path)
+    if ids:
+        show_table("Versions", table.schema_history(), as_json, hidden=[])
+        return
+    columns = [{"name": one.name, "type": str(one.type), "nullable": one.nullable} for one in table.schema]
+    changes = table.schema_changes()
+    if as_json:
+        click.echo(json_line({"path": path, "schema": columns, "changes": changes.to_pylist()}))
+        return
+    show_rows("Columns", columns, ["name", "type", "nullable"])
+    if changes.num_rows:
+        show_table("Changes", changes, as_json, hidden=[])
+
+
+@click.command(short_help="Show, set and remove properties.")
+@path_argument
+@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove this property; repeatable.")
+@option_option
+@json_option
+def properties(
+    path: str, changes: tuple[str, ...], unset: tuple[str, ...], pairs: tuple[str, ...], as_json: bool
+) -> None:
+    """Show the properties of the table at PATH, or set properties of your own, such as its owner."""
+    from hudi_fast.cli.render import json_line, show_rows
+
+    table = open_table(path)
+    if changes or unset:
+        wanted: dict[str, str | None] = {**options_of(changes, "KEY=VALUE"), **dict.fromkeys(unset)}
+        found = table.set_properties(wanted, options=options_of(pairs))
+    else:
+        found = dict(table.config.raw)
+    if as_json:
+        click.echo(json_line({"path": path, "properties": found}))
+    else:
+        show_rows("Properties", [{"key": key, "value": value} for key, value in found.items()], ["key", "value"])
 
 
 @click.command(short_help="List the instants of the timeline.")
@@ -108,7 +154,7 @@ def explain(path: str, condition: str, as_json: bool) -> None:
     show_table("Steps", opened.explain(condition), as_json, hidden=[])
 
 
-COMMANDS = (info, history, files, explain)
+COMMANDS = (info, schema, properties, history, files, explain)
 """The commands of this module."""
 
 

@@ -20,15 +20,13 @@ from hudi_fast.cli import (
     catalogs,
     cleanup,
     compaction,
-    completion,
     incremental,
     inspect,
-    kernels,
+    installation,
     maintenance,
     queries,
     recovery,
     rows,
-    schema,
     stream,
 )
 from hudi_fast.cli.failures import noting_closed_pipes, print_note, reported
@@ -133,7 +131,6 @@ def cli() -> None:
 
 _MODULES: tuple[ModuleType, ...] = (
     inspect,
-    schema,
     queries,
     incremental,
     rows,
@@ -143,8 +140,7 @@ _MODULES: tuple[ModuleType, ...] = (
     recovery,
     maintenance,
     catalogs,
-    completion,
-    kernels,
+    installation,
 )
 
 for module in _MODULES:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +22,7 @@ __all__ = [
     "dry_run_option",
     "instant_text",
     "json_option",
+    "nearby_table",
     "open_table",
     "option_option",
     "options_of",
@@ -104,8 +107,6 @@ def open_table(path: str) -> HudiTable:
     try:
         return HudiTable.open(path, storage_options())
     except TableNotFoundError as error:
-        from hudi_fast.cli.nearby import nearby_table
-
         raise TableNotFoundError(f"{error} {nearby_table(path)}") from error
 
 
@@ -244,3 +245,37 @@ def show_result(done: str, nothing: str, result: Any, as_json: bool, without: tu
     names = [one.name for one in fields(result) if one.name not in (*without, "instant")]
     values = {name: getattr(result, name) for name in names}
     show_answer(done, nothing, result.instant, values, as_json)
+
+
+# ---- the table that a path without one was probably meant to name
+
+_NAMED_TABLES = 5
+
+
+def nearby_table(path: str) -> str:
+    """A sentence that names a table above, in or beside a path without one; empty if there is none."""
+    place = Path(path)
+    above = [one for one in place.parents if _is_table(one)]
+    if above:
+        return f"{path} is in the table {above[0]}."
+    inside = _tables_in(place)
+    if inside:
+        more = " and more" if len(inside) > _NAMED_TABLES else ""
+        return f"Tables in it: {', '.join(map(str, inside[:_NAMED_TABLES]))}{more}."
+    beside = {one.name: one for one in _tables_in(place.parent)}
+    close = difflib.get_close_matches(place.name, beside, 1)
+    return f"Did you mean {beside[close[0]]}?" if close else ""
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(one for one in folder.iterdir() if _is_table(one))
+    except OSError:  # no folder, or none that this user may list
+        return []
+
+
+def _is_table(folder: Path) -> bool:
+    try:
+        return (folder / ".hoodie").is_dir()
+    except OSError:
+        return False

@@ -11,32 +11,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, cast
 
 import pyarrow as pa
 
+from hudi_fast.config.option_names import Operation
 from hudi_fast.config.words import checked_options
+from hudi_fast.dml.dml import delete_locally, dml_settings, update_locally
+from hudi_fast.dml.expressions import is_literal
+from hudi_fast.dml.insert_overwrite import overwrite_options
+from hudi_fast.dml.merge_into import merge_aliases, merge_of
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.local_sql.changes import CHANGES
+from hudi_fast.expressions.sql_filters import sql_value
 from hudi_fast.local_sql.names import Tables
-from hudi_fast.local_sql.queries import constant, query
+from hudi_fast.local_sql.queries import column_order, constant, query
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.procedures.call import Use, bound, is_procedure, rows_of
+from hudi_fast.reading.partition_names import live_partitions, partitions_of_clause
+from hudi_fast.schema.assignment import require_assignable
+from hudi_fast.schema.conform import assigned_values
+from hudi_fast.schema.names import renamed_fields, resolve_name
+from hudi_fast.schema.storable_rows import storable_rows
+from hudi_fast.sessions import open_session
 from hudi_fast.sql_text.cursor import Cursor
 from hudi_fast.sql_text.grammar import parse_statement
 from hudi_fast.sql_text.procedures import SIGNATURES
 from hudi_fast.sql_text.statements import (
     Call,
+    Delete,
     DescribeTable,
+    Insert,
+    MergeInto,
     RefreshTable,
     SetProperties,
     ShowPartitions,
     ShowProperties,
     Statement,
+    TruncateTable,
     UnsetProperties,
+    Update,
 )
-
-if TYPE_CHECKING:
-    from hudi_fast.table import HudiTable
+from hudi_fast.table import HudiTable
+from hudi_fast.writing.flow import WriteResult
 
 __all__ = ["sql"]
 
@@ -112,6 +129,138 @@ def _refused(text: str) -> UnsupportedFeatureError:
     )
 
 
+# ---- changes: INSERT, UPDATE, DELETE, MERGE INTO, TRUNCATE
+
+_NO_COLUMNS = pa.schema([])
+_INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
+_OPERATION = "hoodie.datasource.write.operation"
+_OVERWRITE_MODE = "hoodie.datasource.overwrite.mode"
+
+
+def _insert(table: HudiTable, statement: Insert, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    columns = _Columns(table)
+    fixed = {columns.named(name): text for name, text in statement.partition.items() if text is not None}
+    source = storable_rows(query(statement.source, tables))
+    kept = [at for at, name in enumerate(source.column_names) if not name.startswith("_hoodie_")]
+    given_names = [source.column_names[at] for at in kept]
+    wanted = [name for name in columns.order if name not in fixed]
+    if statement.by_name:
+        named = [columns.named(name) for name in given_names]
+        if taken := [name for name in named if name in fixed]:
+            raise ConfigError(f"INSERT ... BY NAME: the partition clause has a value for {taken} already.")
+    else:
+        named = [columns.named(name) for name in statement.columns] or wanted
+        if len(named) != len(kept):
+            raise ConfigError(
+                f"INSERT INTO {statement.table}: the query has {len(kept)} columns {given_names}, and {len(named)} are "
+                f"expected: {', '.join(named)}. Name the columns: INSERT INTO {statement.table} (...)."
+            )
+    rows = pa.table([source.column(at) for at in kept], names=named)
+    for name, text in fixed.items():
+        rows = rows.append_column(name, pa.array([constant(text)] * rows.num_rows))
+    given = dict(settings)
+    operation = given.pop(_INSERT_OPERATION, None) or given.pop(_OPERATION, None) or "insert"
+    if statement.overwrite:
+        replaced = partial(_matching, table, statement.partition, str(statement.table))
+        mode = str(given.pop(_OVERWRITE_MODE, "static"))
+        given |= overwrite_options(operation, mode, table.config.is_partitioned, statement.partition, replaced)
+        operation = given.pop(_OPERATION)
+    return table.write(columns.conformed(rows, str(statement.table)), cast(Operation, str(operation)), given)
+
+
+def _update(table: HudiTable, statement: Update, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    values = {name: _escaped(text) for name, text in statement.values.items()}
+    alias = statement.alias or statement.table.parts[-1]
+    return update_locally(_session(table, settings), statement.where, values, alias)
+
+
+def _delete(table: HudiTable, statement: Delete, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    alias = statement.alias or statement.table.parts[-1]
+    return delete_locally(_session(table, settings), statement.where, alias)
+
+
+def _merge(table: HudiTable, statement: MergeInto, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    source = query(statement.source, tables)
+    builder = table.merge(source, _of_dml(settings), merge_aliases(statement, statement.table.parts[-1]))
+    return merge_of(builder, statement, _escaped).execute()
+
+
+def _truncate(table: HudiTable, statement: TruncateTable, tables: Tables, settings: dict[str, Any]) -> WriteResult:
+    given = _of_dml(settings)
+    if not statement.partition:
+        return table.truncate(options=given)
+    paths = _matching(table, statement.partition, str(statement.table))
+    if not paths:
+        said = ", ".join(name if value is None else f"{name}={value}" for name, value in statement.partition.items())
+        raise ConfigError(f"TRUNCATE TABLE {statement.table}: there is no partition {said}.")
+    return table.truncate(paths, given)
+
+
+def _matching(table: HudiTable, clause: Mapping[str, str | None], name: str) -> list[str]:
+    """Paths of the partitions that a ``PARTITION`` clause matches."""
+    view = open_state(table._storage).view
+    return partitions_of_clause(table.config, live_partitions(view), clause, constant, name)
+
+
+CHANGES: Mapping[type, Callable[[HudiTable, Any, Tables, dict[str, Any]], WriteResult]] = {
+    Delete: _delete,
+    Insert: _insert,
+    MergeInto: _merge,
+    TruncateTable: _truncate,
+    Update: _update,
+}
+"""By kind of statement: (table, statement, tables by name, options) -> the result of the write."""
+
+
+def _session(table: HudiTable, settings: Mapping[str, Any]) -> Any:
+    return open_session(table._storage, dml_settings(_of_dml(settings)))
+
+
+def _escaped(text: str) -> Any:
+    """A value for :meth:`HudiTable.update`, which resolves no escapes: text with escapes becomes an expression."""
+    return sql_value(text, _NO_COLUMNS) if "\\" in text and is_literal(text) else text
+
+
+def _of_dml(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in (_OPERATION, _INSERT_OPERATION)}
+
+
+class _Columns:
+    """The columns of a table, in the order of SQL."""
+
+    def __init__(self, table: HudiTable) -> None:
+        self._schema, self._path = table.schema, table.path
+        self.order = column_order(self._schema, table.config)
+
+    def named(self, name: str) -> str:
+        """The column of this name, in upper or lower case.
+
+        Raises:
+            ConfigError: there is none, or several differ only in case.
+        """
+        found = resolve_name(name, self.order, self._path)
+        if found is not None:
+            return found
+        raise ConfigError(f"The table {self._path} has no column {name}; it has {', '.join(self.order)}.")
+
+    def conformed(self, rows: pa.Table, table: str) -> pa.Table:
+        """The rows with all columns of the table, in its types; missing columns are null.
+
+        Raises:
+            InvalidDataError: a value does not fit its column.
+            SchemaMismatchError: its column would give a value another meaning.
+        """
+        found = {}
+        for field in self._schema:
+            if field.name not in rows.column_names:
+                found[field.name] = pa.nulls(rows.num_rows, field.type)
+                continue
+            values = renamed_fields(rows.column(field.name), field.type, f"INSERT INTO {table}, column {field.name!r}")
+            require_assignable(field.type, values.type, field.name, f"INSERT INTO {table}")
+            found[field.name] = assigned_values(values, field.type, field.name, f"INSERT INTO {table}")
+        return pa.table(found)
+
+
 # ---- procedures
 
 
@@ -166,7 +315,6 @@ _SHOWN: Mapping[type, Callable[[HudiTable, Statement], pa.Table]] = {
     ShowPartitions: _partitions,
     ShowProperties: _properties,
 }
-
 
 # ---- properties
 

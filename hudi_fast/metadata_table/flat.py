@@ -69,7 +69,7 @@ RECORD_INDEX = pa.schema(
         pa.field("position", pa.int64()),
     ]
 )
-"""Location of a record key; ``instant_ms``: see :func:`hudi_fast.metadata_table.locations.instant_texts`."""
+"""Location of a record key; ``instant_ms``: see :func:`hudi_fast.metadata_table.records.instant_texts`."""
 
 SECONDARY = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("deleted", pa.bool_(), nullable=False)])
 """Presence of a secondary key (:func:`hudi_fast.metadata_table.keys.split_secondary_keys`)."""

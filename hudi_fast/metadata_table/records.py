@@ -9,14 +9,19 @@ A value is a record with one member per kind; only one member is not null (``_Sh
 form: wrappers around values, empty keys, file ids as halves of UUIDs. Values are decoded with the schema stored in
 their file, and encoded with the schema of Hudi 1.2. The schema of 0.15 lacks some of its fields.
 
+The schemas are resource files of this package, copied from real tables byte for byte: five meta fields, then
+HoodieMetadataRecord. Commits of the metadata table store the same text without the meta fields.
+
 Source: metadata table reference, section 3; HoodieMetadataRecord and HoodieMetadataPayload, Hudi 0.15.0 and 1.2.0.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +29,10 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder
+from hudi_fast.formats.avro.schema import META_FIELDS
 from hudi_fast.formats.avro.types import AvroType, optional_part, parse_record, union_members
 from hudi_fast.formats.varlen import single_chunk, string_array, varlen_buffers
+from hudi_fast.kernels.file_ids import format_file_ids, measure_file_ids, parse_file_ids
 from hudi_fast.metadata_table.flat import (
     ALL_PARTITIONS,
     BLOOM,
@@ -36,9 +43,9 @@ from hudi_fast.metadata_table.flat import (
     flat_schema,
 )
 from hudi_fast.metadata_table.layout import PartitionKind
-from hudi_fast.metadata_table.locations import encode_file_ids, file_id_texts, instant_millis, instant_texts
-from hudi_fast.metadata_table.records_schema import RECORD_SCHEMA, RECORD_SCHEMA_0_15, schema_of_commits
 from hudi_fast.metadata_table.stat_values import STAT_VALUE
+from hudi_fast.storage.stored_json import stored_json
+from hudi_fast.timeline.instant import instant_from_ms, ms_from_instant
 
 __all__ = [
     "ALL_PARTITIONS",
@@ -50,12 +57,30 @@ __all__ = [
     "RECORD_SCHEMA_0_15",
     "SECONDARY",
     "decode_records",
+    "encode_file_ids",
     "encode_records",
+    "file_id_texts",
     "flat_schema",
     "instant_millis",
     "instant_texts",
     "schema_of_commits",
 ]
+
+
+def _resource(name: str) -> str:
+    return files("hudi_fast.metadata_table").joinpath(name).read_text("utf-8").strip()
+
+
+RECORD_SCHEMA = _resource("record_1_2.avsc")
+"""Avro JSON of the records with meta fields first, as stored by Hudi 1.2 in tables of every version.
+
+Metadata tables are written with it. Hudi 0.15 reads it too. Hudi 1.2 cannot load a metadata table as a table if its
+newest commit has the schema of 0.15: ``HoodieMetadataPayload#getInsertValue`` takes any schema but its own for one with
+meta fields.
+"""
+
+RECORD_SCHEMA_0_15 = _resource("record_0_15.avsc")
+"""The same, as stored by Hudi 0.15: some fields are missing. It is read, and never written."""
 
 _WHAT = "a metadata table"
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -80,8 +105,11 @@ class _Shape:
 _FILE_INFO = pa.struct(
     [pa.field("size", pa.int64(), nullable=False), pa.field("isDeleted", pa.bool_(), nullable=False)]
 )
+
 _FILES = pa.map_(pa.string(), pa.field("value", _FILE_INFO, nullable=False))
+
 _VALUE_TYPE = pa.struct([("typeOrdinal", pa.int32()), ("additionalInfo", pa.string())])
+
 _STATS = pa.struct(
     [
         ("fileName", pa.string()),
@@ -97,9 +125,11 @@ _STATS = pa.struct(
         ("valueType", _VALUE_TYPE),
     ]
 )
+
 _BLOOM = pa.struct(
     [("type", pa.string()), ("timestamp", pa.string()), ("bloomFilter", pa.binary()), ("isDeleted", pa.bool_())]
 )
+
 _LOCATION = pa.struct(
     [
         ("partitionName", pa.string()),
@@ -112,7 +142,9 @@ _LOCATION = pa.struct(
         ("position", pa.int64()),
     ]
 )
+
 _STATS_SHAPE = _Shape("ColumnStatsMetadata", _STATS, (3, 6))
+
 _SHAPES: Mapping[PartitionKind, _Shape] = {
     PartitionKind.FILES: _Shape("filesystemMetadata", _FILES, (1, 2)),
     PartitionKind.COLUMN_STATS: _STATS_SHAPE,
@@ -359,3 +391,111 @@ def _has_values(values: pa.Array) -> bool:
     if pa.types.is_boolean(values.type):
         return bool(pc.any(values).as_py())
     return bool(values.null_count < len(values))
+
+
+# ---- the schema in commits
+
+
+def schema_of_commits(schema_json: str = RECORD_SCHEMA) -> str:
+    """The schema as stored in commit metadata: the same text without the meta fields."""
+    schema = stored_json(schema_json)
+    schema["fields"] = [each for each in schema["fields"] if each["name"] not in META_FIELDS]
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+# ---- locations of the record index: file ids as numbers, instants as milliseconds
+#
+# Encoding 0 stores a file id as the halves of its UUID and the number after it (-1 for none); encoding 1 stores its
+# text. A file id that is not such a UUID is always stored as text.
+#
+# Source: metadata table reference, section 3.8; HoodieMetadataPayload.createRecordIndexUpdate, Hudi 1.2.0.
+
+
+def encode_file_ids(file_ids: pa.Array, encoding: int) -> list[pa.Array]:
+    """Encode file ids.
+
+    Args:
+        file_ids: string[n].
+        encoding: 0 for numbers where the file ids are UUIDs, 1 for text.
+
+    Returns:
+        fileIdHighBits int64, fileIdLowBits int64, fileIndex int32, fileId string and fileIdEncoding int32, n each.
+
+    Raises:
+        InvalidDataError: a file id is null.
+    """
+    if file_ids.null_count:
+        raise InvalidDataError("A row of the record index has no file id.")
+    count = len(file_ids)
+    high, low = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    index, parsed = np.full(count, -1, np.int32), np.zeros(count, np.uint8)
+    if encoding == 0:
+        parse_file_ids(*varlen_buffers(file_ids), high, low, index, parsed)
+    texts = file_ids
+    if parsed.all():
+        texts = string_array(np.zeros(count + 1, np.int32), np.empty(0, np.uint8))
+    elif parsed.any():
+        texts = pc.if_else(pa.array(parsed.astype(np.bool_)), "", file_ids)
+    return [pa.array(high), pa.array(low), pa.array(index), texts, pa.array(1 - parsed.astype(np.int32))]
+
+
+def file_id_texts(high: pa.Array, low: pa.Array, index: pa.Array, texts: pa.Array, encoding: pa.Array) -> pa.Array:
+    """Decode file ids: string[n].
+
+    Args:
+        high: int64[n], fileIdHighBits.
+        low: int64[n], fileIdLowBits.
+        index: int32[n], fileIndex.
+        texts: string[n], fileId.
+        encoding: int32[n], fileIdEncoding.
+
+    Raises:
+        CorruptTableError: an unknown encoding, or a null value that the encoding requires.
+    """
+    as_text = encoding.to_numpy() == 1
+    if not as_text.all() and (encoding.to_numpy()[~as_text] != 0).any():
+        raise CorruptTableError(f"Expected file ids in encoding 0 or 1, found {pc.unique(encoding).to_pylist()}.")
+    if as_text.all():
+        if texts.null_count:
+            raise CorruptTableError("A record of the record index has no file id.")
+        return texts
+    numbers = pc.and_(pc.is_valid(high), pc.and_(pc.is_valid(low), pc.is_valid(index)))
+    if not pc.all(pc.if_else(pa.array(as_text), pc.is_valid(texts), numbers)).as_py():
+        raise CorruptTableError("A record of the record index has no file id.")
+    index_values, flags = index.fill_null(-1).to_numpy(), as_text.astype(np.uint8)
+    stored = varlen_buffers(texts)
+    offsets = np.empty(len(texts) + 1, np.int32)
+    total = int(measure_file_ids(index_values, flags, stored.offsets, offsets))
+    if total < 0:
+        raise InvalidDataError(f"The file ids of {len(texts)} records take 2 GiB or more; read fewer at once.")
+    out = np.empty(total, np.uint8)
+    halves = (high.fill_null(0).to_numpy(), low.fill_null(0).to_numpy())
+    format_file_ids(*halves, index_values, flags, stored.offsets, stored.data, offsets, out)
+    return string_array(offsets, out)
+
+
+def instant_texts(millis: pa.Array, zone: str) -> pa.Array:
+    """Decode instants of record index rows to 17-digit texts: string[n].
+
+    Args:
+        millis: int64[n], since the epoch.
+        zone: ``LOCAL`` or ``UTC``, the table's timeline zone.
+    """
+    found = millis.dictionary_encode()
+    texts = [None if each is None else instant_from_ms(each, zone) for each in found.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(found.indices)
+
+
+def instant_millis(times: pa.Array, zone: str) -> pa.Array:
+    """Encode instants for record index rows: int64[n], milliseconds since the epoch.
+
+    Args:
+        times: string[n], of 14 or 17 digits.
+        zone: ``LOCAL`` or ``UTC``, the table's timeline zone.
+
+    Raises:
+        CorruptTableError: an invalid instant time.
+    """
+    found = times.dictionary_encode()
+    millis = [None if each is None else ms_from_instant(each, zone) for each in found.dictionary.to_pylist()]
+    return pa.array(millis, pa.int64()).take(found.indices)

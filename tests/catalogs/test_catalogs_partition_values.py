@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_fast.catalogs.partition_values import EXTRACTORS, default_extractor, partition_values
+from hudi_fast.catalogs.sync import EXTRACTORS, default_extractor, partition_values
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
 P = "org.apache.hudi.hive."

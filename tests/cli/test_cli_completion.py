@@ -1,6 +1,6 @@
 """Completion of commands and options in shells.
 
-Module: hudi_fast.cli.completion.
+Module: hudi_fast.cli.installation.
 """
 
 from __future__ import annotations

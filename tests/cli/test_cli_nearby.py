@@ -1,6 +1,6 @@
 """Paths without a table are answered by a table near them.
 
-Module: hudi_fast.cli.nearby.
+Module: hudi_fast.cli.shared.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_fast.cli.nearby import nearby_table
+from hudi_fast.cli.shared import nearby_table
 
 
 @pytest.fixture

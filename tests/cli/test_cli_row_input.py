@@ -1,6 +1,6 @@
 """Rows that come from a pipe.
 
-Module: hudi_fast.cli.row_input.
+Module: hudi_fast.cli.rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.cli.row_input import rows_of
+from hudi_fast.cli.rows import rows_of
 from hudi_fast.errors import ConfigError, InvalidDataError
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "ü"]})

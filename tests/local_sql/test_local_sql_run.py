@@ -1,6 +1,6 @@
 """``hf.sql``: statements without Spark.
 
-Modules: hudi_fast.local_sql.names, hudi_fast.local_sql.queries, hudi_fast.local_sql.changes, hudi_fast.dml.dml,
+Modules: hudi_fast.local_sql.names, hudi_fast.local_sql.queries, hudi_fast.local_sql.sql, hudi_fast.dml.dml,
 hudi_fast.dml.merge_into.
 """
 

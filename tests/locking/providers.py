@@ -27,7 +27,7 @@ from kazoo.exceptions import NoNodeError
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.locking.dynamodb import DynamoDbLock
-from hudi_fast.locking.hive_calls import Metastore
+from hudi_fast.locking.hive_metastore import Metastore
 from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, decode_record
 from hudi_fast.locking.machine import LOCK_PATH, is_held

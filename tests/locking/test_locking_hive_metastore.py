@@ -13,8 +13,7 @@ import pytest
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import ConfigError, LockError, UnsupportedFeatureError
-from hudi_fast.locking.hive_calls import LockEntry, LockGoneError, Metastore
-from hudi_fast.locking.hive_metastore import HiveMetastoreLock
+from hudi_fast.locking.hive_metastore import HiveMetastoreLock, LockEntry, LockGoneError, Metastore
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage

@@ -12,7 +12,7 @@ import hudi_fast as hf
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.metadata_table.read import scan
-from hudi_fast.metadata_table.records_schema import RECORD_SCHEMA, RECORD_SCHEMA_0_15, schema_of_commits
+from hudi_fast.metadata_table.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15, schema_of_commits
 from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import commit_schema
 from hudi_fast.metadata_table.updates.build import group_count, initial_instant

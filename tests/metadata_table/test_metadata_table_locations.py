@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError
-from hudi_fast.metadata_table.locations import encode_file_ids, file_id_texts, instant_millis, instant_texts
+from hudi_fast.metadata_table.records import encode_file_ids, file_id_texts, instant_millis, instant_texts
 
 IDS = [f"{uuid.UUID(int=number * 2**100 + 5)}-{number}" for number in (1, 7, 0)]
 

@@ -7,7 +7,7 @@ import json
 import fastavro
 import pytest
 
-from hudi_fast.metadata_table.records_schema import RECORD_SCHEMA, RECORD_SCHEMA_0_15, schema_of_commits
+from hudi_fast.metadata_table.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15, schema_of_commits
 
 META = [
     "_hoodie_commit_time",

@@ -42,7 +42,7 @@ METADATA = (
     ),
     Mutant(
         name="metadata-late-completion-is-not-missed",
-        file="hudi_fast/metadata_table/trust.py",
+        file="hudi_fast/metadata_table/table.py",
         before="if one.requested not in known and (one.completion or one.requested) > made]",
         after="if one.requested not in known and one.requested > made]",
         harm="Queries trust a metadata table that lacks a write which another program completed, and lose its rows.",

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.reading.incremental import cdc_images, cdc_logs
+from hudi_fast.reading.incremental import cdc, cdc_images
 from hudi_fast.reading.incremental.cdc import change_options, changes_batches, changes_table, plan_query
 from hudi_fast.reading.incremental.cdc_units import CdcCase
 from hudi_fast.storage.base import Storage
@@ -150,7 +150,7 @@ def test_images_that_nobody_asks_for_are_not_made(
     life(tmp_path / "t", cdc_options(kind, mode))
     table = hf.HudiTable.open(tmp_path / "t")
     whole = table.cdc("earliest")
-    for module in (cdc_images, cdc_logs):
+    for module in (cdc_images, cdc):
         monkeypatch.setattr(module, "json_rows", None)
     found = table.cdc("earliest", columns=["op", "ts_ms"])
     assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, whole.select(["op", "ts_ms"]).to_pylist()))
@@ -211,7 +211,7 @@ def test_log_files_are_replayed_on_a_slice_whose_compaction_is_pending(tmp_path:
 def test_images_are_looked_up_for_some_records_at_a_time(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cdc_logs, "_LOOKED_UP_ROWS", 1)
+    monkeypatch.setattr(cdc, "_LOOKED_UP_ROWS", 1)
     given, model = cdc_options(COW, mode), Model()
     for ts in (1, 2):
         rows = plain_rows(list(range(8)), ts, partitions=1)

@@ -1,6 +1,6 @@
 """Engines that drive scans get the rows that they would pick from all rows, whatever they push down.
 
-Modules: hudi_fast.reading.dataset, hudi_fast.reading.polars_scan, hudi_fast.reading.splits.
+Modules: hudi_fast.reading.dataset, hudi_fast.reading.polars_scan.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from hypothesis import strategies as st
 
 import hudi_fast as hf
 from hudi_fast.errors import FileGoneError
-from hudi_fast.reading.dataset import Scan
+from hudi_fast.reading.dataset import Scan, Split
 from hudi_fast.reading.polars_scan import arrow_condition
-from hudi_fast.reading.splits import Split
 from tests.support.examples import examples
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options

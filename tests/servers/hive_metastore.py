@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hudi_fast.locking.hive_calls import Metastore
+from hudi_fast.locking.hive_metastore import Metastore
 from tests.servers.s3 import ServerError, free_port
 from tests.support.jvm import java_command
 

@@ -1,6 +1,6 @@
 """How cleans run: when they are due, where they look, what they do about files that cannot be deleted.
 
-Modules: hudi_fast.services.cleaning.clean_plan, hudi_fast.services.cleaning.metadata.
+Modules: hudi_fast.services.cleaning.clean_plan, hudi_fast.services.cleaning.clean.
 """
 
 from __future__ import annotations

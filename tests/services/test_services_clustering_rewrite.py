@@ -30,9 +30,8 @@ from hudi_fast.formats.parquet.row_groups import read_footer
 from hudi_fast.services.clustering.ahead import ahead
 from hudi_fast.services.clustering.cluster import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.cluster_work import Ordering
-from hudi_fast.services.clustering.ordering import order_rows
+from hudi_fast.services.clustering.ordering import coordinate, is_sortable, order_rows, places, sort_planes
 from hudi_fast.services.clustering.rows import group_input
-from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
 from hudi_fast.timeline.service_plans import decode_requested_replace

@@ -1,6 +1,6 @@
 """Log compaction of tables of our own.
 
-Modules: hudi_fast.services.compaction.log_slices.
+Modules: hudi_fast.services.compaction.slices.
 """
 
 from __future__ import annotations

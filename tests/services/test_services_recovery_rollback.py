@@ -1,6 +1,6 @@
 """Instants that are rolled back by name: what goes, what is refused, what the metadata table says afterwards.
 
-Modules: hudi_fast.services.recovery.rebuild, hudi_fast.services.recovery.target, hudi_fast.services.pending_deletes.
+Modules: hudi_fast.services.recovery.rebuild, hudi_fast.services.recovery.rollback, hudi_fast.services.pending_deletes.
 """
 
 from __future__ import annotations

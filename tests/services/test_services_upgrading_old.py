@@ -1,7 +1,6 @@
 """Tables that releases before 0.14 wrote: read as they answered, and the same in every later version.
 
-Modules: hudi_fast.services.upgrading.upgrade_plan, hudi_fast.services.upgrading.upgrade,
-hudi_fast.services.upgrading.metadata.
+Modules: hudi_fast.services.upgrading.upgrade_plan, hudi_fast.services.upgrading.upgrade.
 """
 
 from __future__ import annotations

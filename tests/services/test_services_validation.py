@@ -1,7 +1,7 @@
 """Validation finds what is planted in a metadata table, and nothing in those that real Hudi wrote.
 
 Modules: hudi_fast.services.validation.validate, hudi_fast.services.validation.compare,
-hudi_fast.services.validation.groups, hudi_fast.services.validation.stats.
+hudi_fast.services.validation.stats.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Encryption, storage class and access list of objects on S3: on every object of a table, whoever writes it.
 
-Streams with these headers are those of :mod:`hudi_fast.storage.s3_stream`. The server is moto, which keeps the headers;
-versitygw does not.
+Streams with these headers are an :class:`hudi_fast.storage.s3.S3Stream`. The server is moto, which keeps the
+headers; versitygw does not.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import boto3
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.storage import s3_stream
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.s3 import PART_BYTES
 from tests.servers.http_faults import Faults
 from tests.servers.s3 import S3Server
 from tests.support.small_tables import options, plain_rows, rows_of
@@ -81,9 +81,9 @@ def test_an_upload_whose_last_answer_is_lost_is_complete(moto: S3Server, watched
     storage.write_bytes("large", b"old")
     watched.arm(4, "after")  # begin, two parts, the rest; then completion
     with storage.open_output("large") as sink:
-        sink.write(b"n" * (2 * s3_stream.PART_BYTES + 1))
+        sink.write(b"n" * (2 * PART_BYTES + 1))
     assert watched.asked[4].startswith("POST")
-    assert len(storage.read_bytes("large")) == 2 * s3_stream.PART_BYTES + 1
+    assert len(storage.read_bytes("large")) == 2 * PART_BYTES + 1
 
 
 def test_an_upload_that_fails_leaves_no_parts(moto: S3Server, watched: Faults) -> None:
@@ -92,7 +92,7 @@ def test_an_upload_that_fails_leaves_no_parts(moto: S3Server, watched: Faults) -
 
     def upload() -> None:  # parts are on their way together: the error comes with a later one, or at the end
         with storage.open_output("large") as sink:
-            sink.write(b"n" * s3_stream.PART_BYTES * 4)
+            sink.write(b"n" * PART_BYTES * 4)
 
     with pytest.raises(OSError, match="expired"):
         upload()

@@ -311,7 +311,7 @@ def test_json_of_tables_is_parsed_by_one_function() -> None:
 
     ``stored_json`` bounds what a text of a table may be.
     """
-    trusted = {"metadata_table/records_schema.py", "timeline/archive/log_writer.py", "kernels/_library.py"}
+    trusted = {"timeline/archive/log_writer.py", "kernels/_library.py"}
     trusted |= {"formats/lance/decoder.py"}
     trusted |= {
         "storage/stored_json.py",
@@ -320,7 +320,7 @@ def test_json_of_tables_is_parsed_by_one_function() -> None:
         "spark/incoming/parquet_columns.py",
         "spark/incoming/plan_rules.py",
         "storage/s3_options.py",
-        "cli/row_input.py",
+        "cli/rows.py",
     }
     calling = {
         str(file.relative_to(PACKAGE))

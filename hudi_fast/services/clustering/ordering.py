@@ -19,15 +19,26 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.varlen import VarlenBuffers, single_chunk, varlen_buffers
+from hudi_fast.kernels.byte_words import byte_words, common_prefix
 from hudi_fast.kernels.curves import hilbert_values, z_values
 from hudi_fast.kernels.radix import radix_order
 from hudi_fast.schema.dotted import dotted_values, find_dotted
 from hudi_fast.services.clustering.cluster_work import Ordering
-from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
 
-__all__ = ["order_rows", "require_sortable", "sort_roots", "sort_values"]
+__all__ = [
+    "coordinate",
+    "is_sortable",
+    "order_rows",
+    "places",
+    "require_sortable",
+    "sort_planes",
+    "sort_roots",
+    "sort_values",
+]
 
 Rows = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -120,3 +131,250 @@ def _found(schema: pa.Schema, column: str) -> tuple[str, pa.DataType]:
             "clustering with this column can be rolled back."
         )
     return found
+
+
+# ---- columns as uint64 words that sort like their values
+#
+# ::
+#
+#     integers, dates, times    two's complement, sign bit flipped ─────────────────────────┐
+#     floating-point numbers    bits, negative ones inverted; -0.0 equals 0.0, NaN is last  ├─► uint64 planes, most
+#     decimals                  one word, or two beyond 18 digits ──────────────────────────┤   significant first
+#     strings, bytes            rank among all values, by their bytes ──────────────────────┘
+#     nulls                     before all values, as in Spark
+#
+# A plane holds one word for each row. Strings are ranked eight bytes at a time, after their common prefix: rows that
+# differ in the first eight bytes are done, the others are sorted by the next eight.
+
+Plane = tuple[Words, ...]
+
+_SIGN = np.uint64(1 << 63)
+_LARGEST = (1 << 64) - 1
+_WORD = 8
+_ONE_WORD_DIGITS = 18
+_LONG_TEXT = 512
+"""If a string has more bytes than this after the common prefix, strings are compared as a whole."""
+
+_ONE_ARRAY = (1 << 31) - 1
+"""Most bytes that 32-bit offsets of an array can address."""
+
+_SAMPLE = 4096
+_FEW = 4
+
+
+def is_sortable(kind: pa.DataType) -> bool:
+    """Whether rows can be sorted by columns of this type."""
+    if pa.types.is_dictionary(kind):
+        return is_sortable(kind.value_type)
+    return bool(
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+        or _is_text(kind)
+    )
+
+
+def sort_planes(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> list[Words]:
+    """Words that sort as the values do, nulls first.
+
+    Args:
+        values: n values of a sortable type.
+        one_array: bytes of text that fit into one array; Arrow ranks larger columns in place.
+
+    Returns:
+        uint64[n] each; a column with nulls has a first plane that marks them.
+
+    Raises:
+        UnsupportedFeatureError: the type is not sortable.
+    """
+    if _is_text(values.type) and values.nbytes > one_array:
+        ranks = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.uint64)  # from 1 on; nulls have the last
+        return [np.where(pc.is_valid(values).to_numpy(), ranks, np.uint64(0))]
+    array = _plain(values)
+    planes = _value_planes(array)
+    if not array.null_count:
+        return planes
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    return [valid.astype(np.uint64), *(np.where(valid, plane, np.uint64(0)) for plane in planes)]
+
+
+def places(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> Words:
+    """uint64[n]: how many of the n values are smaller than each; nulls are the smallest.
+
+    Args:
+        values: n values of a sortable type.
+        one_array: as for :func:`sort_planes`.
+
+    Raises:
+        UnsupportedFeatureError: the type is not sortable.
+    """
+    planes = sort_planes(values, one_array)
+    order = radix_order(np.concatenate(planes), len(planes))
+    return _ranks(order, _steps(planes, order))
+
+
+def coordinate(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> Words:
+    """One word per value, in an order consistent with the values, spread over 64 bits: for space-filling curves.
+
+    Decimals of more than 18 digits count as doubles, and strings by eight bytes after their common prefix. Nulls are
+    the smallest.
+
+    Args:
+        values: n values of a sortable type.
+        one_array: bytes of text that fit into one array; larger columns use the rank among all values.
+
+    Raises:
+        UnsupportedFeatureError: the type is not sortable.
+    """
+    if _is_text(values.type) and values.nbytes > one_array:
+        return places(values, one_array) * np.uint64(_LARGEST // max(len(values), 1))
+    array = _plain(values)
+    if pa.types.is_decimal(array.type) and array.type.precision > _ONE_WORD_DIGITS:
+        array = array.cast(pa.float64())
+    if _is_text(array.type):
+        known = array.drop_null()
+        buffers = varlen_buffers(array)
+        skip = common_prefix(*varlen_buffers(known))
+        words, _ = byte_words(*buffers, np.arange(len(array), dtype=np.int64), skip)
+    else:
+        words = _value_planes(array)[0]
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if not valid.any():
+        return np.zeros(len(array), np.uint64)
+    known_words = words[valid] if array.null_count else words
+    low, high = int(known_words.min()), int(known_words.max())
+    spread = (words - np.uint64(low)) * np.uint64(_LARGEST // max(high - low, 1))
+    return np.where(valid, spread, np.uint64(0)) if array.null_count else spread
+
+
+# ---- values
+
+
+def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without dictionary encoding, cast to one of few types."""
+    array = single_chunk(values)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array = array.cast(kind.value_type)
+        kind = array.type
+    if not is_sortable(kind):
+        raise UnsupportedFeatureError(f"Rows cannot be sorted by a column of type {kind}; choose other columns.")
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return array.cast(pa.string())
+    if _is_text(kind):
+        return array.cast(pa.binary())
+    if pa.types.is_decimal(kind):
+        return array if pa.types.is_decimal128(kind) else array.cast(pa.decimal128(min(kind.precision, 38), kind.scale))
+    return array
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _value_planes(array: pa.Array) -> list[Words]:
+    """The values' words; undefined at nulls."""
+    kind = array.type
+    if _is_text(kind):
+        return [_text_places(array)]
+    if pa.types.is_boolean(kind):
+        return [array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint64)]
+    if pa.types.is_decimal(kind):
+        low, high = _items(array, "u8").astype(np.uint64).reshape(-1, 2).T
+        return [np.ascontiguousarray(low ^ _SIGN)] if kind.precision <= _ONE_WORD_DIGITS else [high ^ _SIGN, low.copy()]
+    if pa.types.is_floating(kind):
+        numbers = _items(array, f"f{kind.bit_width // 8}").astype(np.float64)
+        bits = (np.where(np.isnan(numbers), np.nan, numbers) + 0.0).view(np.uint64)
+        return [np.where(bits >> np.uint64(63), ~bits, bits | _SIGN)]
+    if pa.types.is_unsigned_integer(kind):
+        return [_items(array, f"u{kind.bit_width // 8}").astype(np.uint64)]
+    signed = _items(array, f"i{kind.bit_width // 8}").astype(np.int64)
+    return [signed.view(np.uint64) ^ _SIGN]
+
+
+def _items(array: pa.Array, code: str) -> npt.NDArray[np.generic]:
+    """The values' buffer, without a copy."""
+    kind = np.dtype(code)
+    width = array.type.bit_width // 8
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(0, kind)
+    return np.frombuffer(buffer, np.uint8, len(array) * width, array.offset * width).view(kind)
+
+
+# ---- strings
+
+
+def _text_places(array: pa.Array) -> Words:
+    """How many of the values are smaller than each; undefined at nulls."""
+    sample = array.slice(0, _SAMPLE)
+    if len(array) > _SAMPLE and len(sample.unique()) * _FEW < len(sample):
+        encoded = array.dictionary_encode()
+        codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        ranks = _text_places(encoded.dictionary)
+        return np.asarray(ranks[codes]) if len(ranks) else np.zeros(len(array), np.uint64)
+    known = array.drop_null() if array.null_count else array
+    buffers = varlen_buffers(known)
+    skip = common_prefix(*buffers)
+    longest = int(np.diff(buffers.offsets).max(initial=0))
+    if longest - skip > _LONG_TEXT:
+        ranks = pc.rank(known.cast(pa.binary()), tiebreaker="dense").to_numpy().astype(np.uint64)
+    else:
+        ranks = _refined_places(buffers, len(known), skip)
+    if len(known) == len(array):
+        return ranks
+    found = np.zeros(len(array), np.uint64)
+    found[array.is_valid().to_numpy(zero_copy_only=False)] = ranks
+    return found
+
+
+def _refined_places(buffers: VarlenBuffers, count: int, skip: int) -> Words:
+    words, lengths = byte_words(*buffers, np.arange(count, dtype=np.int64), skip)
+    order = radix_order(np.concatenate([words, lengths]), 2)
+    steps = _steps([words, lengths], order)
+    tied = _tied(steps, lengths[order] == _WORD)
+    while len(tied):
+        skip += _WORD
+        rows = order[tied]
+        run = np.cumsum(steps)[tied].astype(np.uint64)
+        words, lengths = byte_words(*buffers, rows, skip)
+        again = radix_order(np.concatenate([run, words, lengths]), 3)
+        order[tied] = rows[again]
+        steps[tied] |= _steps([run, words, lengths], again)
+        goes_on = np.zeros(count, np.bool_)
+        goes_on[tied] = lengths[again] == _WORD
+        tied = _tied(steps, goes_on)
+    return _ranks(order, steps)
+
+
+def _steps(planes: list[Words], order: Rows) -> npt.NDArray[np.bool_]:
+    """bool[n]: positions in sorted order where a larger value begins; True for the first."""
+    steps = np.zeros(len(order), np.bool_)
+    steps[:1] = True
+    for plane in planes:
+        ordered = plane[order]
+        steps[1:] |= ordered[1:] != ordered[:-1]
+    return steps
+
+
+def _tied(steps: npt.NDArray[np.bool_], goes_on: npt.NDArray[np.bool_]) -> Rows:
+    """Positions whose value equals a neighbour's so far, and has more bytes."""
+    follows = np.append(~steps[1:], False) if len(steps) else steps
+    return np.flatnonzero((~steps | follows) & goes_on)
+
+
+def _ranks(order: Rows, steps: npt.NDArray[np.bool_]) -> Words:
+    starts = np.maximum.accumulate(np.where(steps, np.arange(len(order)), 0))
+    ranks = np.empty(len(order), np.uint64)
+    ranks[order] = starts.astype(np.uint64)
+    return ranks

@@ -30,8 +30,7 @@ from hudi_fast.services.compaction.compact_plan import (
     schedule_compaction,
 )
 from hudi_fast.services.compaction.compact_work import CompactionResult, CompactionWork, combined_result
-from hudi_fast.services.compaction.log_slices import compact_log
-from hudi_fast.services.compaction.slices import compact_slice
+from hudi_fast.services.compaction.slices import compact_log, compact_slice
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import (
     begin_service,

@@ -7,31 +7,31 @@
     streamWriter  writer.TableStreamWriter
 
 Spark creates one of these for every step of a query, in short-lived processes without a session; options arrive as
-text, their keys in lower case. Readers and writers are imported inside the methods, because the class is sent to each
-of these processes.
+text, their keys in lower case, Spark's own options included. Readers and writers are imported inside the methods,
+because the class is sent to each of these processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from pyspark.sql import datasource as ds
 from pyspark.sql.datasource import DataSource
 
 from hudi_fast.config.moments import timeline_zone
+from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.config.stream_options import SourceOptions
-from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.reading.incremental.stream import check_stream_options
 from hudi_fast.spark.storage import split_options
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.spark_api.source.entry import SOURCE_NAME
-from hudi_fast.spark_api.source.option_keys import base_path, hudi_options
 from hudi_fast.spark_api.source.queries import TableQuery, table_columns
 from hudi_fast.storage.base import Storage
 
-__all__ = ["HudiDataSource"]
+__all__ = ["HudiDataSource", "base_path", "hudi_options"]
 
 _TYPE_KEY = "hoodie.datasource.query.type"
 _BEGIN_KEY = "hoodie.datasource.read.begin.instanttime"
@@ -98,3 +98,34 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
 
     def _storage(self) -> Storage:
         return Storage(self._path, self._storage_options)
+
+
+# ---- options
+
+_PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.", "fs.s3a.", "_")
+
+
+def hudi_options(given: Mapping[str, str]) -> dict[str, Any]:
+    """hudi_fast's options with canonical keys; without ``path`` and Spark's own.
+
+    Args:
+        given: keys in lower case.
+    """
+    spelt = {key.lower(): key for option in OPTIONS for key in option.keys}
+    named = {spelt.get(key.lower(), key): value for key, value in given.items()}
+    return {key: value for key, value in named.items() if key in _NAMED or key.startswith(_PREFIXES)}
+
+
+def base_path(given: Mapping[str, str]) -> str:
+    """The table's path.
+
+    Raises:
+        ConfigError: no path given.
+    """
+    path = given.get("path") or given.get("hoodie.base.path")
+    if not path:
+        raise ConfigError('format("hudi_fast") needs the base path of a table: load(path), save(path) or start(path).')
+    return path
+
+
+_NAMED = frozenset({"as.of.instant"})
