@@ -236,7 +236,7 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
-        "spark.python.daemon.module": "tests.support.python_workers",
+        "spark.python.daemon.module": "hudi_fast.spark.daemon",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

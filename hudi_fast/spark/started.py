@@ -18,8 +18,11 @@ __all__ = ["started_session"]
 _PYTHON = "PYSPARK_PYTHON"
 _PYTHON_KEY = "spark.pyspark.python"
 _NAME = "hudi-fast stream"
-_PROGRESS_KEY = "spark.ui.showConsoleProgress"
-"""Its bars would stand between the lines of the command."""
+_DEFAULTS = {
+    "spark.ui.showConsoleProgress": "false",  # its bars would stand between the lines of the command
+    "spark.python.daemon.module": "hudi_fast.spark.daemon",
+}
+"""Settings of a session, unless the caller has others."""
 
 
 @contextmanager
@@ -43,10 +46,10 @@ def started_session(master: str, name: str, settings: Mapping[str, str]) -> Iter
     if is_local and _PYTHON_KEY not in settings:  # else workers run the first python3 of the path
         os.environ.setdefault(_PYTHON, sys.executable)
     running = SparkSession.getActiveSession()
-    builder = SparkSession.builder.appName(name or _NAME).config(_PROGRESS_KEY, "false")
+    builder = SparkSession.builder.appName(name or _NAME)
     if master:
         builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
-    for key, value in settings.items():
+    for key, value in {**_DEFAULTS, **settings}.items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()

@@ -23,7 +23,7 @@ NETWORK_SECONDS = 8
 
 SETTINGS = {
     "spark.executorEnv.NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(Path.home() / ".cache")),
-    "spark.python.daemon.module": "tests.cluster.daemon",
+    "spark.python.daemon.module": "hudi_fast.spark.daemon",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -23,7 +23,7 @@ SETTINGS = options(operation="insert")
 
 def main(folder: Path, connect: bool, hangs: bool) -> None:
     """Copy all that there is."""
-    given = {"spark.ui.enabled": "false", "spark.python.daemon.module": "tests.support.python_workers"}
+    given = {"spark.ui.enabled": "false", "spark.python.daemon.module": "hudi_fast.spark.daemon"}
     builder = SparkSession.builder.config(map=given)
     spark = (builder.remote("local[2]") if connect else builder.master("local[2]")).getOrCreate()
     if not connect:

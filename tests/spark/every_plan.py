@@ -67,7 +67,7 @@ def main(folder: Path, connect: bool, more_pairs: bool) -> None:
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "America/New_York",
-        "spark.python.daemon.module": "tests.support.python_workers",
+        "spark.python.daemon.module": "hudi_fast.spark.daemon",
     }
     if connect:
         spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()

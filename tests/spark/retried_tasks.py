@@ -54,7 +54,7 @@ def main(folder: Path, plans: list[str]) -> None:
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": "tests.support.python_workers",
+        "spark.python.daemon.module": "hudi_fast.spark.daemon",
     }
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

@@ -20,7 +20,7 @@ from tests.support.small_tables import options
 
 def main(folder: Path, kind: str, mode: str) -> None:
     """Write all batches that there are, one file each; say ``batch <number>`` before one is written."""
-    given = {"spark.ui.enabled": "false", "spark.python.daemon.module": "tests.support.python_workers"}
+    given = {"spark.ui.enabled": "false", "spark.python.daemon.module": "hudi_fast.spark.daemon"}
     spark = SparkSession.builder.master("local[2]").config(map=given).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     settings = {

@@ -6,8 +6,8 @@ import pytest
 
 from hudi_fast.config.options import OPTIONS
 from hudi_fast.errors import ConfigError
+from hudi_fast.spark_api.source.data_source import base_path, hudi_options
 from hudi_fast.spark_api.source.entry import SOURCE_NAME
-from hudi_fast.spark_api.source.option_keys import base_path, hudi_options
 
 
 def test_keys_get_their_spelling_back() -> None:

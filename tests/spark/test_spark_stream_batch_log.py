@@ -8,7 +8,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.reading.incremental.stream import StreamOffset
-from hudi_fast.spark_api.streaming.batch_log import BatchLog
+from hudi_fast.spark_api.streaming.changes import BatchLog
 from hudi_fast.storage.base import Storage
 
 TIMES = [f"2024013112000{number}000" for number in range(10)]
