@@ -19,6 +19,9 @@ from side import SPARK_SETTINGS, Verbs, parse_work, process_tree, timed, write_o
 
 import hudi_fast
 
+WORKERS = {"spark.python.daemon.module": "hudi_fast.spark.daemon"}
+"""As docs/spark-plans.md advises."""
+
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 
 
@@ -62,7 +65,7 @@ def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{cores}]").appName("against-hudi")
-    for key, value in SPARK_SETTINGS.items():
+    for key, value in {**SPARK_SETTINGS, **WORKERS}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

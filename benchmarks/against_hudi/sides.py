@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ PROJECT = HERE.parents[1]
 PYTHONS = {"hudi": PROJECT / ".venv-hudi" / "bin" / "python"}
 SCRIPTS = {"hudi": "hudi_side.py", "hudi_rs": "hudi_rs_side.py", "local": "our_side.py", "spark": "our_side.py"}
 SIDES = tuple(SCRIPTS)
+ALLOCATOR = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"}
+"""As docs/without-spark.md advises, and as the command and Spark's workers have it by themselves."""
 
 
 def run_side(side: str, arguments: dict[str, Any], scratch: Path, version: str = "1.2.0") -> dict[str, Any]:
@@ -33,8 +36,9 @@ def run_side(side: str, arguments: dict[str, Any], scratch: Path, version: str =
     command += ["--version", version] if side == "hudi" else ["--engine", side]
     Path(arguments["out"]).parent.mkdir(parents=True, exist_ok=True)
     log = scratch / f"{side}.log"
+    environment = {**ALLOCATOR, **os.environ} if side == "local" else None
     with open(log, "wb") as errors:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, cwd=scratch, check=False)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, cwd=scratch, env=environment, check=False)
     if done.returncode:
         tail = log.read_bytes()[-4000:].decode(errors="replace")
         raise SystemExit(f"{' '.join(command)}\nexited with {done.returncode}; last lines of {log}:\n{tail}")

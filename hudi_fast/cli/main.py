@@ -32,6 +32,7 @@ from hudi_fast.cli import (
 from hudi_fast.cli.failures import noting_closed_pipes, print_note, reported
 from hudi_fast.cli.no_pandas import refuse_pandas
 from hudi_fast.cli.shared import Common, storage_option, traceback_option
+from hudi_fast.storage.allocator import choose_allocator
 
 __all__ = ["SECTIONS", "cli", "main", "program"]
 
@@ -58,6 +59,7 @@ def program() -> None:
     Arrow imports pandas where it makes its first array of Python values, which takes longer than many a command.
     """
     refuse_pandas()
+    choose_allocator()
     main()
 
 

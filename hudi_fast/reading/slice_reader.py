@@ -75,7 +75,7 @@ class SliceScan:
     schema: pa.Schema
     output: pa.Schema
     filter: RowFilter | None
-    batch_rows: int = 32768
+    batch_rows: int = 16384
     merge: SliceMerge | None = None
     merge_columns: pa.Schema | None = None
     unmerged: bool = False

@@ -17,12 +17,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
-import sys
+
+from hudi_fast.storage.allocator import choose_allocator
 
 __all__ = ["main", "preload"]
-
-_POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
 def preload() -> None:
@@ -43,8 +41,7 @@ def preload() -> None:
 
 def main() -> None:
     """Serve Spark's requests for workers until the executor ends."""
-    if sys.platform == "linux":  # it holds less freed memory than Arrow's own choice
-        os.environ.setdefault(_POOL, "jemalloc")
+    choose_allocator()
     preload()
     from pyspark.daemon import manager
 

@@ -31,10 +31,10 @@ def test_what_is_preloaded_is_exempt_from_garbage_collections_and_prints_nothing
 
 def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Whether the worker of a task had the library before the task, and Arrow's allocator there."""
-    import hudi_fast.spark.daemon as here
+    import sys as of_worker
 
     for batch in batches:
-        has = "hudi_fast.spark.writing.engine" in here.sys.modules
+        has = "hudi_fast.spark.writing.engine" in of_worker.modules
         yield pa.record_batch({"has": [has] * len(batch), "pool": [pa.default_memory_pool().backend_name] * len(batch)})
 
 
