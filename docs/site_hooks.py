@@ -5,6 +5,8 @@
 - The tables of measured times get charts (``site_charts.py``).
 - The page on the command line gets the help text of every command.
 - Sphinx roles in docstrings become code: the site has no Sphinx.
+- ``llms.txt`` lists the pages with their first sentences, and ``llms-full.txt`` has their text, for language models
+  (https://llmstxt.org).
 """
 
 from __future__ import annotations
@@ -20,12 +22,47 @@ import griffe
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path, outside of any package
 from site_charts import with_charts
 
-__all__ = ["PlainRoles", "on_page_markdown"]
+__all__ = ["PlainRoles", "on_nav", "on_page_markdown", "on_post_build"]
 
 SPARK_FENCE = re.compile(r"^```python spark$", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()(?P<path>(?:\.\./)+[^)#:\s]+)")
 ROLE = re.compile(r":(?:py:)?(?:mod|class|func|meth|attr|data|exc|obj):`~?(?P<target>[^`]+)`")
+FIRST_PARAGRAPH = re.compile(r"(?:\A|\n\s*\n)(?!```|[#<|\-!\s])(?P<text>.+?)(?=\n\s*\n|\Z)", re.DOTALL)
+MARKDOWN_LINK = re.compile(r"\[(?P<text>[^\]]+)\]\([^)]*\)")
 HELP_MARK = "<!-- command help: the site shows it here -->"
+
+
+_nav: list[Any] = []
+_texts: dict[str, str] = {}
+"""Markdown of the pages of this build, by source path."""
+
+
+def on_nav(nav: Any, **_: Any) -> Any:
+    """Keep the order and the sections of the pages."""
+    _nav[:] = nav.items
+    return nav
+
+
+def on_post_build(*, config: Any, **_: Any) -> None:
+    """Write the texts for language models."""
+    head = f"# {config.site_name}\n\n> {config.site_description}.\n"
+    lines, texts = [head], [head]
+    for item in _nav:
+        pages = [one for one in (item.children if item.is_section else [item]) if one.is_page]
+        if not pages:  # a link to another site
+            continue
+        if item.is_section:
+            lines.append(f"\n## {item.title}\n")
+        for page in pages:
+            text = _texts[page.file.src_uri]
+            found = FIRST_PARAGRAPH.search(text)
+            first = " ".join(MARKDOWN_LINK.sub(r"\g<text>", found["text"]).split()) if found else ""
+            sentence = f": {first.partition('. ')[0].rstrip('.:')}" if first else ""
+            lines.append(f"- [{page.title}]({page.canonical_url}){sentence}")
+            texts.append(f"\n<!-- {page.canonical_url} -->\n\n{text}")
+    folder = Path(config.site_dir)
+    (folder / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "llms-full.txt").write_text("\n".join(texts), encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
@@ -40,7 +77,9 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
         return f"{config.repo_url}/blob/main/{target}"
 
     markdown = LINK.sub(resolve, markdown)
-    return markdown.replace(HELP_MARK, _command_help()) if HELP_MARK in markdown else markdown
+    markdown = markdown.replace(HELP_MARK, _command_help()) if HELP_MARK in markdown else markdown
+    _texts[page.file.src_uri] = markdown
+    return markdown
 
 
 def _command_help() -> str:

@@ -66,6 +66,10 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         encoding="utf-8"
     )
     assert (tmp_path / "site" / "pictures" / "timeline.svg").exists()
+    listed = (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8").splitlines()
+    assert sum(line.startswith("- [") for line in listed) == len(list(DOCS.rglob("*.md")))
+    assert any(line.startswith("- [Cleaning](https://") and ": " in line.partition(")")[2] for line in listed)
+    assert "## Faster workers" in (tmp_path / "site" / "llms-full.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
