@@ -21,7 +21,9 @@ __all__ = ["Bar", "Table", "bars", "tables_of", "with_charts"]
 BENCHMARKS = Path(__file__).with_name("benchmarks.md")
 MARKED = re.compile(r"<!-- (?P<name>(?:speed|others)[\w-]*):begin -->\n(?P<table>.*?)<!-- (?P=name):end -->", re.DOTALL)
 WANTED = re.compile(r"<!-- bars: (?P<name>[\w-]+) \| (?P<works>[^>]*?) -->")
-CELL = re.compile(r"(?P<median>[\d.]+) s \((?P<low>[\d.]+)–(?P<high>[\d.]+)\), (?P<memory>[\d,]+) MB")
+CELL = re.compile(
+    r"(?P<median>[\d.]+) s \((?P<low>[\d.]+)–(?P<high>[\d.]+)(?:; first [\d.]+)?\), (?P<memory>[\d,]+) MB"
+)
 OURS = "hudi_fast"
 
 

@@ -70,6 +70,7 @@ ON_SPARK = ("spark", "delta", "iceberg")
 
 def lines(results: list[dict[str, Any]], sides: Sequence[str]) -> list[str]:
     """The lines of a table; hudi_fast's sides have a ratio column: Apache Hudi's seconds divided by theirs."""
+    sides = [side for side in sides if any(side in one for one in results)]
     heads = ["work", "codec"]
     for side in sides:
         heads += [NAMES[side], ""] if side in ("local", "spark") else [NAMES[side]]
@@ -132,11 +133,11 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _run(run: dict[str, Any] | None) -> str:
-    """Seconds and their range, and megabytes."""
+    """Seconds, their range, the first run, and megabytes."""
     if run is None:
         return "-"
     every = run["all_seconds"]
-    span = f" ({min(every):.2f}–{max(every):.2f})" if len(every) > 1 else ""
+    span = f" ({min(every):.2f}–{max(every):.2f}; first {every[0]:.2f})" if len(every) > 1 else ""
     return f"{run['seconds']:.2f} s{span}, {run['peak_rss_mb']:,.0f} MB"
 
 

@@ -55,6 +55,7 @@ def stored(path: Path) -> list[dict[str, object]]:
 
 @given(st.lists(st.integers(0, 3), max_size=60), st.lists(st.integers(0, 20), max_size=5), st.sampled_from([1, 3, 100]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow(but="upsert")
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert"])
 def test_rows_in_chunks_are_stored_like_rows_in_one(
     tmp_path_factory: pytest.TempPathFactory,
