@@ -76,14 +76,6 @@ _SCHEMES = frozenset({"file", "s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb",
 _MAX_FILES = 20_000
 """Asking Spark for the size and time of a file takes about a third of a millisecond."""
 
-
-class _LogicalPlans(NamedTuple):
-    """Classes of the JVM; it takes six requests to find them by name."""
-
-    Project: Any
-    OneRowRelation: Any
-
-
 _SPLIT = re.compile(r"path: (\S+), range: (\d+)-(\d+), partition values: ")
 """Start of the text of a ``PartitionedFile``; its path is percent-encoded, and has no spaces."""
 
@@ -184,6 +176,13 @@ def _projected(spark: Any, expressions: Any) -> list[Nodes]:
     (project, *_) = json.loads(str(plans.Project(expressions, plans.OneRowRelation()).toJSON()))
     found: list[Nodes] = project["projectList"]
     return found
+
+
+class _LogicalPlans(NamedTuple):
+    """Classes of the JVM; it takes six requests to find them by name."""
+
+    Project: Any
+    OneRowRelation: Any
 
 
 @lru_cache(maxsize=1)

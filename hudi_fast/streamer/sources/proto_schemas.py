@@ -42,6 +42,7 @@ _SHIPPED = {
     ),
     "confluent": ("confluent_kafka.schema_registry.confluent", "meta"),
     "confluent/type": ("confluent_kafka.schema_registry.confluent.type", "decimal variant"),
+    "confluent/types": ("confluent_kafka.schema_registry.confluent.types", "decimal"),
 }
 """By folder, the package that has its files, and the names of those that a schema may import unregistered."""
 
