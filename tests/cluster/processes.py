@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from tests.cluster.driver_process import Work
 from tests.servers.spark_cluster import SparkCluster, processes_below
 from tests.spark.programs import environment_of
+from tests.support.descriptors import readable
 
 __all__ = ["Application", "Driver"]
 
@@ -44,7 +44,7 @@ class _Program:
     def has_answer(self, seconds: float = 0.0) -> bool:
         """Whether a line is there, or the process has ended; waits for it so long."""
         assert self._process.stdout is not None
-        return bool(select.select([self._process.stdout], [], [], seconds)[0])
+        return readable(self._process.stdout, seconds)
 
     def say(self, line: str) -> None:
         """Send a line."""

@@ -29,7 +29,6 @@ import contextlib
 import itertools
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -39,6 +38,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
+
+from tests.support.descriptors import readable
 
 __all__ = ["LinePeer", "Peer", "assert_exclusive", "contend", "contend_threads", "critical_section", "python_lock"]
 
@@ -81,12 +82,11 @@ class LinePeer:
     def answer(self, seconds: float = 60.0) -> str:
         """The next line; ``TimeoutError`` when there is none in time, ``EOFError`` when the process has ended."""
         assert self.process.stdout is not None
-        descriptor, deadline = self.process.stdout.fileno(), time.monotonic() + seconds
+        pipe, deadline = self.process.stdout, time.monotonic() + seconds
         while b"\n" not in self._pending:
-            ready, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0.0))
-            if not ready:
+            if not readable(pipe, deadline - time.monotonic()):
                 raise TimeoutError(f"No answer within {seconds:g} s.")
-            chunk = os.read(descriptor, 1 << 16)
+            chunk = os.read(pipe.fileno(), 1 << 16)
             if not chunk:
                 raise EOFError(f"The peer ended: {self._pending!r}")
             self._pending += chunk

@@ -23,6 +23,7 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.locking.table_lock import HeldLock, table_lock
 from tests.locking.contention import contend, contend_threads
 from tests.locking.providers import LEASED, LOCK, ON_SERVERS, Provider, held, kinds, open_kind
+from tests.support.descriptors import open_things
 from tests.support.forks import wait_for
 
 EACH = pytest.mark.parametrize("provider", kinds(), indirect=True)
@@ -74,6 +75,16 @@ def test_a_lock_is_taken_and_given_back(provider: Provider) -> None:
         assert provider.holders() == [second]
     assert provider.holders() == []
     assert first != second or "process" in first
+
+
+@EACH
+def test_a_lock_that_is_taken_again_and_again_leaves_nothing_open(provider: Provider) -> None:
+    found = []
+    for _ in range(15):
+        with held(provider.open()):
+            pass
+        found.append(open_things())
+    assert all(last <= early + 4 for early, last in zip(found[4], found[-1], strict=True)), found
 
 
 @EACH

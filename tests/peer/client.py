@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.support.descriptors import readable
 from tests.support.jvm import HADOOP_CONF
 from tests.support.memory import memory_folder
 
@@ -308,13 +308,11 @@ class RealHudi:
     def _line(self, operation: str, deadline: float) -> bytes:
         assert self._process is not None
         assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
+        pipe = self._process.stdout
         while b"\n" not in self._pending:
-            left = deadline - time.monotonic()
-            ready, _, _ = select.select([descriptor], [], [], max(left, 0.0))
-            if not ready:
+            if not readable(pipe, deadline - time.monotonic()):
                 raise self._failure(f"did not answer {operation!r} in time")
-            chunk = os.read(descriptor, 1 << 16)
+            chunk = os.read(pipe.fileno(), 1 << 16)
             if not chunk:
                 raise self._failure(f"ended during {operation!r}")
             self._pending += chunk
