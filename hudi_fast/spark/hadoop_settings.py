@@ -17,6 +17,7 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
+from hudi_fast.spark.jvm import java_class
 from hudi_fast.storage.hdfs_options import TOKENS
 
 __all__ = ["hdfs_settings", "is_default"]
@@ -63,7 +64,7 @@ def hdfs_settings(spark: Any, path: str) -> dict[str, str]:
         return _connect_settings(spark)
     machine, hadoop = spark._jvm, context.hadoopConfiguration()
     with contextlib.suppress(Exception):  # loads hdfs-site.xml; a Spark without HDFS has no such class
-        machine.java.lang.Class.forName("org.apache.hadoop.hdfs.HdfsConfiguration")
+        java_class(machine, "java.lang.Class").forName("org.apache.hadoop.hdfs.HdfsConfiguration")
     settings = {name: str(hadoop.get(name)) for name in _NAMES if not is_default(hadoop, name)}
     if "dfs.nameservices" in settings or path.lower().startswith("viewfs"):
         pattern = "|".join(prefix.replace(".", r"\.") for prefix in _PREFIXES)
@@ -104,15 +105,15 @@ def _delegation_tokens(spark: Any, hadoop: Any, path: str) -> str:
     if tokens and time.monotonic() - made < _TOKEN_SECONDS:
         return tokens
     machine = spark._jvm
-    user = machine.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
-    credentials = machine.org.apache.hadoop.security.Credentials(user.getCredentials())
+    user = java_class(machine, "org.apache.hadoop.security.UserGroupInformation").getCurrentUser()
+    credentials = java_class(machine, "org.apache.hadoop.security.Credentials")(user.getCredentials())
     with contextlib.suppress(Exception):  # no ticket: the session's tokens may suffice; if not, HDFS raises
-        place = machine.org.apache.hadoop.fs.Path(path)
+        place = java_class(machine, "org.apache.hadoop.fs.Path")(path)
         place.getFileSystem(hadoop).addDelegationTokens(user.getShortUserName(), credentials)
     if not credentials.numberOfTokens():
         return ""
-    output = machine.java.io.ByteArrayOutputStream()
-    credentials.writeTokenStorageToStream(machine.java.io.DataOutputStream(output))
+    output = java_class(machine, "java.io.ByteArrayOutputStream")()
+    credentials.writeTokenStorageToStream(java_class(machine, "java.io.DataOutputStream")(output))
     tokens = base64.b64encode(bytes(output.toByteArray())).decode()
     _tokens[key] = time.monotonic(), tokens
     return tokens

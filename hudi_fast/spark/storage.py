@@ -21,6 +21,7 @@ import pyspark
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.parquet.encryption import FACTORY, JAVA_CLIENT, SETTINGS
 from hudi_fast.spark.hadoop_settings import hdfs_settings, is_default
+from hudi_fast.spark.jvm import java_class
 from hudi_fast.spark.session import is_classic, require_pyspark, session_settings
 from hudi_fast.spark.worker_python import require_worker_python
 from hudi_fast.storage.base import Storage
@@ -148,7 +149,8 @@ def reached_by_spark(spark: Any, storage: Storage) -> bool:
         return False
     try:
         configuration = spark._jsc.hadoopConfiguration()
-        machine.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme_of(storage.uri), configuration)
+        file_systems = java_class(machine, "org.apache.hadoop.fs.FileSystem")
+        file_systems.getFileSystemClass(scheme_of(storage.uri), configuration)
     except Exception:  # any failure to load it in Java
         return False
     return True
@@ -224,7 +226,7 @@ def _secrets(spark: Any, hadoop: Any, uri: str) -> dict[str, str]:
     files = [hadoop.get(name) for name in (_S3A_SECRET_FILES, _SECRET_FILES)]
     if not any(files):
         return {}
-    copy = spark._jvm.org.apache.hadoop.conf.Configuration(hadoop)
+    copy = java_class(spark._jvm, "org.apache.hadoop.conf.Configuration")(hadoop)
     copy.set(_SECRET_FILES, ",".join(filter(None, files)))
     found = {}
     for name in secret_names(uri):

@@ -28,6 +28,7 @@ from hudi_fast import errors
 from hudi_fast.errors import ConfigError, HudiError, UnsupportedFeatureError
 from hudi_fast.spark.arrow import arrow_schema, parallelism
 from hudi_fast.spark.job_errors import explained_job_errors
+from hudi_fast.spark.jvm import java_class
 from hudi_fast.spark.session import as_it_was, is_classic
 from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
@@ -207,7 +208,7 @@ def _first_line(error: Exception) -> str:
 
 def _has_command(spark: Any, plan: Any) -> bool:
     """Whether a parsed plan, or a part of it, is a command: an INSERT may stand behind a WITH."""
-    loader, class_of = plan.getClass().getClassLoader(), spark._jvm.java.lang.Class.forName
+    loader, class_of = plan.getClass().getClassLoader(), java_class(spark._jvm, "java.lang.Class").forName
     kinds = [class_of(name, True, loader) for name in _COMMANDS]
     nodes = [plan]
     while nodes:

@@ -16,8 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -30,11 +29,13 @@ from hudi_fast.spark.incoming.expressions import Expression, Nodes, column, pars
 from hudi_fast.spark.incoming.file_scan import FileScan, ScannedFile, Split, parts_of
 from hudi_fast.spark.incoming.parquet_columns import ReadRules, is_readable
 from hudi_fast.spark.incoming.refusal import ScanRefusedError
+from hudi_fast.spark.jvm import java_class
 from hudi_fast.spark.storage import storage_settings
 
 __all__ = ["file_scan", "reads_parquet"]
 
 _EXECUTION = "org.apache.spark.sql.execution."
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 _SCAN = f"{_EXECUTION}FileSourceScanExec"
 _PASSED = frozenset(f"{_EXECUTION}{name}" for name in ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec"))
 _PROJECT, _FILTER = f"{_EXECUTION}ProjectExec", f"{_EXECUTION}FilterExec"
@@ -172,23 +173,10 @@ def _projected(spark: Any, expressions: Any) -> list[Nodes]:
     One request to the JVM fetches all of them, as the JSON of a plan without files. The JSON of the physical plan has
     them, too, but Spark takes 40 ms to make it.
     """
-    plans = _logical_plans(spark._jvm)
-    (project, *_) = json.loads(str(plans.Project(expressions, plans.OneRowRelation()).toJSON()))
+    project_of, one_row = (java_class(spark._jvm, f"{_PLANS}.{name}") for name in ("Project", "OneRowRelation"))
+    (project, *_) = json.loads(str(project_of(expressions, one_row()).toJSON()))
     found: list[Nodes] = project["projectList"]
     return found
-
-
-class _LogicalPlans(NamedTuple):
-    """Classes of the JVM; it takes six requests to find them by name."""
-
-    Project: Any
-    OneRowRelation: Any
-
-
-@lru_cache(maxsize=1)
-def _logical_plans(jvm: Any) -> _LogicalPlans:
-    plans = jvm.org.apache.spark.sql.catalyst.plans.logical
-    return _LogicalPlans(plans.Project, plans.OneRowRelation)
 
 
 def _numbers(scan: Any, names: list[str]) -> list[int]:

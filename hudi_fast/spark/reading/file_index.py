@@ -32,12 +32,16 @@ from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
 from hudi_fast.expressions.conditions import And, Anything, Condition
 from hudi_fast.formats.hfile.messages import encode_message
+from hudi_fast.spark.jvm import Called, java_class
 from hudi_fast.spark.reading.filters import spark_condition
 
 __all__ = ["Narrow", "PlannedFile", "planned_frame"]
 
-_DATASOURCES = "org.apache.spark.sql.execution.datasources"
-_RELATION = "HadoopFsRelation"
+_SQL = "org.apache.spark.sql"
+_CATALYST = f"{_SQL}.catalyst"
+_DATASOURCES = f"{_SQL}.execution.datasources"
+_RELATION = f"{_DATASOURCES}.HadoopFsRelation"
+_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _FILE = 2  # FileStatusProto.FileType.FT_FILE
 _BLOCK = 128 << 20
@@ -102,7 +106,7 @@ def planned_frame(
 
     try:
         return _planned_frame(spark, root, files, schema, options, narrow, of_path)
-    except (Py4JError, TypeError):  # an unknown class is a package, which cannot be called
+    except Py4JError:
         return None
 
 
@@ -118,25 +122,30 @@ def _planned_frame(
     from pyspark.java_gateway import ensure_callback_server_started
 
     machine = spark._jvm
-    ensure_callback_server_started(spark.sparkContext._gateway)
-    sql = machine.org.apache.spark.sql
-    columns = sql.types.DataType.fromJson(schema.json()).asNullable()
-    folder = machine.org.apache.hadoop.fs.Path(root)
+    gateway = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)
+    columns = _java_schema(machine, schema)
+    folder = java_class(machine, "org.apache.hadoop.fs.Path")(root)
     hadoop = spark._jsc.hadoopConfiguration()
     constants = _Constants(spark, of_path)
     folder = folder.getFileSystem(hadoop).makeQualified(folder)
     index = _FileIndex(machine, hadoop, folder, tuple(files), narrow, constants)
-    relation = getattr(sql.execution.datasources, _RELATION)(
-        index,
+    relation = java_class(machine, _RELATION)(
+        Called(gateway, index),
         constants.schema,
         columns,
-        machine.scala.Option.empty(),
-        sql.execution.datasources.parquet.ParquetFileFormat(),
-        machine.PythonUtils.toScalaMap(dict(options)),
+        java_class(machine, "scala.Option").empty(),
+        java_class(machine, f"{_DATASOURCES}.parquet.ParquetFileFormat")(),
+        java_class(machine, _PYTHON_UTILS).toScalaMap(dict(options)),
         spark._jsparkSession,
     )
     frame_class = type(spark.range(0))  # in another module on Spark 4
     return frame_class(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+
+
+def _java_schema(machine: Any, schema: Any) -> Any:
+    """Spark's schema in Java, all of whose columns may have nulls."""
+    return java_class(machine, f"{_SQL}.types.DataType").fromJson(schema.json()).asNullable()
 
 
 class _Constants:
@@ -144,17 +153,17 @@ class _Constants:
 
     def __init__(self, spark: Any, schema: Any) -> None:
         self._spark = spark
-        self._sql = spark._jvm.org.apache.spark.sql
+        self._machine = spark._jvm
         self._kinds = {field.name: field.dataType.simpleString() for field in schema or ()}
-        empty = self._sql.types.StructType()
-        self.schema = self._sql.types.DataType.fromJson(schema.json()).asNullable() if self._kinds else empty
+        empty = java_class(self._machine, f"{_SQL}.types.StructType")
+        self.schema = _java_schema(self._machine, schema) if self._kinds else empty()
 
     def rows(self, values: Sequence[Texts], names: Collection[str] | None = None) -> list[Any]:
         """An ``InternalRow`` of the columns ``names``, by default of all, for each tuple of values."""
         everything = list(self._kinds)
         places = [everything.index(name) for name in (everything if names is None else names)]
         if not places or not values:
-            return [self._sql.catalyst.InternalRow.empty()] * len(values)
+            return [java_class(self._machine, f"{_CATALYST}.InternalRow").empty()] * len(values)
         kinds = [self._kinds[everything[at]] for at in places]
         lines = (", ".join(map(_constant, (one[at] for at in places), kinds)) for one in values)
         made = self._spark._jsparkSession.sql(f"VALUES ({'), ('.join(lines)})")
@@ -163,16 +172,16 @@ class _Constants:
 
     def matching(self, filters: Any, values: Sequence[Texts]) -> frozenset[Texts]:
         """The tuples of values for which filters on these columns are true."""
-        expressions = self._sql.catalyst.expressions
+        and_, binding, attributes_of, interpreted = (
+            java_class(self._machine, f"{_CATALYST}.expressions.{name}")
+            for name in ("And", "BindReferences", "package$AttributeSeq", "Predicate")
+        )
         every = filters.apply(0)
         for at in range(1, filters.size()):
-            every = expressions.And(every, filters.apply(at))
+            every = and_(every, filters.apply(at))
         used = every.references().toSeq()
         names = [used.apply(at).name() for at in range(used.size())]
-        attributes = getattr(expressions, "package$AttributeSeq")(used)
-        predicate = expressions.Predicate.createInterpreted(
-            expressions.BindReferences.bindReference(every, attributes, False)
-        )
+        predicate = interpreted.createInterpreted(binding.bindReference(every, attributes_of(used), False))
         rows = self.rows(values, names)
         return frozenset(one for one, row in zip(values, rows, strict=True) if predicate.eval(row))
 
@@ -223,7 +232,7 @@ class _FileIndex:
     def inputFiles(self) -> Any:
         root = str(self._root.toUri().toString())
         names = "\n".join(f"{root}/{_QUOTED.sub(_quoted, file.path)}" for file in self._files)
-        return self._machine.org.apache.hadoop.util.StringUtils.getStrings(names, "\n")
+        return java_class(self._machine, "org.apache.hadoop.util.StringUtils").getStrings(names, "\n")
 
     def refresh(self) -> None:
         """Does nothing: the files belong to one state of the table."""
@@ -235,7 +244,7 @@ class _FileIndex:
         return self._constants.schema
 
     def metadataOpsTimeNs(self) -> Any:
-        return self._machine.scala.Option.empty()
+        return java_class(self._machine, "scala.Option").empty()
 
     def isTimeTravel(self) -> bool:
         return False
@@ -282,7 +291,7 @@ class _FileIndex:
             by_values.setdefault(file.values, []).append(file)
         if not by_values:
             return []
-        apply = self._machine.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
+        apply = java_class(self._machine, f"{_DATASOURCES}.PartitionDirectory").apply
         rows = self._constants.rows(list(by_values))
         return [apply(row, some) for row, some in zip(rows, self._statuses(list(by_values.values())), strict=True)]
 
@@ -292,11 +301,12 @@ class _FileIndex:
         data = _arrays_of_statuses(
             [[(f"{root}/{file.path}", file.size, file.modified_ms) for file in files] for files in lists]
         )
-        stream = self._machine.java.io.DataInputStream(self._machine.java.io.ByteArrayInputStream(data))
-        return self._machine.org.apache.hadoop.io.ObjectWritable.readObject(stream, self._hadoop)
+        made = java_class(self._machine, "java.io.ByteArrayInputStream")(data)
+        stream = java_class(self._machine, "java.io.DataInputStream")(made)
+        return java_class(self._machine, "org.apache.hadoop.io.ObjectWritable").readObject(stream, self._hadoop)
 
     def _sequence(self, items: list[Any]) -> Any:
-        return self._machine.PythonUtils.toSeq(items)
+        return java_class(self._machine, _PYTHON_UTILS).toSeq(items)
 
 
 def _arrays_of_statuses(lists: Sequence[Sequence[tuple[str, int, int]]]) -> bytes:

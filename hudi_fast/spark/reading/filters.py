@@ -48,6 +48,7 @@ from hudi_fast.expressions.conditions import (
     like_condition,
 )
 from hudi_fast.reading.skipping.expressions import SPARK
+from hudi_fast.spark.jvm import java_class
 
 __all__ = ["SparkFilter", "spark_condition", "understand_filter"]
 
@@ -124,7 +125,7 @@ def understand_filter(spark: Any, schema: Any, filter_: Any, alias: str | None =
 
 def _in_names_of(spark: Any, plan: Any) -> Any:
     """The condition of a filter with the column names of its rows: the analyzer spells them as the text does."""
-    strategy = getattr(spark._jvm.org.apache.spark.sql.execution.datasources, "DataSourceStrategy$")
+    strategy = java_class(spark._jvm, "org.apache.spark.sql.execution.datasources.DataSourceStrategy$")
     return getattr(strategy, "MODULE$").normalizeExprs(plan.expressions(), plan.child().output()).head()
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.spark.jvm import java_class
 
 __all__ = ["SOURCE_NAME", "register_data_source"]
 
@@ -52,7 +53,7 @@ def _active(spark: Any) -> Iterator[None]:
     if not hasattr(spark, "_jsparkSession"):  # Spark Connect, whose server makes it the active one
         yield
         return
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = java_class(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
     try:

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from hudi_fast.config.write_options import DELETE_OTHER_FILES
 from hudi_fast.errors import CatalogError, ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
+from hudi_fast.spark.jvm import java_class
 from hudi_fast.spark.session import as_it_was, is_classic, text_map
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.sql_text.statements import CreateView
@@ -43,6 +44,7 @@ __all__ = [
 SPARK_CATALOG = "spark_catalog"
 _PROVIDER, _INPUT_FORMAT = "hudi", "org.apache.hudi."
 _CATALYST = "org.apache.spark.sql.catalyst"
+_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 _SEPARATOR = "\u0001"
 
 
@@ -152,19 +154,20 @@ def create_entry(spark: Any, entry: Entry) -> None:
         CatalogError: the catalog refuses it.
     """
     machine = spark._jvm
-    package, option = _package(machine), machine.scala.Option.apply
+    option = java_class(machine, "scala.Option").apply
+    types = _catalog_class(machine, "CatalogTableType")
     formats = {}
     if _takes_formats(spark):
         formats = dict(zip(("inputFormat", "outputFormat", "serde"), map(option, _formats(entry)), strict=True))
     storage = _copied(
-        package.CatalogStorageFormat.empty(),
-        locationUri=option(machine.org.apache.hadoop.fs.Path(normal_uri(entry.path)).toUri()),
+        _catalog_class(machine, "CatalogStorageFormat").empty(),
+        locationUri=option(java_class(machine, "org.apache.hadoop.fs.Path")(normal_uri(entry.path)).toUri()),
         properties=_scala_map(machine, {"path": entry.path}),
         **formats,
     )
     given = {
         "identifier": _identifier(spark, entry.name),
-        "tableType": package.CatalogTableType.MANAGED() if entry.managed else package.CatalogTableType.EXTERNAL(),
+        "tableType": types.MANAGED() if entry.managed else types.EXTERNAL(),
         "storage": storage,
         "schema": _java_schema(spark, entry.schema),
         "provider": option(_PROVIDER),
@@ -203,8 +206,7 @@ def create_view_entry(spark: Any, name: Sequence[str], view: CreateView, databas
     elif view.must_exist:
         raise TableNotFoundError(f"ALTER VIEW {'.'.join(name)}: there is no view of that name.")
     machine = spark._jvm
-    package = _package(machine)
-    query = machine.scala.Option.apply(view.query)
+    query = java_class(machine, "scala.Option").apply(view.query)
     context = {
         "view.catalogAndNamespace.numParts": "2",
         "view.catalogAndNamespace.part.0": SPARK_CATALOG,
@@ -214,8 +216,8 @@ def create_view_entry(spark: Any, name: Sequence[str], view: CreateView, databas
     }
     given = {
         "identifier": _identifier(spark, full),
-        "tableType": package.CatalogTableType.VIEW(),
-        "storage": package.CatalogStorageFormat.empty(),
+        "tableType": _catalog_class(machine, "CatalogTableType").VIEW(),
+        "storage": _catalog_class(machine, "CatalogStorageFormat").empty(),
         "schema": _java_schema(spark, schema),
         "properties": _scala_map(machine, context),
         "viewText": query,
@@ -227,14 +229,14 @@ def create_view_entry(spark: Any, name: Sequence[str], view: CreateView, databas
 def _create(spark: Any, name: str, given: Mapping[str, Any]) -> None:
     """Create an entry from values of fields of ``CatalogTable``; the others have their defaults."""
     machine = spark._jvm
-    package = _package(machine)
-    kind = machine.java.lang.Class.forName(f"{_CATALYST}.catalog.CatalogTable")
+    table = _catalog_class(machine, "CatalogTable")
+    kind = java_class(machine, "java.lang.Class").forName(f"{_CATALYST}.catalog.CatalogTable")
     arguments = [
-        given[name] if name in given else getattr(package.CatalogTable, f"apply$default${at}")()
+        given[name] if name in given else getattr(table, f"apply$default${at}")()
         for at, name in enumerate(_field_names(kind), 1)
     ]
     try:
-        _session_catalog(spark).createTable(package.CatalogTable(*arguments), False, False)
+        _session_catalog(spark).createTable(table(*arguments), False, False)
     except Exception as error:  # any error of the catalog
         raise CatalogError(f"The session's catalog refuses {name}: {_first_line(error)}") from error
 
@@ -322,8 +324,8 @@ def _session_catalog(spark: Any) -> Any:
     return _java(spark).catalog
 
 
-def _package(machine: Any) -> Any:
-    return machine.org.apache.spark.sql.catalyst.catalog
+def _catalog_class(machine: Any, name: str) -> Any:
+    return java_class(machine, f"{_CATALYST}.catalog.{name}")
 
 
 def _identifier(spark: Any, name: tuple[str, str]) -> Any:
@@ -332,7 +334,7 @@ def _identifier(spark: Any, name: tuple[str, str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Java:
-    """Spark's objects of a session; each lookup in a package costs calls to Java."""
+    """Objects of a session; it takes calls to Java to get each."""
 
     catalog: Any
     parser: Any
@@ -406,7 +408,7 @@ def _takes_formats(spark: Any) -> bool:
     """Whether an entry can name Hudi's input formats: a Hive metastore's client loads them."""
     if spark.conf.get("spark.sql.catalogImplementation", "in-memory") != "hive":
         return True
-    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader = java_class(spark._jvm, "java.lang.Thread").currentThread().getContextClassLoader()
     return loader.getResource("org/apache/hudi/hadoop/HoodieParquetInputFormat.class") is not None
 
 
@@ -422,17 +424,17 @@ def _formats(entry: Entry) -> tuple[str, str, str]:
 
 
 def _scala_map(machine: Any, pairs: Mapping[str, str]) -> Any:
-    java = machine.java.util.LinkedHashMap()
+    java = java_class(machine, "java.util.LinkedHashMap")()
     for key, value in pairs.items():
         java.put(key, value)
-    return machine.org.apache.spark.api.python.PythonUtils.toScalaMap(java)
+    return java_class(machine, _PYTHON_UTILS).toScalaMap(java)
 
 
 def _scala_list(machine: Any, items: Sequence[str]) -> Any:
-    java = machine.java.util.ArrayList()
+    java = java_class(machine, "java.util.ArrayList")()
     for item in items:
         java.add(item)
-    return machine.org.apache.spark.api.python.PythonUtils.toSeq(java)
+    return java_class(machine, _PYTHON_UTILS).toSeq(java)
 
 
 def _java_schema(spark: Any, schema: Any) -> Any:
