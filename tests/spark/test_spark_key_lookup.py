@@ -33,7 +33,7 @@ LOOKUPS = ["packed", "numbers"]
 @pytest.fixture
 def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How rows go on from a lookup: as bytes, or in the JVM beside the number that Python returns."""
-    monkeypatch.setattr(routed, "packs_rows", lambda: request.param == "packed")
+    monkeypatch.setattr(routed, "packs_rows", lambda _: request.param == "packed")
 
 
 def completed(path: Path) -> list[str]:

@@ -37,7 +37,7 @@ STEPS = [
 @pytest.fixture
 def lookup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How keys reach the index, and rows go on: as bytes, or in the JVM beside the number that Python returns."""
-    monkeypatch.setattr(routed, "packs_rows", lambda: request.param != "numbers")
+    monkeypatch.setattr(routed, "packs_rows", lambda _: request.param != "numbers")
     if request.param == "by group":
         monkeypatch.setattr(record_index, "_READ_PER_ROW", 0)
 

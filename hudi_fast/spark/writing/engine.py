@@ -250,7 +250,7 @@ class SparkEngine:
     def _takes_files(self, name: str, plan: WritePlan, files: FileScan) -> bool:
         """Whether a plan takes rows that Python reads."""
         if name == "fused":
-            return fused.takes_files(plan, self._profile, files)
+            return fused.takes_files(self._df.sparkSession, plan, self._profile, files)
         if name == "routed":
             return routed.takes_files(self._df.sparkSession, plan, self._profile, self._tasks(plan))
         return name in ("driver", "broadcast") or (name == "direct" and takes_any_rows(plan))

@@ -34,9 +34,9 @@ _LITERAL_PARTITIONS = 32
 from its start for each row."""
 
 
-def takes_files(plan: WritePlan, profile: WorkloadProfile | None, files: FileScan) -> bool:
+def takes_files(spark: Any, plan: WritePlan, profile: WorkloadProfile | None, files: FileScan) -> bool:
     """Whether rows that Python reads are sent as bytes: the table has partitions, and not too many for the rows."""
-    if not packs_rows() or not plan.config.is_partitioned or profile is None:
+    if not packs_rows(spark) or not plan.config.is_partitioned or profile is None:
         return False
     return profile.total >= FEWEST_ROWS * len(profile.rows) * len(files.tasks)
 

@@ -158,7 +158,7 @@ def takes_files(spark: Any, plan: WritePlan, profile: WorkloadProfile | None, ta
         profile: rows per partition; None if unknown.
         tasks: number of tasks that write.
     """
-    if profile is None or not packs_rows():
+    if profile is None or not packs_rows(spark):
         return False
     if plan.operation not in _LOOKS_KEYS_UP:
         return True
@@ -170,7 +170,7 @@ def takes_files(spark: Any, plan: WritePlan, profile: WorkloadProfile | None, ta
 
 def _packs(rows: Any, plan: WritePlan, routes: _Routes, scanned: Collection[tuple[str, str]] | None) -> bool:
     """Whether rows get their bucket in Python, by tasks that send them on as bytes."""
-    if not packs_rows() or GROUP in rows.columns:
+    if not packs_rows(rows.sparkSession) or GROUP in rows.columns:
         return False
     if plan.operation not in _LOOKS_KEYS_UP:
         return True

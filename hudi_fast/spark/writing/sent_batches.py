@@ -42,6 +42,9 @@ _LOT_ROWS = 1 << 19
 _LOT_BYTES = 64 << 20
 """Rows, and their Arrow bytes, that are grouped at once."""
 
+_COMET = {"spark.comet.exec.pyarrowUDF.enabled": "false", "spark.comet.enabled": "true"}
+"""Settings with which Comet hands batches to Python, with their defaults."""
+
 _LARGEST = 2**31 - 1
 """Bytes of one array: its offsets are 32-bit integers."""
 
@@ -53,9 +56,13 @@ _PICKLE = b"\x80"
 """First byte of a pickled error; a batch begins with 0xff."""
 
 
-def packs_rows() -> bool:
-    """Whether this PySpark bounds Arrow batches by bytes; others would collect up to 65 536 such values in one."""
-    return hasattr(F, "arrow_udf")
+def packs_rows(spark: Any) -> bool:
+    """Whether the session bounds Arrow batches to Python by bytes; others would collect thousands of values in one.
+
+    PySpark does so since 4.1. Apache DataFusion Comet, where it hands its own batches to Python, counts rows.
+    """
+    of_comet = all(str(spark.conf.get(name, usual)).lower() == "true" for name, usual in _COMET.items())
+    return hasattr(F, "arrow_udf") and not of_comet
 
 
 def binary_of(parts: list[pa.Buffer]) -> pa.Array:
