@@ -39,8 +39,9 @@ ON_SERVERS ?= 100
 KILLS ?= 500
 # tests/support/lots.py deals the tests to them.
 PROCESSES ?= --numprocesses 2
-# Tests of one process wait for files and locks for a fifth of their time; a JVM uses both cores by itself.
+# Many tests wait for files, locks and servers for a fifth of their time. Those of the smoke are of JVMs, which do not.
 CHECK_PROCESSES ?= --numprocesses 3
+REST_PROCESSES ?= --numprocesses 3
 # COVERAGE=1 measures which lines the tests run, in all their processes; make coverage reports it.
 COVERAGE ?=
 PYTEST = $(if $(COVERAGE),-m coverage run,) -m pytest
@@ -64,7 +65,7 @@ help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
 	@echo 'make check       lint, types, and the tests of one process: no JVM, no server, no slow test'
 	@echo 'make test        the same, and one test of each contract with Spark, real Apache Hudi, servers and faults'
-	@echo 'make test-full   all tests, with a report of the lines that they run; make test-rest: those that make test leaves out'
+	@echo 'make test-full   all tests, with a report of the lines that make test runs; make test-rest: those that make test leaves out'
 	@echo 'make test-long   all tests with more examples, and more lives of tables, releases and index types of each kind'
 	@echo 'make mutants     small mistakes in the product, and the tests that notice them; MUTANTS=--near-only asks fewer tests'
 	@echo 'make durations   all tests, and their durations into tests/support/durations.txt'
@@ -140,12 +141,14 @@ test:
 	$(BIN)/python $(PYTEST) $(PROCESSES) --tier smoke
 
 test-rest: setup built-servers
-	$(BIN)/python $(PYTEST) $(PROCESSES) --tier rest
+	$(BIN)/python $(PYTEST) $(REST_PROCESSES) --tier rest
 
+# Lines are those that the quicker tests run: each contract is among them, and tracing makes the others half as slow again.
+# COVERAGE=1 traces all.
 test-full:
 	@rm -rf artifacts/coverage
 	@$(MAKE) --no-print-directory test COVERAGE=1
-	@$(MAKE) --no-print-directory test-rest COVERAGE=1
+	@$(MAKE) --no-print-directory test-rest COVERAGE=$(COVERAGE)
 	@$(MAKE) --no-print-directory coverage
 
 $(OLD_HUDI_VENVS:%=%/.made): .venv-hudi-%/.made: Makefile | check-python
