@@ -96,7 +96,11 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
     "different record key": (
         other_option(f"{W}recordkey.field", "text"),
         hf.ConfigError,
-        ("Config conflict(key\tcurrent value\texisting value):", "RecordKey:\ttext\tid", "Table t keeps its settings"),
+        (
+            "Config conflict(key\tcurrent value\texisting value):",
+            "RecordKey:\ttext\tid",
+            f"Table t keeps its settings. Leave out key ({W}recordkey.field), or write to another table.",
+        ),
     ),
     "different ordering field": (
         other_option(f"{W}precombine.field", "text"),

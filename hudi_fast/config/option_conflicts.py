@@ -24,6 +24,14 @@ __all__ = ["check_against_table", "effective_operation", "new_table_from_options
 _W = "hoodie.datasource.write."
 _UNPARTITIONED_GENERATORS = ("NON_PARTITION", "GLOBAL_DELETE")
 _META_FREE_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION")
+_OPTIONS = {
+    "RecordKey": f"key ({_W}recordkey.field)",
+    "PreCombineKey": "order_by (hoodie.table.ordering.fields)",
+    "KeyGenerator": f"{_W}keygenerator.class",
+    "PartitionPath": f"partition_by ({_W}partitionpath.field)",
+}
+"""The options behind Apache Hudi's names of what differs."""
+
 Conflict = tuple[str, object, object]
 
 
@@ -40,7 +48,9 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
         lines = [f"{name}:\t{_text(given)}\t{_text(existing)}" for name, given, existing in conflicts]
         raise ConfigError(
             "\n".join(["Config conflict(key\tcurrent value\texisting value):", *lines])
-            + f"\nTable {config.name} keeps its settings: leave these options out, or write to another table."
+            + f"\nTable {config.name} keeps its settings. Leave out "
+            + ", ".join(_OPTIONS.get(name, name) for name, _, _ in conflicts)
+            + ", or write to another table."
         )
     if not config.record_key_fields:
         _check_auto_keys(options)

@@ -17,7 +17,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.spark.arrow import arrow_schema
 from hudi_fast.spark.writing.buckets import Buckets, InsertPlace
 from hudi_fast.spark.writing.key_lookup import places_of_keys
-from hudi_fast.spark.writing.packed_rows import packed_rows, sent_schema
+from hudi_fast.spark.writing.packed_rows import KeyLookup, packed_rows, sent_schema
 from hudi_fast.spark.writing.sent_batches import unpacking_as
 from hudi_fast.spark.writing.tasks import Answer
 from hudi_fast.storage.base import Storage
@@ -48,7 +48,8 @@ def received(spark: Any, path: Path, rows: pa.Table, key: str, only_stored: bool
         df, added = df.withColumn(key, F.nullif(F.col("id"), F.lit(""))), [key, "path"]
     find = partial(places_of_keys, plan, slices)
     schema = sent_schema(arrow_schema(df.drop(*added)))
-    sent = packed_rows(df.sparkSession, df, schema, key, "path", added, plan, buckets, find, only_stored)
+    lookup = KeyLookup(key, "path", added, find, only_stored)
+    sent = packed_rows(df.sparkSession, df, schema, plan, buckets, lookup)
     assert sent.rdd.getNumPartitions() == 3
     got: list[pa.RecordBatch] = []
 

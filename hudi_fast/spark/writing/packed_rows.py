@@ -7,13 +7,14 @@
 A lane is a task that looks keys up: in its partitions (key_lookup.py), or in the record index (record_index.py).
 
 Without this, looked-up rows would return to the JVM, pass its joins, expressions and shuffle one by one, and be
-converted to Arrow again. The bytes of a batch pass as one value. Spark must bound Arrow batches by bytes for that
-(PySpark 4.1): it would collect up to 65 536 such values in one otherwise.
+converted to Arrow again. The bytes of a batch pass as one value, if the session bounds Arrow batches by bytes
+(:func:`~hudi_fast.spark.writing.sent_batches.packs_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -42,7 +43,7 @@ from hudi_fast.writing.prepare import prepare_rows
 from hudi_fast.writing.routed_rows import BUCKET, STORED_ROW
 from hudi_fast.writing.write_plan import WritePlan
 
-__all__ = ["Find", "packed_rows", "sent_schema"]
+__all__ = ["Find", "KeyLookup", "packed_rows", "sent_schema"]
 
 _PACKED = f"{ADDRESS} int, {BUCKET} int, {BYTES} binary"
 _NO_SLICE = -1
@@ -60,18 +61,30 @@ Find = Callable[[pa.Array, pa.ChunkedArray, int], KeyPlaces]
 """A lookup: keys, string[n], partition paths, string[n], and the maximum number of attempts of the task -> places."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """How the rows of a lane find the file groups of their keys.
+
+    Attributes:
+        key: name of the column of record keys; empty text is not a key.
+        path: name of the column of partition paths.
+        added: columns that are not sent, because they serve the lookup only.
+        find: the lookup, in the slices of the write's buckets. None if all keys are new.
+        only_stored: whether to leave out rows whose key is not stored. Rows without a key stay, to be refused.
+        combines: whether rows in one lane may share a new key and have different partitions. They are combined here;
+            other rows that share a key are combined by the task of their bucket. The keys of a lane must fit in memory.
+    """
+
+    key: str
+    path: str
+    added: Sequence[str] = ()
+    find: Find | None = None
+    only_stored: bool = False
+    combines: bool = False
+
+
 def packed_rows(
-    spark: Any,
-    rows: BatchRows,
-    schema: pa.Schema,
-    key: str,
-    path: str,
-    added: Sequence[str],
-    plan: WritePlan,
-    buckets: Buckets,
-    find: Find | None,
-    only_stored: bool = False,
-    combines: bool = False,
+    spark: Any, rows: BatchRows, schema: pa.Schema, plan: WritePlan, buckets: Buckets, lookup: KeyLookup
 ) -> Any:
     """Look keys up, and send the rows of each bucket to its task.
 
@@ -79,15 +92,9 @@ def packed_rows(
         spark: the session.
         rows: in lanes.
         schema: of :func:`sent_schema`.
-        key: name of the column of record keys; empty text is not a key.
-        path: name of the column of partition paths.
-        added: columns that are not sent, because they serve the lookup only.
         plan: the write.
         buckets: of the write.
-        find: the lookup, in the slices of ``buckets``. None if all keys are new.
-        only_stored: whether to leave out rows whose key is not stored. Rows without a key stay, to be refused.
-        combines: whether rows in one lane may share a new key and have different partitions. They are combined here;
-            other rows that share a key are combined by the task of their bucket. The keys of a lane must fit in memory.
+        lookup: finds the file groups of the keys.
 
     Returns:
         A DataFrame with one column: Arrow bytes of rows of one bucket. Each partition is a task; its rows are sorted by
@@ -97,13 +104,14 @@ def packed_rows(
     address = np.array(addresses(buckets.tasks), dtype=np.int32)
 
     def pack_lot(lot: CollectedRows) -> Iterator[pa.RecordBatch]:
-        keys, paths = (lot.table.column(name).cast(pa.string()) for name in (key, path))  # Spark may have large strings
-        keys, table = _without_empty(single_chunk(keys)), lot.table.drop_columns([*added])
-        found = KeyPlaces.joined([]) if find is None else find(keys, paths, attempts)
+        # Spark may have large strings
+        keys, paths = (lot.table.column(name).cast(pa.string()) for name in (lookup.key, lookup.path))
+        keys, table = _without_empty(single_chunk(keys)), lot.table.drop_columns([*lookup.added])
+        found = KeyPlaces.joined([]) if lookup.find is None else lookup.find(keys, paths, attempts)
         places = _with_new(found, len(keys))
-        if only_stored:
+        if lookup.only_stored:
             places = places.take((places.slices != _NO_SLICE) | ~np.asarray(keys.is_valid())[places.rows])
-        if combines:
+        if lookup.combines:
             places = places.take(~_losers(plan, table, keys, paths, places, schema))
         new = np.flatnonzero(places.slices == _NO_SLICE)
         rows_of_new = places.rows[new]
@@ -119,7 +127,7 @@ def packed_rows(
                 lot.release()
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lots = _lots(plan, batches, whole=combines) if find is not None else _single(batches)
+        lots = _single(batches) if lookup.find is None else _lots(plan, batches, whole=lookup.combines)
         for lot in lots:
             yield from pack_lot(lot)
             del lot  # before the rows of the next lot are read

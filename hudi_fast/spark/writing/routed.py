@@ -50,7 +50,7 @@ from hudi_fast.spark.writing.key_lookup import (
     with_looked_up_slices,
 )
 from hudi_fast.spark.writing.keyed_scan import BatchRows, KeyedScan
-from hudi_fast.spark.writing.packed_rows import Find, packed_rows, sent_schema
+from hudi_fast.spark.writing.packed_rows import Find, KeyLookup, packed_rows, sent_schema
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, by_index_lanes, places_by_index, with_slices
 from hudi_fast.spark.writing.routed_tasks import write_buckets
 from hudi_fast.spark.writing.routing import pack_bins
@@ -213,9 +213,15 @@ def _run_packed(
             tasks = max(_lookup_tasks(routes.tasks), -(-profile.total // KEYS_AT_ONCE))
             rows = by_index_lanes(rows, key, plan, tasks, profile.total)
         placed = rows
-    only_stored = plan.operation == "delete" and routes.complete
-    combines = plan.operation == "upsert" and plan.index.is_global
-    packed = packed_rows(spark, placed, schema, key, _PATH, added, plan, buckets, find, only_stored, combines)
+    lookup = KeyLookup(
+        key,
+        _PATH,
+        added,
+        find,
+        only_stored=plan.operation == "delete" and routes.complete,
+        combines=plan.operation == "upsert" and plan.index.is_global,
+    )
+    packed = packed_rows(spark, placed, schema, plan, buckets, lookup)
     work = write_buckets(plan, routes.slices, None if routes.complete else uncounted)
     return run_tasks(packed, plan, unpacking_as(schema, work))
 
