@@ -50,7 +50,7 @@ PYTEST = $(if $(COVERAGE),-m coverage run,) -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers servers built-servers check test test-rest test-full coverage durations mutants test-long soak scale lint \
+.PHONY: help setup peers servers built-servers check smoke test test-rest test-full coverage durations mutants test-long soak scale lint \
   docs demo bench bench-hudi bench-others old-hudi clean check-python
 
 # uv needs a third of the time of pip. pip does it where uv cannot: with a mirror that only pip is configured for, say.
@@ -138,6 +138,9 @@ check: lint
 # Environments are made side by side; real Hudi and the servers are fetched while the tests run that need neither.
 test:
 	@$(MAKE) --jobs=2 --no-print-directory check peers
+	@$(MAKE) --no-print-directory smoke
+
+smoke:
 	$(BIN)/python $(PYTEST) $(PROCESSES) --tier smoke
 
 test-rest: setup built-servers
@@ -147,7 +150,8 @@ test-rest: setup built-servers
 # COVERAGE=1 traces all.
 test-full:
 	@rm -rf artifacts/coverage
-	@$(MAKE) --no-print-directory test COVERAGE=1
+	@$(MAKE) --jobs=2 --no-print-directory check peers COVERAGE=1
+	@$(MAKE) --jobs=2 --no-print-directory smoke built-servers COVERAGE=1
 	@$(MAKE) --no-print-directory test-rest COVERAGE=$(COVERAGE)
 	@$(MAKE) --no-print-directory coverage
 

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from tests.locking.jvm_lock import hudi_aws_jars, hudi_bundle, peer_pyspark_jars
@@ -61,11 +63,18 @@ OF_THE_REST: dict[str, Callable[[Path], object]] = {
 
 
 def main(with_builds: bool) -> None:
-    """Name what cannot be had."""
-    preparations = dict(JARS_AND_DATABASES)
-    if with_builds:
-        preparations |= OF_THE_REST
-        preparations |= {name: lambda folder, name=name: build(FETCHED, name) for name in PROGRAMS}
+    """Name what cannot be had. Programs are built while jars are fetched."""
+    jars = JARS_AND_DATABASES | (OF_THE_REST if with_builds else {})
+    programs = {name: partial(_built, name) for name in PROGRAMS if with_builds}
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(_prepare, (programs, jars)))  # raises their errors
+
+
+def _built(name: str, folder: Path) -> None:
+    build(FETCHED, name)
+
+
+def _prepare(preparations: Mapping[str, Callable[[Path], object]]) -> None:
     for name, prepare in preparations.items():
         with tempfile.TemporaryDirectory() as folder:
             try:

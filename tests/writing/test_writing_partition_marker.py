@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.properties import parse_properties
@@ -56,3 +57,15 @@ def test_folders_without_a_marker_are_no_partitions(tmp_path: Path) -> None:
     (tmp_path / "t/p9/stray.parquet").write_bytes(b"")
     assert StorageLister(Storage(tmp_path / "t")).partitions() == ["p1"]
     assert len(table_rows(tmp_path / "t")) == 1
+
+
+def test_the_marker_is_looked_for_with_a_new_file_group_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition with a file group is known already; on an object store each look is a request."""
+    hf.write(plain_rows([1]), tmp_path / "t", options())
+    looked: list[str] = []
+    has_file = Storage.has_file
+    monkeypatch.setattr(Storage, "has_file", lambda self, path: looked.append(path) or has_file(self, path))
+    hf.write(plain_rows([1]), tmp_path / "t", OPTIONS)
+    assert not [path for path in looked if MARKER in path]
+    hf.write(plain_rows([2]), tmp_path / "t", OPTIONS)
+    assert [path for path in looked if MARKER in path] == [f"p0/{MARKER}"]
