@@ -234,7 +234,7 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),  # whatever the default file system is later
         "spark.local.dir": str(folder / "local"),
         "spark.python.daemon.module": "hudi_fast.spark.daemon",
         "spark.ui.enabled": "false",

@@ -256,7 +256,7 @@ def test_threads_that_take_over_old_locks_never_hold_one_together(tmp_path: Path
         yield
         lock._end_renewal()
         assert lock._own is not None
-        os.close(lock._own.file.descriptor)
+        lock._own.file.close()
 
     contend_threads(tmp_path / "t", dies, threads=3, rounds=1)
 
