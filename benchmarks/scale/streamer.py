@@ -33,6 +33,7 @@ import fastavro
 import pyarrow as pa
 
 import hudi_fast as hf
+from hudi_fast.storage.allocator import choose_allocator
 from tests.servers.kafka import KafkaBroker, start_kafka
 from tests.servers.schema_registry import start_schema_registry
 from tests.support.jvm import FETCHED
@@ -233,6 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", default="", help="folder for tables and the broker's data")
     parser.add_argument("--only", default="json,avro,latency,turns")
     given = parser.parse_args(arguments)
+    choose_allocator()  # in the processes that are started from now on, as the command does
     folder = Path(given.folder or tempfile.mkdtemp(prefix="hudi_fast-streamer-"))
     (folder / "kafka").mkdir(parents=True)
     only = given.only.split(",")
