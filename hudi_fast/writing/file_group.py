@@ -44,9 +44,8 @@ def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -
     if plan.early is not None and (work.slice is not None or plan.index.bucket is not None):  # may have other writers
         require_no_earlier_writer(plan.early, plan.storage, plan.config, plan.instant, (work.partition, work.file_id))
     plan, work, incoming = whole_rows(plan, work, incoming)
+    ensure_partition_marker(plan.storage, work.partition, plan.instant, plan.config.partition_metafile_in_base_format)
     if work.slice is None:
-        in_base_format = plan.config.partition_metafile_in_base_format
-        ensure_partition_marker(plan.storage, work.partition, plan.instant, in_base_format)
         return _create_file_group(plan, work, incoming)
     if plan.config.is_mor and not len(work.inserts):
         return append_log(plan, work, incoming)

@@ -59,13 +59,15 @@ def test_folders_without_a_marker_are_no_partitions(tmp_path: Path) -> None:
     assert len(table_rows(tmp_path / "t")) == 1
 
 
-def test_the_marker_is_looked_for_with_a_new_file_group_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A partition with a file group is known already; on an object store each look is a request."""
-    hf.write(plain_rows([1]), tmp_path / "t", options())
-    looked: list[str] = []
-    has_file = Storage.has_file
-    monkeypatch.setattr(Storage, "has_file", lambda self, path: looked.append(path) or has_file(self, path))
-    hf.write(plain_rows([1]), tmp_path / "t", OPTIONS)
-    assert not [path for path in looked if MARKER in path]
-    hf.write(plain_rows([2]), tmp_path / "t", OPTIONS)
-    assert [path for path in looked if MARKER in path] == [f"p0/{MARKER}"]
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_partition_without_its_marker_gets_one_from_any_write(tmp_path: Path, kind: str) -> None:
+    """The rollback of the write that created a partition deletes the marker, and other writers may have files there.
+
+    The metadata table knows the partition, and a write that changes a row of a file has a file group.
+    """
+    settings = {**options(), "hoodie.datasource.write.table.type": kind}
+    hf.write(plain_rows([1]), tmp_path / "t", settings)
+    (tmp_path / "t/p1" / MARKER).unlink()
+    assert hf.write(plain_rows([1], ts=2), tmp_path / "t", settings).updates == 1
+    assert marker(tmp_path / "t/p1")["partitionDepth"] == "1"
+    assert StorageLister(Storage(tmp_path / "t")).partitions() == ["p1"]
