@@ -24,6 +24,14 @@ WRITING = (
         near=("tests/writing/test_writing_assign.py", "tests/writing/test_writing_mor.py"),
     ),
     Mutant(
+        name="writing-only-new-file-groups-look-for-the-partition-marker",
+        file="hudi_fast/writing/file_group.py",
+        before="    ensure_partition_marker(plan",
+        after="    work.slice or ensure_partition_marker(plan",
+        harm="A partition whose marker was rolled back with the write that created it stays hidden from listings.",
+        near=("tests/writing/test_writing_partition_marker.py",),
+    ),
+    Mutant(
         name="writing-full-files-take-inserts",
         file="hudi_fast/config/file_options.py",
         before="return min((self.max_file_size - size) // average, self.max_file_rows - size // average)",
