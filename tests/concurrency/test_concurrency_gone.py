@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitConflictError, ConfigError, FileGoneError, HudiWarning
+from hudi_fast.formats.log import blocks
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.view.table_state import load_state
@@ -289,3 +292,49 @@ def test_what_a_pending_write_adds_to_a_file_group_stands_for_nothing_that_was_c
         write_engine(write, Storage(path), settings, "append")
     assert sorted("over" in str(row) for row in table_rows(path).values()) == [False, True]
     assert_sound(path, table_rows(path))
+
+
+READS = {
+    "rows": lambda table: table.to_arrow(),
+    "one column": lambda table: table.to_arrow(columns=["ts"]),
+    "a filter": lambda table: table.to_arrow(filter="ts > 1"),
+    "a scan": lambda table: list(table.scan().to_batches()),
+    "a count": lambda table: table.count(),
+    "changes": lambda table: table.incremental("000"),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+def test_a_reader_is_told_that_a_file_went_whenever_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, read: Any
+) -> None:
+    """A log file is opened for its blocks, and again for the content of each."""
+    settings = settings_for(kind, "9", {"hoodie.metadata.enable": "false"})
+    for ts in (1, 2, 3):
+        write_to(Storage(tmp_path / "t"), plain_rows(range(4), ts=ts), settings)
+    told = 0
+    for number in itertools.count():
+        shutil.copytree(tmp_path / "t", tmp_path / str(number))
+        table, opened = hf.HudiTable.open(tmp_path / str(number)), list[str]()
+
+        def first_deleted(call: Any, number: int = number, opened: list[str] = opened) -> Any:
+            def open_(storage: Storage, path: str, *rest: Any) -> Any:
+                if not path.startswith(".hoodie"):
+                    opened.append(path)
+                    if len(opened) == number + 1:
+                        Path(storage.fs_path(path)).unlink(missing_ok=True)
+                return call(storage, path, *rest)
+
+            return open_
+
+        with monkeypatch.context() as patched:
+            patched.setattr(blocks, "_open", first_deleted(blocks._open))
+            patched.setattr(Storage, "open_input", first_deleted(Storage.open_input))
+            try:
+                read(table)
+            except FileGoneError:
+                told += 1
+        if len(opened) <= number:
+            break
+    assert told >= (2 if kind == "COW" else 4)

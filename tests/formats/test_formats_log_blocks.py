@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
+from hudi_fast.errors import CorruptTableError, FileGoneError, HudiError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content, scan_log_blocks
 from hudi_fast.formats.log.writer import encode_block
 from hudi_fast.storage.base import Storage
@@ -304,3 +304,12 @@ def test_a_block_without_its_instant_says_so():
     with pytest.raises(CorruptTableError, match=r"INSTANT_TIME.*DELETE.*SCHEMA.*file a.log, byte 7"):
         _ = block.instant
     assert pickle.loads(pickle.dumps(block)) == block
+
+
+def test_content_of_a_file_that_went_meanwhile(tmp_path):
+    (tmp_path / "file.log").write_bytes(block_bytes())
+    storage = Storage(str(tmp_path))
+    (block,) = scan_log_blocks(storage, "file.log")
+    (tmp_path / "file.log").unlink()
+    with pytest.raises(FileGoneError, match=r"deleted a log file while it was read\. Read again"):
+        read_content(storage, block)

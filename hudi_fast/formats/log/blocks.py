@@ -30,7 +30,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.errors import CorruptTableError, FileGoneError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
 
 __all__ = ["LOG_FORMAT_VERSION", "MAGIC", "BlockType", "HeaderKey", "LogBlock", "read_content", "scan_log_blocks"]
@@ -149,10 +149,16 @@ def read_content(storage: Storage, block: LogBlock) -> pa.Buffer:
     """Content of a block: a view of the mapped file if it is local, else one ranged read.
 
     Raises:
-        FileNotFoundError: the file does not exist.
+        FileGoneError: the file no longer exists.
         CorruptTableError: the file is shorter than when the block was found.
     """
-    with _open(storage, block.path) as source:
+    try:
+        opened = _open(storage, block.path)
+    except FileNotFoundError as error:
+        raise FileGoneError(
+            f"Table {storage.uri}: a clean or a rollback deleted a log file while it was read. Read again.", block.path
+        ) from error
+    with opened as source:
         found = max(0, int(source.size()) - block.content_start)
         if found < block.content_length:
             raise CorruptTableError(
