@@ -163,12 +163,8 @@ def test_a_driver_that_is_killed_again_and_again_writes_each_message_once(kafka,
             next_turn(process)
             time.sleep(chance.uniform(0, 2))
     with running(job, "--engine", "process") as process:
-        wait_for(lambda: sum_of_lag(process) == 0)
+        wait_for(lambda: process.poll() is not None or len(ids(path)) >= sent)  # a turn without rows prints nothing
     assert ids(path) == list(range(sent))
-
-
-def sum_of_lag(process):
-    return sum(next_turn(process)["lag"].values())
 
 
 def files(path):
