@@ -20,9 +20,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Called", "java_class", "open_connections"]
+__all__ = ["Called", "java_class", "open_connections", "scala_map", "scala_seq"]
+
+_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 
 
 _CHECKED = 4
@@ -52,6 +55,16 @@ def java_class(machine: Any, name: str) -> Any:
     from py4j.java_gateway import JavaClass
 
     return JavaClass(name, machine._gateway_client)
+
+
+def scala_map(machine: Any, pairs: Mapping[str, str]) -> Any:
+    """Scala's immutable map of the pairs."""
+    return java_class(machine, _PYTHON_UTILS).toScalaMap(dict(pairs))
+
+
+def scala_seq(machine: Any, items: Sequence[Any]) -> Any:
+    """Scala's sequence of the items: text, numbers or Java objects."""
+    return java_class(machine, _PYTHON_UTILS).toSeq(list(items))
 
 
 class Called:

@@ -32,7 +32,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.events import warn
 from hudi_fast.expressions.conditions import And, Anything, Condition
 from hudi_fast.formats.hfile.messages import encode_message
-from hudi_fast.spark.jvm import Called, java_class
+from hudi_fast.spark.jvm import Called, java_class, scala_map, scala_seq
 from hudi_fast.spark.reading.filters import spark_condition
 
 __all__ = ["Narrow", "PlannedFile", "planned_frame"]
@@ -41,7 +41,6 @@ _SQL = "org.apache.spark.sql"
 _CATALYST = f"{_SQL}.catalyst"
 _DATASOURCES = f"{_SQL}.execution.datasources"
 _RELATION = f"{_DATASOURCES}.HadoopFsRelation"
-_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _FILE = 2  # FileStatusProto.FileType.FT_FILE
 _BLOCK = 128 << 20
@@ -136,7 +135,7 @@ def _planned_frame(
         columns,
         java_class(machine, "scala.Option").empty(),
         java_class(machine, f"{_DATASOURCES}.parquet.ParquetFileFormat")(),
-        java_class(machine, _PYTHON_UTILS).toScalaMap(dict(options)),
+        scala_map(machine, options),
         spark._jsparkSession,
     )
     frame_class = type(spark.range(0))  # in another module on Spark 4
@@ -215,7 +214,7 @@ class _FileIndex:
         """Files and result of the last call of ``listFiles``: Spark calls it several times for a query."""
 
     def rootPaths(self) -> Any:
-        return self._sequence([self._root])
+        return scala_seq(self._machine, [self._root])
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         files = self._chosen(partition_filters, data_filters)
@@ -225,7 +224,7 @@ class _FileIndex:
         last = self._answer
         if last is not None and last[0] == files:
             return last[1]
-        answer = self._sequence(self._directories(files))
+        answer = scala_seq(self._machine, self._directories(files))
         self._answer = files, answer
         return answer
 
@@ -304,9 +303,6 @@ class _FileIndex:
         made = java_class(self._machine, "java.io.ByteArrayInputStream")(data)
         stream = java_class(self._machine, "java.io.DataInputStream")(made)
         return java_class(self._machine, "org.apache.hadoop.io.ObjectWritable").readObject(stream, self._hadoop)
-
-    def _sequence(self, items: list[Any]) -> Any:
-        return java_class(self._machine, _PYTHON_UTILS).toSeq(items)
 
 
 def _arrays_of_statuses(lists: Sequence[Sequence[tuple[str, int, int]]]) -> bytes:

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from hudi_fast.config.write_options import DELETE_OTHER_FILES
 from hudi_fast.errors import CatalogError, ConfigError, TableExistsError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.spark.jvm import java_class
+from hudi_fast.spark.jvm import java_class, scala_map, scala_seq
 from hudi_fast.spark.session import as_it_was, is_classic, text_map
 from hudi_fast.spark.storage import storage_of
 from hudi_fast.sql_text.statements import CreateView
@@ -44,7 +44,6 @@ __all__ = [
 SPARK_CATALOG = "spark_catalog"
 _PROVIDER, _INPUT_FORMAT = "hudi", "org.apache.hudi."
 _CATALYST = "org.apache.spark.sql.catalyst"
-_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 _SEPARATOR = "\u0001"
 
 
@@ -162,7 +161,7 @@ def create_entry(spark: Any, entry: Entry) -> None:
     storage = _copied(
         _catalog_class(machine, "CatalogStorageFormat").empty(),
         locationUri=option(java_class(machine, "org.apache.hadoop.fs.Path")(normal_uri(entry.path)).toUri()),
-        properties=_scala_map(machine, {"path": entry.path}),
+        properties=scala_map(machine, {"path": entry.path}),
         **formats,
     )
     given = {
@@ -171,8 +170,8 @@ def create_entry(spark: Any, entry: Entry) -> None:
         "storage": storage,
         "schema": _java_schema(spark, entry.schema),
         "provider": option(_PROVIDER),
-        "partitionColumnNames": _scala_list(machine, entry.partition_columns),
-        "properties": _scala_map(machine, entry.properties),
+        "partitionColumnNames": scala_seq(machine, entry.partition_columns),
+        "properties": scala_map(machine, entry.properties),
         "comment": option(entry.comment),
     }
     _create(spark, str(entry), given)
@@ -219,7 +218,7 @@ def create_view_entry(spark: Any, name: Sequence[str], view: CreateView, databas
         "tableType": _catalog_class(machine, "CatalogTableType").VIEW(),
         "storage": _catalog_class(machine, "CatalogStorageFormat").empty(),
         "schema": _java_schema(spark, schema),
-        "properties": _scala_map(machine, context),
+        "properties": scala_map(machine, context),
         "viewText": query,
         "viewOriginalText": query,
     }
@@ -301,7 +300,7 @@ def change_table(
             values.pop(key, None)
             if value is not None:
                 values[key] = value
-        catalog.alterTable(_copied(stored, properties=_scala_map(machine, values)))
+        catalog.alterTable(_copied(stored, properties=scala_map(machine, values)))
     if schema is not None:
         fields = [one for one in schema.fields if one.name not in entry.partition_columns]
         last = [one for name in entry.partition_columns for one in schema.fields if one.name == name]
@@ -421,20 +420,6 @@ def _formats(entry: Entry) -> tuple[str, str, str]:
         "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
         "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
     )
-
-
-def _scala_map(machine: Any, pairs: Mapping[str, str]) -> Any:
-    java = java_class(machine, "java.util.LinkedHashMap")()
-    for key, value in pairs.items():
-        java.put(key, value)
-    return java_class(machine, _PYTHON_UTILS).toScalaMap(java)
-
-
-def _scala_list(machine: Any, items: Sequence[str]) -> Any:
-    java = java_class(machine, "java.util.ArrayList")()
-    for item in items:
-        java.add(item)
-    return java_class(machine, _PYTHON_UTILS).toSeq(java)
 
 
 def _java_schema(spark: Any, schema: Any) -> Any:
