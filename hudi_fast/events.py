@@ -110,7 +110,7 @@ class Phase:
         unit: name of these units.
         done: number of units that are done.
         seconds: duration, after the end.
-        error: the error that ended it.
+        error: the error that ended it; None again after the listeners were called.
         outer: the phase around it.
         attached: span and context manager of the listener that makes spans; None without it.
     """
@@ -182,6 +182,7 @@ class Phase:
         logger = logger_of(self.area)
         if logger.isEnabledFor(self._level):
             self._log(logger)
+        self.error = None  # its frames hold this phase
 
     def add(self, **figures: Any) -> None:
         """Add figures that have become known."""

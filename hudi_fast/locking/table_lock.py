@@ -80,8 +80,9 @@ class HeldLock:
 
     def end(self) -> None:
         """Run the registered callbacks and mark the lock as released."""
+        callbacks, self._callbacks = self._callbacks, []  # they refer to this lock
         try:
-            for act in () if self.is_inherited else self._callbacks:
+            for act in () if self.is_inherited else callbacks:
                 act()
         finally:
             self._ended = True

@@ -199,7 +199,7 @@ class AzureStore:
     def __init__(self, options: AzureOptions, files: RenewedFiles) -> None:
         self._options, self._host = options, options.server()
         self._files = files
-        self._made: PerProcess[Any] = PerProcess()
+        self._made: PerProcess[Any] = PerProcess(lambda client: client.close())
         self._lock = new_lock()
 
     def __repr__(self) -> str:
@@ -294,6 +294,7 @@ class AzureStore:
             self._host.answered()
             return found
         except core.AzureError as error:
+            error.__traceback__ = None  # one of its frames holds the error, and others hold this store
             status, code = int(getattr(error, "status_code", None) or 0), str(getattr(error, "error_code", "") or "")
             if status:
                 self._host.answered()

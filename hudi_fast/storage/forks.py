@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 __all__ = ["PerProcess", "in_child", "new_lock"]
 
@@ -36,11 +36,17 @@ def new_lock() -> threading.Lock:
 
 
 class PerProcess(Generic[Made]):
-    """A value with connections: a child of ``fork`` does not use its parent's value. Not thread-safe."""
+    """A value with connections: a child of ``fork`` does not use its parent's value. Not thread-safe.
 
-    def __init__(self) -> None:
+    Args:
+        end: closes the connections of a value. It is called for each value when this object is dropped: clients of
+            stores refer to themselves, so that their connections would stay open until the next garbage collection.
+    """
+
+    def __init__(self, end: Callable[[Made], object] | None = None) -> None:
         self._made: Made | None = None
         self._process = os.getpid()
+        self._end = end
 
     def get(self) -> Made | None:
         """The value of this process; None if it has set none."""
@@ -51,7 +57,14 @@ class PerProcess(Generic[Made]):
         if self._process != os.getpid():
             _inherited.append(self._made)
         self._made, self._process = made, os.getpid()
+        if self._end is not None:
+            finalize(self, _end_of, self._process, self._end, made).atexit = False
         return made
+
+
+def _end_of(process: int, end: Callable[[Made], object], made: Made) -> None:
+    if process == os.getpid():  # a child would close the connections of its parent
+        end(made)
 
 
 def _free_locks() -> None:

@@ -184,7 +184,7 @@ class GcsStore:
 
     def __init__(self, options: GcsOptions) -> None:
         self._options, self._host = options, options.server()
-        self._made: PerProcess[Any] = PerProcess()
+        self._made: PerProcess[Any] = PerProcess(lambda client: client.close())
         self._lock = new_lock()
 
     def __repr__(self) -> str:

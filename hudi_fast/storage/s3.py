@@ -54,7 +54,7 @@ class S3Store:
 
     def __init__(self, options: S3Options) -> None:
         self._options, self._headers, self._host = options, options.headers(), options.server()
-        self._made: PerProcess[tuple[Any, object]] = PerProcess()
+        self._made: PerProcess[tuple[Any, object]] = PerProcess(lambda made: made[0].close())
         self._lock = new_lock()
         server = options.endpoint_url
         self._proven = _PROVEN.setdefault(server, set()) if server else {"If-None-Match", "If-Match"}
