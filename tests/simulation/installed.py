@@ -18,6 +18,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from datetime import datetime
 from functools import lru_cache
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -25,10 +26,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+import hudi_fast.config.properties_file as properties_file_module
 import hudi_fast.formats.log.blocks as blocks_module
 import hudi_fast.locking.file_system as file_system_module
 import hudi_fast.locking.in_storage as in_storage_module
 import hudi_fast.locking.lock_file as lock_file_module
+import hudi_fast.locking.lock_record as lock_record_module
 import hudi_fast.locking.machine as machine_module
 import hudi_fast.storage.base as base_module
 import hudi_fast.storage.local_conditional as local_conditional_module
@@ -71,6 +74,7 @@ _ON_KERNEL = (
     file_system_module,
 )
 _WITH_THREADS = (heartbeat_module, in_storage_module, lock_file_module)
+_WITH_DATES = (properties_file_module, lock_record_module)
 _LOCKING = (machine_module, local_conditional_module, file_system_module)
 
 _open_place = base_module.open_place
@@ -107,6 +111,8 @@ class World(Scheduler):
             for module in (local_store_module, local_conditional_module, file_system_module):
                 replaced.set(module, "open", kernel.open_stream)
             replaced.set(base_module, "open", lambda path, *_, **__: kernel.open_stream(path))
+            for module in _WITH_DATES:
+                replaced.set(module, "datetime", _calendar(clock))
             for module in _LOCKING:
                 replaced.set(module, "LockableFile", lockable)
             for module in _WITH_THREADS:
@@ -193,9 +199,14 @@ def _clock(world: World) -> Any:
             "perf_counter": lambda: world.now,
             "time": wall,
             "time_ns": lambda: int(wall() * 1e9),
+            "strftime": lambda form, *moment: time.strftime(form, *(moment or [time.localtime(wall())])),
             "sleep": lambda seconds: world.wait(seconds) if seconds > 0 else None,
         }
     )
+
+
+def _calendar(clock: Any) -> Any:
+    return SimpleNamespace(now=lambda zone=None: datetime.fromtimestamp(clock.time(), zone))
 
 
 def _identity(world: World) -> Any:

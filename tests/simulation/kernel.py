@@ -383,6 +383,16 @@ class Kernel:
         self._step("stat", path, False)
         return self._walk(path)
 
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, without a step of the world."""
+        node = self._walk(path)
+        return list(node.entries) if isinstance(node, Folder) else []
+
+    def content(self, path: str) -> bytes | bool:
+        """Content of a file, or whether there is a folder, without a step of the world."""
+        node = self._walk(path)
+        return node.data if isinstance(node, File) else node is not None
+
     def as_os(self, getpid: Callable[[], int]) -> Any:
         """What takes the place of :mod:`os` in modules of the product."""
 
@@ -493,7 +503,8 @@ def _status(node: Node) -> Any:
 def shape_of(folder: Folder) -> Any:
     """Names and contents: what tells two trees apart."""
     return tuple(
-        (name, node.data if isinstance(node, File) else shape_of(node)) for name, node in sorted(folder.entries.items())
+        (name, (node.data, node.mtime_ns) if isinstance(node, File) else shape_of(node))
+        for name, node in sorted(folder.entries.items())
     )
 
 

@@ -16,6 +16,10 @@ Two grains: ``every call``; or ``timeline``, in which a new data file and a list
 look at a data file before the timeline tells of it, and the order of the calls on the timeline is tried. Deleting a
 data file commutes with no listing in either grain.
 
+A run that comes to a state in which an earlier run was ends there. The state is what all files hold, and what each
+actor was answered so far: the rest follows from it. What the calls of the rest touch is kept with the state, for the
+orders to try because of it (stateful reduction: Yang, Chen, Gopalakrishnan and Kirby, 2008).
+
 Orders that leave the same files, and told the same, are judged once.
 
 What must hold after each run are the invariants of Jack Vanlightly's model of Hudi in TLA+ (``hudi.tla``):
@@ -41,6 +45,9 @@ __all__ = ["GRAINS", "Found", "explore", "interrupted_once"]
 Touched = tuple[tuple[str, str], ...]
 """What a call touches, and how: it is read, changed, or gets or loses a name."""
 
+Access = tuple[str, Touched]
+"""An actor, and what a call of it touches."""
+
 READ, CHANGE, NAME = "read", "change", "name"
 GRAINS = ("timeline", "every call")
 
@@ -52,6 +59,7 @@ class Found:
     Attributes:
         orders: runs that differ in more than calls that commute.
         pruned: runs that turned out to be like an earlier one.
+        met: runs that came to a state of an earlier one.
         states: choices between calls: states of the table and of its actors.
         ends: different tables and outcomes that were judged.
         calls: of all runs.
@@ -61,6 +69,7 @@ class Found:
 
     orders: int = 0
     pruned: int = 0
+    met: int = 0
     states: int = 0
     ends: int = 0
     calls: int = 0
@@ -70,7 +79,7 @@ class Found:
     def __str__(self) -> str:
         rest = "" if self.is_complete else ", and there are more"
         figures = f"{self.orders} orders, {self.states} states, {self.ends} ends, {self.calls} calls"
-        return f"{figures}, {self.pruned} pruned{rest}"
+        return f"{figures}, {self.pruned} pruned, {self.met} met{rest}"
 
 
 @dataclass
@@ -81,10 +90,20 @@ class _Node:
     asleep: dict[str, Touched]
     chosen: str = ""
     touched: Touched = ()
-    releases: bool = False
-    clock: dict[str, int] = field(default_factory=dict)
     to_try: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
+    state: int | None = None
+    """What tells it from others; None where a run ended that is like an earlier one."""
+    below: set[Access] = field(default_factory=set)
+    """Calls after this state, in all runs so far."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A state whose orders were all tried, but for those that begin with an actor that was asleep."""
+
+    asleep: frozenset[str]
+    below: frozenset[Access]
 
 
 class _Pruned(BaseException):
@@ -115,27 +134,30 @@ def explore(
         seconds: after which to end.
         begin: who goes on at the first choices of the first run, where possible.
     """
-    found, nodes, ends = Found(), list[_Node](), set[int]()
+    found, nodes, ends, known = Found(), list[_Node](), set[int](), dict[int, _Known]()
     deadline = time.monotonic() + seconds
     for _ in range(limit):
         if time.monotonic() > deadline:
             break
-        order = _Order(nodes, set(scripts), grain, ends, begin)
+        order = _Order(nodes, set(scripts), grain, ends, known, begin)
         plan = Plan(0, setting, scripts, faults, switches=1.0)
         history = run_history(plan, mutation=mutation, prepare=order.prepare, judged=order.is_new)
         found.ends = len(ends)
         found.calls += history.calls
         found.states += order.made
         if order.is_pruned:
-            found.pruned += 1
+            found.pruned, found.met = found.pruned + 1, found.met + order.has_met
         else:
             found.orders += 1
             if history.wrong:
                 found.wrong.append("\n".join((f"order {order.names()}", *told(history))))
                 if until_wrong:
                     return found
+        order.note_below()
         while nodes and not (nodes[-1].to_try - nodes[-1].tried):
-            nodes.pop()
+            over = nodes.pop()
+            if over.state is not None:
+                known[over.state] = _Known(frozenset(over.asleep) - over.tried, frozenset(over.below))
         if not nodes:
             found.is_complete = True
             return found
@@ -185,13 +207,22 @@ def interrupted_once(
 class _Order:
     """One run: a chooser that follows the nodes there are and makes new ones."""
 
-    def __init__(self, nodes: list[_Node], actors: set[str], grain: str, ends: set[int], begin: str) -> None:
+    def __init__(
+        self,
+        nodes: list[_Node],
+        actors: set[str],
+        grain: str,
+        ends: set[int],
+        known: Mapping[int, _Known],
+        begin: str,
+    ) -> None:
         self._nodes, self._actors, self._grain, self._ends, self._at = nodes, actors, grain, ends, 0
-        self._begin = begin
+        self._known, self._begin = known, begin
+        self._answers = dict.fromkeys(sorted(actors), 0)
         self._prefix = len(nodes)
         self._clocks: dict[str, dict[str, int]] = {name: {} for name in actors}
         self._last: list[tuple[str, Touched, dict[str, int], bool]] = []
-        self.made, self.is_pruned = 0, False
+        self.made, self.is_pruned, self.has_met = 0, False, False
         self._world: Any = None
 
     def is_new(self, history: History) -> bool:
@@ -209,6 +240,16 @@ class _Order:
         """Who went on, state by state."""
         return "".join(node.chosen for node in self._nodes)
 
+    def note_below(self) -> None:
+        """Note for each state which calls came after it."""
+        calls = set[Access]()
+        for node in reversed(self._nodes):
+            if node.state is None:  # its run ended there
+                calls |= node.below
+            else:
+                calls.add((node.chosen, node.touched))
+                node.below |= calls
+
     def prepare(self, world: Any) -> None:
         """Choose in a world."""
         self._world = world
@@ -223,6 +264,7 @@ class _Order:
                 or one.next_call is None
                 or self._is_free(one.next_call)
             ):
+                self._note_answer(one)
                 return one
         held = self._world.kernel.holders
         able = {one.name: one for one in ready if not self._waits(one, held)}
@@ -234,8 +276,37 @@ class _Order:
         if node.chosen not in able:
             raise AssertionError(f"not the same run again: {node.chosen} of {sorted(able)} at {self._at}")
         self._take(node, able[node.chosen])
+        self._note_answer(able[node.chosen])
         self._at += 1
         return able[node.chosen]
+
+    def _note_answer(self, actor: Actor) -> None:
+        """Note what an actor is about to learn: with its calls before, it tells what the actor will do."""
+        call = actor.next_call
+        if call is not None and actor.name in self._answers:
+            before = self._answers[actor.name]
+            self._answers[actor.name] = hash((before, call.name, call.path.partition("#")[0], self._answer(call)))
+
+    def _answer(self, call: Call) -> Any:
+        """What a call finds."""
+        kernel, stored = self._world.kernel, self._world.objects.stored
+        if call.path.startswith("#"):
+            return call.name == "lock" and int(call.path[1:]) in kernel.holders
+        if call.name == "list":
+            above = call.path.rstrip("/") + "/"
+            there = [*kernel.names(call.path), *(name for name in stored if name.startswith(above))]
+            return tuple(sorted(there))
+        found = stored.get(call.path)
+        return kernel.content(call.path) if found is None else (found.data, found.mark)
+
+    def _state(self) -> int:
+        """What tells this state from others: all files, and what each actor knows."""
+        world = self._world
+        objects = tuple(
+            sorted((name, one.data, one.mark, one.modified_ms) for name, one in world.objects.stored.items())
+        )
+        actors = tuple((one.process.dead, one.process.paused_until, one.ended) for one in world.actors)
+        return hash((shape_of(world.kernel.root), objects, world.now, actors, tuple(self._answers.values())))
 
     def _is_free(self, call: Call) -> bool:
         return call.name in ("wait", "fsync", "mkdir", "exchange") or not self._touched(call)
@@ -270,40 +341,58 @@ class _Order:
                 if name != before.chosen and not _conflict(touched, before.touched)
             }
         awake = [name for name in enabled if name not in asleep]
-        if not awake:
+        state: int | None = self._state()
+        known = self._known.get(state)
+        below = set[Access]()
+        if not awake or (known is not None and known.asleep <= set(asleep)):
             self.is_pruned = True
+            if awake and known is not None:
+                self.has_met, below = True, set(known.below)
+                for name, touched in below:
+                    self._try_before(name, touched, newest_only=False)
             for actor in self._world.actors:
                 self._world.kill(actor.process)
-            awake = list(enabled)
+            awake, state = list(enabled), None
         wanted = current.name if current is not None else ""
         if len(self._nodes) < len(self._begin):
             wanted = self._begin[len(self._nodes)]
         name = wanted if wanted in awake else awake[0]
         self.made += 1
-        self._nodes.append(_Node(enabled, asleep, name, tried={name}))
+        self._nodes.append(_Node(enabled, asleep, name, tried={name}, state=state, below=below))
 
     def _take(self, node: _Node, actor: Actor) -> None:
         """Note a call, and the orders to try because of it."""
         assert actor.next_call is not None
         name, touched = actor.name, self._touched(actor.next_call)
-        known = self._clocks[name]  # what came before this call, whichever way the race goes
-        clock = dict(known)
-        raced = False
-        for at in range(len(self._last) - 1, -1, -1):
-            other, others, other_clock, releases = self._last[at]
-            if other == name or not _conflict(touched, others):
-                continue
-            if known.get(other, -1) < at and not releases and not raced:
-                raced = True
-                there = self._nodes[at]
-                there.to_try |= {name} if name in there.enabled else set(there.enabled)
-            for each, value in other_clock.items():
-                clock[each] = max(clock.get(each, -1), value)
+        if node.state is not None:
+            self._try_before(name, touched, newest_only=True)
+        clock = dict(self._clocks[name])
+        for other, others, other_clock, _ in self._last:
+            if other != name and _conflict(touched, others):
+                for each, value in other_clock.items():
+                    clock[each] = max(clock.get(each, -1), value)
         clock[name] = len(self._last)
         self._clocks[name] = clock
         releases = actor.next_call.name == "unlock"
         node.touched = touched
         self._last.append((name, touched, clock, releases))
+
+    def _try_before(self, name: str, touched: Touched, newest_only: bool) -> None:
+        """A call may come before calls of this run that it conflicts with, unless something else orders the two.
+
+        Args:
+            name: of the actor.
+            touched: by its call.
+            newest_only: whether the call is the next one. The older orders follow from the one that is tried then.
+        """
+        known = self._clocks[name]  # what came before this call, whichever way the race goes
+        for at in range(len(self._last) - 1, -1, -1):
+            other, others, _, releases = self._last[at]
+            if other != name and _conflict(touched, others) and known.get(other, -1) < at and not releases:
+                there = self._nodes[at]
+                there.to_try |= {name} if name in there.enabled else set(there.enabled)
+                if newest_only:
+                    return
 
 
 def _told_by(history: History) -> Any:
