@@ -32,7 +32,7 @@ from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.examples import register_profiles
 from tests.support.golden import Golden, GoldenStore, unzip_golden
 from tests.support.jvm import FETCHED, java_command, java_options, pyspark_jars
-from tests.support.lots import Measured, deal, write_durations
+from tests.support.lots import SERVERS, Measured, deal, write_durations
 from tests.support.memory import memory_folder
 from tests.support.tiers import (
     COLLECTED,
@@ -102,7 +102,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(JVM_SECONDS))
         tier = tier_of(needs, marks_of(item))
         collected[item.nodeid] = tier, needs
-        item.user_properties += [("tier", tier), ("needs", " ".join(sorted(needs)))]
+        servers = SERVERS.intersection(getattr(item, "fixturenames", ()))
+        item.user_properties += [("tier", tier), ("needs", " ".join(sorted(needs | servers)))]
         (chosen if tier in RUNS[run] else left_out).append(item)
     items[:] = chosen
     config.hook.pytest_deselected(items=left_out)

@@ -119,10 +119,10 @@ def test_lots_are_modules_with_the_longest_first() -> None:
     measured = {
         "tests/a.py::test_x": Measured(3.0, frozenset({"spark", "server"})),
         "tests/b.py::test_x": Measured(9.0, frozenset()),
-        "tests/b.py::test_y": Measured(1.0, frozenset({"jvm"})),
+        "tests/b.py::test_y": Measured(1.0, frozenset({"jvm", "server", "hdfs"})),
     }
     assert lots_of([*measured, "tests/a.py::test_new"], measured) == [
-        Lot("tests/b.py", "", 10.0),
+        Lot("tests/b.py", "", 10.0, frozenset({"hdfs"})),
         Lot("tests/a.py", "spark", 3.04),
     ]
 
@@ -136,13 +136,25 @@ def test_a_jvm_starts_in_one_process_while_there_is_other_work() -> None:
     )
     lots = [peer, other_peer, spark, plain]
     assert choose(lots, [], []) == peer
-    assert choose(lots[1:], [], ["peer"]) == spark
-    assert choose(lots[1:], ["peer"], ["spark"]) == other_peer
-    assert choose([other_peer, plain], ["spark"], ["peer"]) == plain
-    assert choose([other_peer], ["spark"], ["peer"]) is None
+    assert choose(lots[1:], [], [peer]) == spark
+    assert choose(lots[1:], [peer], [spark]) == other_peer
+    assert choose([other_peer, plain], [spark], [peer]) == plain
+    assert choose([other_peer], [spark], [peer]) is None
     many = [Lot("p3", "peer", 70.0), other_peer]
-    assert choose(many, ["spark"], ["peer"]) == many[0]
-    assert choose([other_peer], [], ["peer"]) == other_peer
+    assert choose(many, [spark], [peer]) == many[0]
+    assert choose([other_peer], [], [peer]) == other_peer
+
+
+def test_a_server_starts_in_one_process_while_there_is_other_work() -> None:
+    long, kafka, short_kafka, hdfs = (
+        Lot("a", "", 9.0),
+        Lot("k1", "", 8.0, frozenset({"kafka"})),
+        Lot("k2", "", 1.0, frozenset({"kafka", "schema_registry"})),
+        Lot("h", "", 3.0, frozenset({"hdfs"})),
+    )
+    assert choose([long, short_kafka], [kafka], []) == short_kafka
+    assert choose([short_kafka, hdfs], [], [kafka]) == hdfs
+    assert choose([short_kafka], [], [kafka]) == short_kafka
 
 
 def test_durations_are_read_as_they_were_written(tmp_path: Path) -> None:

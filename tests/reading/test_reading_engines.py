@@ -452,7 +452,12 @@ def _of_pandas(table: hf.HudiTable) -> Callable[[], Iterator[pa.RecordBatch]]:
     return lambda: (pa.RecordBatch.from_pandas(one) for one in chunks)
 
 
+OTHER_ENGINES = ("polars", "splits", "duckdb", "pandas")
+"""The scan itself reads both types of table, and these what the scan hands them."""
+
+
 @pytest.mark.slow
+@pytest.mark.long(*(f"{moment}-cow-_of_{engine}" for moment in ("before", "within") for engine in OTHER_ENGINES))
 @pytest.mark.parametrize("drive", [_of_polars, _of_splits, _of_duckdb, _of_scan, _of_pandas])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("moment", ["before", "within"])

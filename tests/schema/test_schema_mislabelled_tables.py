@@ -98,6 +98,7 @@ INDEXED = {
 
 
 @pytest.mark.slow
+@pytest.mark.long("mor-9-parquet", "mor-8-avro", "cow-6")
 @pytest.mark.parametrize(("kind", "version", "blocks"), TABLES)
 def test_filters_find_rows_by_the_tables_types(kind: str, version: int, blocks: str | None, tmp_path: Path) -> None:
     make(tmp_path / "t", kind, version, blocks, WRONG, **INDEXED)

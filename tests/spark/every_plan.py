@@ -1,4 +1,4 @@
-"""A program: every plan against the local engine, and reading, on whatever PySpark runs it; New York's time.
+"""A program: every plan against the local engine, reading and a streamer, on whatever PySpark runs it.
 
 Arguments: a scratch folder; ``connect`` for a session of Spark Connect; ``more`` for other pairs of a plan and what it
 does. Fails, or prints the module of the session's class and the release of Spark.
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
 from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
+from tests.spark.stream_engine import streamed_rows
 from tests.spark.stream_files import assert_changes, assert_streams
 from tests.support.rows import assert_same_rows
 
@@ -97,6 +98,7 @@ def main(folder: Path, connect: bool, more_pairs: bool) -> None:
             assert_same_rows(collect(hf.read(spark, path)), hf.HudiTable.open(path).to_arrow(), ignore=())
     if not more_pairs:
         rest(spark, folder)
+        assert streamed_rows(spark, folder / "streamer") == [5, 5, 4]
     assert complaints.lines == []
     if connect:
         assert [tag for tag in tags if tag.startswith("hudi_fast:_execute_")]

@@ -1,14 +1,9 @@
-"""A program: a streamer with and without Spark as its engine, on whatever PySpark runs it. Prints the session's module
-and release, and the number of rows.
-
-Argument: a scratch folder; ``connect`` after it for a session of Spark Connect.
-"""
+"""A streamer with and without Spark as its engine, on whatever PySpark runs it."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -35,13 +30,10 @@ def twice(batch):
     return batch.append_column("twice", pa.array([2 * one for one in batch["ts"].to_pylist()], pa.int64()))
 
 
-def main(folder: str, kind: str = "classic") -> None:
-    builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.sql.session.timeZone", "Asia/Tokyo")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (builder.remote("local[2]") if kind == "connect" else builder.master("local[2]")).getOrCreate()
-    place = Path(folder)
-    (place / "in").mkdir()
+def streamed_rows(spark: SparkSession, place: Path) -> list[int]:
+    """Number of rows of three tables, each with other transformers, that both engines write alike."""
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    (place / "in").mkdir(parents=True)
     (place / "s.avsc").write_text(json.dumps(SCHEMA))
     properties = {
         "hoodie.datasource.write.recordkey.field": "id",
@@ -81,9 +73,4 @@ def main(folder: str, kind: str = "classic") -> None:
         found.append(process.num_rows)
         for file in (place / "in").iterdir():
             file.unlink()
-    print(type(spark).__module__, spark.version, *found)
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return found

@@ -29,6 +29,11 @@ from tests.dml.moving_merges import (
 CASES = [("GLOBAL_SIMPLE", "COPY_ON_WRITE"), ("RECORD_INDEX", "MERGE_ON_READ"), ("SIMPLE", "COPY_ON_WRITE")]
 
 
+@pytest.mark.long(
+    "clauses-RECORD_INDEX-MERGE_ON_READ",
+    "all columns-GLOBAL_SIMPLE-COPY_ON_WRITE",
+    "clauses-SIMPLE-COPY_ON_WRITE",
+)
 @pytest.mark.parametrize(("index", "kind"), CASES)
 @pytest.mark.parametrize("name", list(MOVING_MERGES))
 def test_the_ordering_field_decides_between_source_rows_that_move(

@@ -90,6 +90,7 @@ def written(data: Any, path: Path, settings: dict[str, str], *more: Any) -> dict
     return counts(path)
 
 
+@pytest.mark.long("insert-routed", "insert-fused", "insert_overwrite-routed", "insert_overwrite-broadcast")
 @pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
 @pytest.mark.parametrize("operation", ["insert", "upsert", "insert_overwrite"])
 def test_every_plan_makes_the_files_of_one_process(
@@ -131,6 +132,13 @@ def test_five_inserts_write_as_many_bytes_as_one_process(spark: Any, tmp_path: P
     assert len(counts(tmp_path / "there")["p0"]) == len(counts(tmp_path / "here")["p0"])
 
 
+@pytest.mark.long(
+    "few-combine",
+    "few-repartition",
+    "few-partition sort",
+    "few-sort columns",
+    "few-repartition and sort",
+)
 @pytest.mark.parametrize("sort", list(SORTS))
 @pytest.mark.parametrize("tasks", ["few", "counted"])
 def test_a_bulk_insert_makes_few_files_whatever_the_tasks_of_its_input(

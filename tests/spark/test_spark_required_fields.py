@@ -39,6 +39,13 @@ def rows_of(frame) -> list[dict]:
     return sorted((row.asDict(recursive=True) for row in frame.collect()), key=lambda row: row["id"])
 
 
+@pytest.mark.long(
+    "driver-MERGE_ON_READ",
+    "broadcast-COPY_ON_WRITE",
+    "fused-MERGE_ON_READ",
+    "routed-COPY_ON_WRITE",
+    "direct-COPY_ON_WRITE",
+)
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed", "direct"])
 def test_null_structs_with_required_fields_go_through_every_plan(spark, tmp_path, plan, table_type):

@@ -5,8 +5,9 @@
     durations.txt ─► seconds and needs of each module ─► Lots: the module that a free process gets next
 
 A module is dealt as a whole, so that its fixtures are made once. A process that has started real Hudi or a Spark
-session takes more modules that need it; modules without a need fill the rest of the time, and a process takes over
-modules of another kind when nothing else is left, unless the process that has them soon ends, too.
+session takes more modules that need it; modules without a need fill the rest of the time, those with a server in the
+process that has started it, and a process takes over modules of another kind when nothing else is left, unless the
+process that has them soon ends, too.
 
 ``pytest --write-durations FILE`` writes the file; ``make durations`` does so for all tests.
 """
@@ -31,6 +32,8 @@ COSTLY = ("peer", "spark", "cluster")
 WORTH_A_START = 60.0
 """Seconds of tests from which on a second process starts what they need: a JVM with real Hudi takes half of that."""
 PLAIN = ""
+SERVERS = frozenset({"dynamodb", "hdfs", "hive_metastore", "kafka", "schema_registry", "secured_hdfs", "zookeeper"})
+"""Fixtures of servers that are JVMs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,13 @@ class Lot:
         name: path of the module.
         kind: the costliest thing that it needs; empty for none.
         seconds: that it takes.
+        servers: those of :data:`SERVERS` that it needs.
     """
 
     name: str
     kind: str
     seconds: float
+    servers: frozenset[str] = frozenset()
 
 
 def read_durations(path: Path = DURATIONS) -> dict[str, Measured]:
@@ -93,18 +98,22 @@ def lots_of(tests: Iterable[str], measured: Mapping[str, Measured]) -> list[Lot]
         known = measured.get(test, Measured(OTHERS, frozenset()))
         seconds[module_of(test)] += known.seconds
         needs.setdefault(module_of(test), set()).update(known.needs)
-    lots = [Lot(name, next((need for need in COSTLY if need in needs[name]), PLAIN), seconds[name]) for name in needs]
+    lots = [
+        Lot(name, next((need for need in COSTLY if need in found), PLAIN), seconds[name], SERVERS & found)
+        for name, found in needs.items()
+    ]
     return sorted(lots, key=lambda lot: -lot.seconds)
 
 
-def choose(lots: Sequence[Lot], mine: Sequence[str], others: Sequence[str]) -> Lot | None:
+def choose(lots: Sequence[Lot], had: Sequence[Lot], others_had: Sequence[Lot]) -> Lot | None:
     """The next lot of a process; None if it had better end, and leave the rest to others.
 
     Args:
         lots: those that are left, the longest first; at least one.
-        mine: kinds of the lots that this process had.
-        others: kinds of the lots that other processes had.
+        had: those that this process had.
+        others_had: those that other processes had.
     """
+    mine, others = ({lot.kind for lot in some} for some in (had, others_had))
     by_kind: dict[str, list[Lot]] = {}
     for lot in lots:
         by_kind.setdefault(lot.kind, []).append(lot)
@@ -115,8 +124,16 @@ def choose(lots: Sequence[Lot], mine: Sequence[str], others: Sequence[str]) -> L
         if kind not in others and kind in by_kind:
             return by_kind[kind][0]
     if PLAIN in by_kind:
-        return by_kind[PLAIN][0]
+        return _without_a_start(by_kind[PLAIN], had, others_had)
     return lots[0] if not mine or sum(lot.seconds for lot in lots) >= WORTH_A_START else None
+
+
+def _without_a_start(lots: Sequence[Lot], had: Sequence[Lot], others_had: Sequence[Lot]) -> Lot:
+    """The longest lot whose server runs in this process, else one whose server runs in no other."""
+    mine, others = (frozenset[str]().union(*(lot.servers for lot in some)) for some in (had, others_had))
+    alike = (lot for lot in lots if lot.servers & mine)
+    free = (lot for lot in lots if not lot.servers & others)
+    return next(alike, None) or next(free, None) or lots[0]
 
 
 def deal(config: Any, log: Any) -> Any:
@@ -129,7 +146,7 @@ def deal(config: Any, log: Any) -> Any:
         def __init__(self) -> None:
             super().__init__(config, log)
             self._lots: list[Lot] | None = None
-            self._had: dict[Any, list[str]] = {}
+            self._had: dict[Any, list[Lot]] = {}
 
         def _split_scope(self, nodeid: str) -> str:
             return module_of(nodeid)
@@ -138,12 +155,12 @@ def deal(config: Any, log: Any) -> Any:
             if self._lots is None:
                 self._lots = lots_of(self.collection or (), read_durations())
             left = [lot for lot in self._lots if lot.name in self.workqueue]
-            others = [kind for other, kinds in self._had.items() if other is not node for kind in kinds]
+            others = [one for other, had in self._had.items() if other is not node for one in had]
             lot = choose(left, self._had.setdefault(node, []), others)
             if lot is None:
                 node.shutdown()
                 return
-            self._had[node].append(lot.kind)
+            self._had[node].append(lot)
             self.workqueue.move_to_end(lot.name, last=False)
             super()._assign_work_unit(node)
 
