@@ -39,4 +39,20 @@ LOCKING = (
         harm="After an overwrite of the table two writers of one machine hold its lock.",
         near=("tests/locking/test_locking_machine.py", "tests/writing/test_writing_overwrite.py"),
     ),
+    Mutant(
+        name="locking-released-lock-keeps-its-callbacks",
+        file="hudi_fast/locking/table_lock.py",
+        before="callbacks, self._callbacks = self._callbacks, []  # they refer to this lock",
+        after="callbacks = self._callbacks",
+        harm="Connections stay open until garbage is collected; a process that writes for days has no descriptor left.",
+        near=("tests/storage/test_storage_open_files.py",),
+    ),
+    Mutant(
+        name="locking-clients-of-stores-are-not-closed",
+        file="hudi_fast/storage/forks.py",
+        before="            finalize(self, _end_of, self._process, self._end, made).atexit = False",
+        after="            finalize(self, _end_of, -1, self._end, made).atexit = False",
+        harm="Each write to an object store leaves its connections open until garbage is collected.",
+        near=("tests/storage/test_storage_open_files.py",),
+    ),
 )

@@ -33,7 +33,7 @@ import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.simulation.histories import Fault, History, Op, Plan, Setting, told
 from tests.simulation.histories import run as run_history
@@ -95,7 +95,7 @@ class _Node:
     state: int | None = None
     """What tells it from others; None where a run ended that is like an earlier one."""
     below: set[Access] = field(default_factory=set)
-    """Calls after this state, in all runs so far."""
+    """Calls after this state, in all runs so far, but for those that need a call of the other actor after it."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,22 @@ class _Known:
     below: frozenset[Access]
 
 
-class _Pruned(BaseException):
-    """This run is like an earlier one."""
+class _Taken(NamedTuple):
+    """A call of a run.
+
+    Attributes:
+        name: of its actor.
+        touched: by it.
+        needed: the last call of each actor that its actor had to wait for, before it came to this call.
+        clock: the same, with the calls that this one conflicts with, and itself.
+        releases: whether it gives a lock back.
+    """
+
+    name: str
+    touched: Touched
+    needed: dict[str, int]
+    clock: dict[str, int]
+    releases: bool
 
 
 def explore(
@@ -120,6 +134,7 @@ def explore(
     faults: tuple[Fault, ...] = (),
     seconds: float = float("inf"),
     begin: str = "",
+    remembers: bool = True,
 ) -> Found:
     """Try all orders.
 
@@ -133,6 +148,7 @@ def explore(
         faults: what goes wrong, in every order.
         seconds: after which to end.
         begin: who goes on at the first choices of the first run, where possible.
+        remembers: whether a run ends in a state of an earlier one.
     """
     found, nodes, ends, known = Found(), list[_Node](), set[int](), dict[int, _Known]()
     deadline = time.monotonic() + seconds
@@ -156,7 +172,7 @@ def explore(
         order.note_below()
         while nodes and not (nodes[-1].to_try - nodes[-1].tried):
             over = nodes.pop()
-            if over.state is not None:
+            if remembers and over.state is not None:
                 known[over.state] = _Known(frozenset(over.asleep) - over.tried, frozenset(over.below))
         if not nodes:
             found.is_complete = True
@@ -221,7 +237,9 @@ class _Order:
         self._answers = dict.fromkeys(sorted(actors), 0)
         self._prefix = len(nodes)
         self._clocks: dict[str, dict[str, int]] = {name: {} for name in actors}
-        self._last: list[tuple[str, Touched, dict[str, int], bool]] = []
+        self._taken: list[_Taken] = []
+        self._met: frozenset[Access] = frozenset()
+        """What came after the known state at which this run ended."""
         self.made, self.is_pruned, self.has_met = 0, False, False
         self._world: Any = None
 
@@ -241,14 +259,14 @@ class _Order:
         return "".join(node.chosen for node in self._nodes)
 
     def note_below(self) -> None:
-        """Note for each state which calls came after it."""
-        calls = set[Access]()
-        for node in reversed(self._nodes):
-            if node.state is None:  # its run ended there
-                calls |= node.below
-            else:
-                calls.add((node.chosen, node.touched))
-                node.below |= calls
+        """Note for each state which calls of this run came after it, and need no call of the other one after it."""
+        new = [(at, one) for at, one in enumerate(self._taken) if at >= self._prefix - 1]
+        for state, node in enumerate(self._nodes):
+            if node.state is not None:
+                node.below.update(
+                    (one.name, one.touched) for at, one in new if at >= state > _last_of_other(one.name, one.needed)
+                )
+                node.below.update(one for one in self._met if state > _last_of_other(one[0], self._clocks[one[0]]))
 
     def prepare(self, world: Any) -> None:
         """Choose in a world."""
@@ -343,13 +361,12 @@ class _Order:
         awake = [name for name in enabled if name not in asleep]
         state: int | None = self._state()
         known = self._known.get(state)
-        below = set[Access]()
         if not awake or (known is not None and known.asleep <= set(asleep)):
             self.is_pruned = True
             if awake and known is not None:
-                self.has_met, below = True, set(known.below)
-                for name, touched in below:
-                    self._try_before(name, touched, newest_only=False)
+                self.has_met, self._met = True, known.below
+                for name, touched in known.below:
+                    self._try_before(name, touched)
             for actor in self._world.actors:
                 self._world.kill(actor.process)
             awake, state = list(enabled), None
@@ -358,41 +375,48 @@ class _Order:
             wanted = self._begin[len(self._nodes)]
         name = wanted if wanted in awake else awake[0]
         self.made += 1
-        self._nodes.append(_Node(enabled, asleep, name, tried={name}, state=state, below=below))
+        self._nodes.append(_Node(enabled, asleep, name, tried={name}, state=state))
 
     def _take(self, node: _Node, actor: Actor) -> None:
         """Note a call, and the orders to try because of it."""
+        if node.state is None:
+            return
         assert actor.next_call is not None
         name, touched = actor.name, self._touched(actor.next_call)
-        if node.state is not None:
-            self._try_before(name, touched, newest_only=True)
-        clock = dict(self._clocks[name])
-        for other, others, other_clock, _ in self._last:
-            if other != name and _conflict(touched, others):
-                for each, value in other_clock.items():
+        self._try_before(name, touched)
+        needed = self._clocks[name]
+        clock = dict(needed)
+        for one in self._taken:
+            if one.name != name and _conflict(touched, one.touched):
+                for each, value in one.clock.items():
                     clock[each] = max(clock.get(each, -1), value)
-        clock[name] = len(self._last)
+        clock[name] = len(self._taken)
         self._clocks[name] = clock
-        releases = actor.next_call.name == "unlock"
         node.touched = touched
-        self._last.append((name, touched, clock, releases))
+        self._taken.append(_Taken(name, touched, needed, clock, actor.next_call.name == "unlock"))
 
-    def _try_before(self, name: str, touched: Touched, newest_only: bool) -> None:
-        """A call may come before calls of this run that it conflicts with, unless something else orders the two.
+    def _try_before(self, name: str, touched: Touched) -> None:
+        """Let an actor go on before the newest call of the other one that conflicts with a call of it.
 
-        Args:
-            name: of the actor.
-            touched: by its call.
-            newest_only: whether the call is the next one. The older orders follow from the one that is tried then.
+        What it had to wait for before that call stays before it, and a lock comes after it was given back.
         """
-        known = self._clocks[name]  # what came before this call, whichever way the race goes
-        for at in range(len(self._last) - 1, -1, -1):
-            other, others, _, releases = self._last[at]
-            if other != name and _conflict(touched, others) and known.get(other, -1) < at and not releases:
+        needed = self._clocks[name]
+        for at in range(len(self._taken) - 1, -1, -1):
+            one = self._taken[at]
+            if (
+                one.name != name
+                and needed.get(one.name, -1) < at
+                and not one.releases
+                and _conflict(touched, one.touched)
+            ):
                 there = self._nodes[at]
                 there.to_try |= {name} if name in there.enabled else set(there.enabled)
-                if newest_only:
-                    return
+                return
+
+
+def _last_of_other(name: str, clock: Mapping[str, int]) -> int:
+    """The last call of the other actor in a clock of this one; -1 if there is none."""
+    return max((last for other, last in clock.items() if other != name), default=-1)
 
 
 def _told_by(history: History) -> Any:
