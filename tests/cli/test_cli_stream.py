@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.streamer.arguments import ARGUMENTS, REFUSED, WITHOUT_EFFECT
+from tests.servers.s3 import free_port
 
 
 @pytest.fixture
@@ -121,9 +121,7 @@ def test_a_check_tells_where_a_stream_begins_and_writes_nothing(run, job, tmp_pa
 
 @pytest.mark.slow
 def test_a_running_stream_answers_at_its_port(job):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     program = "from hudi_fast.cli.main import program; program()"
     command = [sys.executable, "-c", program, "stream", *job, "--continuous", "--json", "--health-port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

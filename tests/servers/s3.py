@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -27,6 +28,10 @@ import botocore.config
 from tests.servers.programs import ServerError, is_built, program
 
 __all__ = ["ACCESS_KEY", "REGION", "SECRET_KEY", "S3Server", "ServerError", "free_port", "start_s3"]
+
+_PORTS = (20_000, 32_000)
+"""Below the ports that Linux and macOS give to those who ask for any."""
+_RANDOM = random.SystemRandom()
 
 ACCESS_KEY, SECRET_KEY, REGION = "hudi-fast-test", "shown-to-nobody-5511", "us-east-1"
 BUCKET = "tables"
@@ -134,7 +139,12 @@ def wait_for(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens to at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, and that the operating system gives to nobody who asks for any port.
+
+    Tests ask for a server until it answers. Spark may get any port meanwhile, and must not be asked instead.
+    """
+    while True:
+        port = _RANDOM.randrange(*_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
