@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeAlias
@@ -262,7 +262,19 @@ def file_errors(path: str, storage: Storage | None, format_name: str) -> Iterato
         if is_failure(error):
             raise
         raise CorruptTableError(
-            f"The base file cannot be read as {format_name} ({error}). It is cut off or damaged; restore it, or "
-            "restore the table to a savepoint.",
+            f"{_named(path, storage)} cannot be read as {format_name} ({error}). It is cut off or damaged; "
+            "services.validate() compares its size with its commit. Restore the file, or restore the table to a "
+            "savepoint.",
             path,
         ) from error
+
+
+def _named(path: str, storage: Storage | None) -> str:
+    """The subject of a message: a base file, with its table and size if they are known."""
+    if storage is None:
+        return "The base file"
+    size = ""
+    with suppress(OSError):
+        found = storage.stat(path)
+        size = "" if found is None else f" of {found.size} bytes"
+    return f"Table {storage.uri}: a base file{size}"

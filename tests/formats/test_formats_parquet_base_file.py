@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,3 +92,13 @@ def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path: Path) -> None:
     pq.write_table(twins, tmp_path / "base.parquet")
     with pytest.raises(CorruptTableError, match=r"columns have one name: \['a', 'a'\].*base\.parquet"):
         open_base_file(Storage(str(tmp_path)), "base.parquet")
+
+
+@pytest.mark.parametrize("kept", [0, 4, 600])
+def test_the_error_of_a_file_that_was_cut_names_the_table_the_file_and_its_size(kept: int, tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    pq.write_table(pa.table({"id": [str(number) for number in range(500)]}), tmp_path / "a.parquet")
+    (tmp_path / "a.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:kept])
+    expected = rf"Table {re.escape(storage.uri)}: a base file of {kept} bytes .*services\.validate.*a\.parquet"
+    with pytest.raises(CorruptTableError, match=expected), open_base_file(storage, "a.parquet"):
+        pass
