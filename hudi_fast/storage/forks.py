@@ -39,7 +39,7 @@ class PerProcess(Generic[Made]):
     """A value with connections: a child of ``fork`` does not use its parent's value. Not thread-safe.
 
     Args:
-        end: closes the connections of a value. It is called for each value when this object is dropped: clients of
+        end: closes the connections of a value. It is called for the last value when this object is dropped: clients of
             stores refer to themselves, so that their connections would stay open until the next garbage collection.
     """
 
@@ -47,6 +47,7 @@ class PerProcess(Generic[Made]):
         self._made: Made | None = None
         self._process = os.getpid()
         self._end = end
+        self._closing: finalize[[int, Callable[[Made], object], Made], PerProcess[Made]] | None = None
 
     def get(self) -> Made | None:
         """The value of this process; None if it has set none."""
@@ -57,8 +58,11 @@ class PerProcess(Generic[Made]):
         if self._process != os.getpid():
             _inherited.append(self._made)
         self._made, self._process = made, os.getpid()
+        if self._closing is not None:
+            self._closing.detach()  # other threads may still use the value before
         if self._end is not None:
-            finalize(self, _end_of, self._process, self._end, made).atexit = False
+            self._closing = finalize(self, _end_of, self._process, self._end, made)
+            self._closing.atexit = False
         return made
 
 

@@ -50,8 +50,8 @@ LOCKING = (
     Mutant(
         name="locking-clients-of-stores-are-not-closed",
         file="hudi_fast/storage/forks.py",
-        before="            finalize(self, _end_of, self._process, self._end, made).atexit = False",
-        after="            finalize(self, _end_of, -1, self._end, made).atexit = False",
+        before="finalize(self, _end_of, self._process, self._end, made)",
+        after="finalize(self, _end_of, -1, self._end, made)",
         harm="Each write to an object store leaves its connections open until garbage is collected.",
         near=("tests/storage/test_storage_open_files.py",),
     ),

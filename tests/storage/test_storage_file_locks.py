@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,21 @@ def test_a_lock_that_another_thread_holds_is_free_in_a_child_of_fork() -> None:
     assert connection.set("parent's") == connection.get()
     with lock, in_children(1, lambda: free_and_own(lock, connection)):
         pass
+
+
+class Connection:
+    pass
+
+
+def test_the_last_connection_is_closed_with_its_owner_and_a_replaced_one_is_forgotten() -> None:
+    closed: list[Connection] = []
+    owner = PerProcess[Connection](closed.append)
+    first, last = Connection(), Connection()
+    owner.set(first)
+    owner.set(last)
+    replaced = weakref.ref(first)
+    del first
+    assert replaced() is None
+    assert closed == []
+    del owner
+    assert closed == [last]
